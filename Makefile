@@ -1,0 +1,47 @@
+# A Python of 3.11 or later; everything else is installed into a folder of the project.
+PYTHON ?= python3
+VENV ?= .venv
+BIN = $(VENV)/bin
+PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
+
+.PHONY: demo test check golden broken bench clean
+
+demo: $(VENV)/runtime
+	@$(BIN)/twoarm demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest
+
+check: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+# Writes the golden files anew; look at the difference before you commit it.
+golden: $(VENV)/dev
+	$(BIN)/python -m pytest --update-golden
+
+# Breaks every scoring rule once, on purpose, and fails if the tests do not notice.
+broken: $(VENV)/dev
+	$(BIN)/python tests/break_rules.py
+
+# Takes some minutes, 10 GB of disk and Debian's jq; see benchmarks/README.md.
+bench:
+	$(PYTHON) benchmarks/bench.py
+
+$(VENV)/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoarm needs Python 3.11 or later: make PYTHON=python3.12 ...")'
+	$(PYTHON) -m venv $(VENV)
+	@touch $@
+
+$(VENV)/runtime: $(VENV)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e .
+	@touch $@
+
+$(VENV)/dev: $(VENV)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e ".[dev]"
+	@touch $@ $(VENV)/runtime
+
+clean:
+	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

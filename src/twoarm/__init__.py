@@ -1,0 +1,44 @@
+"""twoarm: score the runs of a coding agent with and without a change.
+
+The pipeline, stage by stage:
+
+    runfile    lines to runs; the position of every bad line
+    screen     which runs count; every excluded run keeps its reason
+    summarize  each arm on its own
+    pair       same task, same repeat, two arms; deltas
+    tasks      each task in both arms
+    decide     three gates to one decision; adequacy; promotion
+    diagnose   what moved with a failed gate
+    caveats    what the reader must know
+    score      all of it, in one function
+    render     the analysis as text, JSON and Markdown
+"""
+
+__version__ = "0.1.0"
+
+from twoarm.analysis import Analysis
+from twoarm.errors import (
+    ArmsError,
+    BadRunsError,
+    Caveat,
+    InputError,
+    Problem,
+    TwoarmError,
+    UsageError,
+)
+from twoarm.record import Run
+from twoarm.score import score
+
+__all__ = [
+    "Analysis",
+    "ArmsError",
+    "BadRunsError",
+    "Caveat",
+    "InputError",
+    "Problem",
+    "Run",
+    "TwoarmError",
+    "UsageError",
+    "__version__",
+    "score",
+]

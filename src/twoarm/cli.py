@@ -1,0 +1,317 @@
+"""The command line: parse, call, render, exit code."""
+
+import os
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from twoarm import __version__
+from twoarm.errors import BadRunsError, InputError, TwoarmError
+from twoarm.quote import counted, named, visible
+
+if TYPE_CHECKING:
+    from twoarm.analysis import Analysis
+    from twoarm.render.text import Paint
+    from twoarm.runfile import Readable
+
+DONE = 0
+DO_NOT_PROMOTE = 1
+BAD = 2
+NOT_ENOUGH_DATA = 3
+INTERRUPTED = 130
+
+_GATE_EXIT = {
+    "promote": DONE,
+    "do not promote": DO_NOT_PROMOTE,
+    "not enough data": NOT_ENOUGH_DATA,
+}
+
+_EXIT_CODES = """\
+exit codes:
+  0  done; with --gate: promote
+  1  with --gate: do not promote
+  2  bad input or bad usage
+  3  with --gate: not enough data to say
+"""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code."""
+    try:
+        given = _parser().parse_args(arguments)
+        code: int = given.command(given)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain once more when it closes stdout.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return DONE
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except BadRunsError as error:
+        _say(str(error))
+        _say(f"twoarm: {counted(error.count, 'problem')}; nothing was scored")
+        return BAD
+    except TwoarmError as error:
+        _say(f"twoarm: {error}")
+        return BAD
+    return code
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        prog="twoarm",
+        description="Score the runs of a coding agent with and without a change.",
+        epilog=_EXIT_CODES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"twoarm {__version__}")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    score = commands.add_parser(
+        "score",
+        help="score run files",
+        description="Score run files: arm summaries, paired deltas, three gates, a decision.",
+        epilog=_EXIT_CODES,
+        formatter_class=RawDescriptionHelpFormatter,
+    )
+    _add_files(score)
+    _add_report_options(score)
+    score.add_argument("--candidate", metavar="ARM", help="the arm with the change")
+    score.add_argument("--baseline", metavar="ARM", help="the arm without it")
+    score.add_argument(
+        "--duplicates",
+        choices=("error", "first", "last"),
+        default="error",
+        help="what to do with two runs of one task, arm and repeat (default: error)",
+    )
+    score.add_argument(
+        "--missing",
+        choices=("keep", "zero"),
+        default="keep",
+        help="null stays null, or is read as 0 as older scripts did (default: keep)",
+    )
+    score.add_argument(
+        "--keep-infra", action="store_true", help="count infra failures as runs of their arm"
+    )
+    score.add_argument(
+        "--skip-bad", action="store_true", help="score the good lines; a caveat counts the bad ones"
+    )
+    score.set_defaults(command=_score)
+
+    check = commands.add_parser(
+        "check",
+        help="validate run files",
+        description="Validate run files: every bad line as path:line: field: what was found; "
+        "what would do.",
+    )
+    _add_files(check)
+    check.set_defaults(command=_check)
+
+    schema = commands.add_parser(
+        "schema",
+        help="print a JSON Schema",
+        description="Print the JSON Schema of a run record or of the analysis file.",
+    )
+    schema.add_argument("name", choices=("record", "analysis"))
+    schema.set_defaults(command=_schema)
+
+    demo = commands.add_parser(
+        "demo",
+        help="score a bundled example",
+        description="Score a bundled example: 12 tasks, 10 repeats, two arms, invented figures.",
+    )
+    _add_report_options(demo)
+    demo.add_argument(
+        "--runs", action="store_true", help="print the run file of the example instead"
+    )
+    demo.set_defaults(command=_demo)
+    return parser
+
+
+def _add_files(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="JSONL, plain, gzip or zstd; several files are one data set; - is standard input",
+    )
+
+
+def _add_report_options(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "markdown"),
+        default="text",
+        help="what to write to standard output (default: text)",
+    )
+    parser.add_argument(
+        "--out", metavar="DIR", help="also write analysis.json and analysis.md into DIR"
+    )
+    parser.add_argument(
+        "--gate", action="store_true", help="let the exit code say whether to promote"
+    )
+
+
+def _score(given: Namespace) -> int:
+    from twoarm.score import score
+
+    analysis = score(
+        _opened(given.files),
+        candidate=given.candidate,
+        baseline=given.baseline,
+        duplicates=given.duplicates,
+        missing=given.missing,
+        keep_infra=given.keep_infra,
+        skip_bad=given.skip_bad,
+        generated_at_utc=_now(),
+    )
+    return _report(analysis, given)
+
+
+def _demo(given: Namespace) -> int:
+    from importlib.resources import files
+
+    from twoarm.score import score
+
+    example = files("twoarm").joinpath("example.jsonl")
+    if given.runs:
+        sys.stdout.write(example.read_text(encoding="utf-8"))
+        return DONE
+    with example.open("rb") as stream:
+        analysis = score([_Named(stream, "example.jsonl")], generated_at_utc=_now())
+    return _report(analysis, given)
+
+
+def _check(given: Namespace) -> int:
+    from twoarm.runfile import read
+    from twoarm.screen import find_duplicates
+
+    try:
+        runs = read(_opened(given.files), listed=None)
+    except BadRunsError as error:
+        problems = error.problems
+    else:
+        problems = find_duplicates(runs)
+    for problem in problems:
+        print(problem)
+    if problems:
+        _say(f"twoarm: {counted(len(problems), 'problem')}")
+        return BAD
+    arms = ", ".join(named(arm) for arm in sorted(runs.arms))
+    print(f"no problems: {len(runs):,} runs, {len(runs.tasks):,} tasks, arms {arms}")
+    for key in runs.unknown_keys:
+        print(f"unknown key, kept out of scoring: {named(key)}")
+    return DONE
+
+
+def _schema(given: Namespace) -> int:
+    import json
+
+    from twoarm.analysis import analysis_schema
+    from twoarm.record import record_schema
+
+    schema = record_schema() if given.name == "record" else analysis_schema()
+    print(json.dumps(schema, indent=2))
+    return DONE
+
+
+def _report(analysis: "Analysis", given: Namespace) -> int:
+    if given.out is not None:
+        _write_all(
+            given.out,
+            {"analysis.json": analysis.to_json(), "analysis.md": analysis.to_markdown()},
+        )
+    if given.format == "json":
+        report = analysis.to_json()
+    elif given.format == "markdown":
+        report = analysis.to_markdown()
+    else:
+        from twoarm.render import text
+
+        report = text.render(analysis, _paint())
+    _write_out(report)
+    return _GATE_EXIT[analysis.promotion.verdict] if given.gate else DONE
+
+
+class _Named:
+    """An open file under a name of our choice."""
+
+    def __init__(self, stream: "Readable", name: str) -> None:
+        self.name = name
+        self.read = stream.read
+
+
+def _opened(files: list[str]) -> "list[str | Readable]":
+    if files.count("-") > 1:
+        raise InputError("standard input `-` can be read only once")
+    standard_input = _Named(sys.stdin.buffer, "<stdin>")
+    return [standard_input if file == "-" else file for file in files]
+
+
+def _now() -> str:
+    """The time of the report; SOURCE_DATE_EPOCH fixes it for builds that must repeat."""
+    from datetime import UTC, datetime
+
+    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
+    moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _paint() -> "Paint | None":
+    """Colour for a terminal that wants it; rich is not imported for anything else."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return None
+    from rich.color import ColorSystem
+    from rich.console import Console
+    from rich.style import Style
+
+    if Console().color_system is None:
+        return None
+    styles = {
+        "strong": Style(bold=True),
+        "good": Style(color="green", bold=True),
+        "bad": Style(color="red", bold=True),
+        "faint": Style(dim=True),
+    }
+
+    def paint(role: str, text: str) -> str:
+        style = styles.get(role)
+        return style.render(text, color_system=ColorSystem.STANDARD) if style else text
+
+    return paint
+
+
+def _write_out(text: str) -> None:
+    # A terminal that cannot show a character gets its escape, not a traceback.
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")
+    sys.stdout.write(text)
+
+
+def _write_all(folder: str, texts: dict[str, str]) -> None:
+    """Write every file under a temporary name, then rename: never half a file."""
+    written: dict[str, str] = {}
+    try:
+        os.makedirs(folder, exist_ok=True)
+        for name, text in texts.items():
+            temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
+            written[temporary] = os.path.join(folder, name)
+            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
+                file.write(text)
+                file.flush()
+                os.fsync(file.fileno())
+        for temporary in list(written):
+            os.replace(temporary, written.pop(temporary))
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot write to `{visible(folder)}`: {reason}") from error
+    finally:
+        for temporary in written:
+            if os.path.exists(temporary):
+                os.unlink(temporary)
+    _say(f"twoarm: wrote {', '.join(visible(os.path.join(folder, name)) for name in texts)}")
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)

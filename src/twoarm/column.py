@@ -1,0 +1,287 @@
+"""Columns of numbers: plain lists when there are few, numpy arrays when there are many.
+
+Every function gives the same answer for both, to the last bit. Importing numpy takes longer than
+scoring a small file, so it is imported only when a column is long. NaN stands for "not measured":
+no run can hold a NaN, so nothing else can be meant by it.
+"""
+
+import math
+from array import array
+from bisect import bisect_left
+from collections.abc import Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import msgspec
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+Floats: TypeAlias = "list[float] | NDArray[np.float64]"
+Ints: TypeAlias = "list[int] | NDArray[np.int64]"
+
+# From about this many values on, numpy earns back its import.
+FEW = 2_000
+# Whole numbers are added exactly by any method while every partial sum stays below this.
+EXACT = 2.0**53
+_BLOCK = 1 << 16
+
+
+def floats(values: "array[float]", *, few: bool) -> Floats:
+    """A column over `values`, without a copy when there are many; -0.0 becomes 0.0."""
+    if few:
+        return [value + 0.0 for value in values]
+    import numpy as np
+
+    column = np.frombuffer(values, dtype=np.float64)
+    column += 0.0
+    return column
+
+
+def flags(values: bytearray, *, few: bool) -> Floats:
+    """A column of 0.0 and 1.0."""
+    if few:
+        return [float(value) for value in values]
+    import numpy as np
+
+    return np.frombuffer(values, dtype=np.int8).astype(np.float64)
+
+
+def ints(values: "array[int]", *, few: bool) -> Ints:
+    """A column of whole numbers over `values`."""
+    if few:
+        return values.tolist()
+    import numpy as np
+
+    return np.frombuffer(values, dtype=f"i{values.itemsize}")
+
+
+def take(column: Any, rows: Ints) -> Any:
+    """The values at `rows`, in that order."""
+    if isinstance(column, list):
+        return [column[row] for row in rows]
+    return column[rows]
+
+
+def rows_where(codes: Ints, wanted: Sequence[bool]) -> Ints:
+    """The rows whose code is wanted."""
+    if isinstance(codes, list):
+        return [row for row, code in enumerate(codes) if wanted[code]]
+    import numpy as np
+
+    return np.flatnonzero(np.asarray(wanted, dtype=bool)[codes])
+
+
+def counts(codes: Ints, size: int) -> list[int]:
+    """How often each code from 0 to `size` - 1 occurs."""
+    if isinstance(codes, list):
+        result = [0] * size
+        for code in codes:
+            result[code] += 1
+        return result
+    import numpy as np
+
+    return [int(count) for count in np.bincount(codes, minlength=size)]
+
+
+def recoded(codes: Ints, table: list[int]) -> Ints:
+    """Each code replaced by its entry in `table`."""
+    if isinstance(codes, list):
+        return [table[code] for code in codes]
+    import numpy as np
+
+    return np.asarray(table, dtype=np.int64)[codes]
+
+
+def joined_keys(major: Ints, minor: Ints) -> Ints:
+    """One whole number per row that orders and identifies rows as (major, minor) would."""
+    if isinstance(major, list):
+        step = max(minor, default=0) + 1
+        return [a * step + b for a, b in zip(major, minor, strict=True)]
+    import numpy as np
+
+    if len(major) == 0:
+        return np.empty(0, dtype=np.int64)
+    step = int(np.max(minor)) + 1
+    if (int(np.max(major)) + 1) * step >= 2**63:
+        distinct, minor = np.unique(minor, return_inverse=True)
+        step = len(distinct)
+    return np.asarray(major, dtype=np.int64) * step + minor
+
+
+def order(keys: Ints) -> Ints:
+    """The rows that put `keys` in order; equal keys stay in the order they came."""
+    if isinstance(keys, list):
+        return sorted(range(len(keys)), key=keys.__getitem__)
+    import numpy as np
+
+    return np.argsort(keys, kind="stable")
+
+
+def repeated(ordered: Ints) -> list[int]:
+    """The positions in an ordered column whose value is that of the position before."""
+    if isinstance(ordered, list):
+        return [i for i in range(1, len(ordered)) if ordered[i] == ordered[i - 1]]
+    import numpy as np
+
+    found: list[int] = (np.flatnonzero(ordered[1:] == ordered[:-1]) + 1).tolist()
+    return found
+
+
+def without(column: Any, positions: list[int]) -> Any:
+    """The column less the values at `positions`."""
+    if not positions:
+        return column
+    if isinstance(column, list):
+        gone = set(positions)
+        return [value for i, value in enumerate(column) if i not in gone]
+    import numpy as np
+
+    return np.delete(column, positions)
+
+
+class Match(msgspec.Struct, frozen=True, kw_only=True):
+    """Where two ordered columns without repeats hold the same key."""
+
+    left: Ints
+    right: Ints
+
+
+def match(left: Ints, right: Ints) -> Match:
+    """The positions of the keys that both ordered columns hold, in order."""
+    if isinstance(left, list):
+        at = {key: i for i, key in enumerate(right)}
+        both = [i for i, key in enumerate(left) if key in at]
+        return Match(left=both, right=[at[left[i]] for i in both])
+    import numpy as np
+
+    at_right = np.searchsorted(right, left)
+    at_right[at_right == len(right)] = 0
+    both_rows = (
+        np.flatnonzero(np.asarray(right)[at_right] == left)
+        if len(right)
+        else np.empty(0, dtype=np.int64)
+    )
+    return Match(left=both_rows, right=at_right[both_rows])
+
+
+def bounds(ordered: Ints, size: int) -> list[int]:
+    """Where each code from 0 to `size` starts in an ordered column; last, its length."""
+    if isinstance(ordered, list):
+        return [bisect_left(ordered, code) for code in range(size)] + [len(ordered)]
+    import numpy as np
+
+    found: list[int] = np.searchsorted(ordered, np.arange(size + 1)).tolist()
+    return found
+
+
+def added(columns: list[Floats]) -> Floats:
+    """The row-wise sum; a row with a value not measured is not measured."""
+    if len(columns) == 1:
+        return columns[0]
+    if isinstance(columns[0], list):
+        return [sum(values) for values in zip(*columns, strict=True)]
+    total = columns[0] + columns[1]
+    for column in columns[2:]:
+        total += column
+    return total
+
+
+def subtracted(left: Floats, right: Floats) -> Floats:
+    """The row-wise difference; a row with a value not measured is not measured."""
+    if isinstance(left, list):
+        return [a - b for a, b in zip(left, right, strict=True)]
+    return left - right
+
+
+def zeroed(column: Floats, rows: Ints) -> Floats:
+    """The column with 0 at `rows`."""
+    changed = column.copy()
+    if isinstance(changed, list):
+        for row in rows:
+            changed[row] = 0.0
+    else:
+        changed[rows] = 0.0
+    return changed
+
+
+def zeros_for_missing(column: Floats) -> Floats:
+    """The column with 0 wherever nothing was measured."""
+    if isinstance(column, list):
+        return [0.0 if math.isnan(value) else value for value in column]
+    import numpy as np
+
+    return np.where(np.isnan(column), 0.0, column)
+
+
+def measured_rows(column: Floats) -> Ints:
+    """The rows where something was measured."""
+    if isinstance(column, list):
+        return [row for row, value in enumerate(column) if not math.isnan(value)]
+    import numpy as np
+
+    return np.flatnonzero(~np.isnan(column))
+
+
+def measured(column: Floats) -> Floats:
+    """The values that were measured."""
+    if isinstance(column, list):
+        return [value for value in column if not math.isnan(value)]
+    import numpy as np
+
+    missing = np.isnan(column)
+    return column[~missing] if missing.any() else column
+
+
+def total(column: Floats) -> float:
+    """The sum, rounded once: it does not depend on the order of the values."""
+    if isinstance(column, list):
+        return math.fsum(column)
+    import numpy as np
+
+    whole = np.rint(column)
+    if np.array_equal(whole, column) and float(np.abs(whole).sum()) < EXACT:
+        return float(column.sum())
+    blocks = (column[i : i + _BLOCK].tolist() for i in range(0, len(column), _BLOCK))
+    return math.fsum(chain.from_iterable(blocks))
+
+
+def mean(column: Floats) -> float | None:
+    """The mean, or None of an empty column."""
+    return total(column) / len(column) if len(column) else None
+
+
+def median(column: Floats) -> float | None:
+    """The middle value, or the mean of the two middle ones; None of an empty column."""
+    size = len(column)
+    if size == 0:
+        return None
+    middle = size // 2
+    if isinstance(column, list):
+        ordered = sorted(column)
+        low, high = ordered[middle - 1 + size % 2], ordered[middle]
+    elif size <= 64:
+        return median(column.tolist())
+    else:
+        import numpy as np
+
+        parted = np.partition(column, (middle - 1 + size % 2, middle))
+        low, high = float(parted[middle - 1 + size % 2]), float(parted[middle])
+    return low if low == high else (low + high) / 2
+
+
+def spread(column: Floats) -> float | None:
+    """The standard deviation as a share of the mean; None of one value or a mean of zero."""
+    size = len(column)
+    if size < 2:
+        return None
+    centre = total(column) / size
+    if centre == 0.0:
+        return None
+    if isinstance(column, list):
+        squares = math.fsum((value - centre) ** 2 for value in column)
+    else:
+        away = column - centre
+        squares = float((away * away).sum())
+    return math.sqrt(squares / (size - 1)) / centre

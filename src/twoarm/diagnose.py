@@ -1,0 +1,78 @@
+"""Secondary diagnostics: they never block, they explain which habits moved with a failed gate."""
+
+import msgspec
+
+from twoarm.decide import Gate
+from twoarm.metric import DIAGNOSTICS, DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.pair import Paired
+from twoarm.summarize import ArmSummary
+
+_GATE_METRICS = {
+    "success_rate": SUCCESS,
+    "median_duration_seconds": DURATION,
+    "median_non_cache_tokens": NON_CACHE_TOKENS,
+}
+
+
+class Shift(msgspec.Struct, frozen=True, kw_only=True):
+    """How one diagnostic metric moved: the arm medians, and the deltas of the pairs."""
+
+    metric: str
+    candidate: float | None
+    baseline: float | None
+    shift: float | None
+    shift_share: float | None
+    mean_delta: float | None
+    median_delta: float | None
+    pairs: int
+
+
+class Diagnostics(msgspec.Struct, frozen=True, kw_only=True):
+    """Shifts of cache use and orchestration, and one line for each gate that failed."""
+
+    shifts: tuple[Shift, ...]
+    explanations: tuple[str, ...]
+
+
+def diagnose(
+    gates: tuple[Gate, ...], candidate: ArmSummary, baseline: ArmSummary, paired: Paired
+) -> Diagnostics:
+    """What moved, and what it moved with."""
+    shifts = tuple(_shift(metric, candidate, baseline, paired) for metric in DIAGNOSTICS)
+    return Diagnostics(
+        shifts=shifts,
+        explanations=tuple(_explain(gate, shifts) for gate in gates if gate.holds is False),
+    )
+
+
+def _shift(metric: Metric, candidate: ArmSummary, baseline: ArmSummary, paired: Paired) -> Shift:
+    assert metric.median is not None
+    ours: float | None = getattr(candidate, metric.median)
+    theirs: float | None = getattr(baseline, metric.median)
+    moved = None if ours is None or theirs is None else ours - theirs
+    return Shift(
+        metric=metric.name,
+        candidate=ours,
+        baseline=theirs,
+        shift=moved,
+        shift_share=moved / theirs if moved is not None and theirs else None,
+        mean_delta=getattr(paired, f"mean_{metric.delta}"),
+        median_delta=getattr(paired, f"median_{metric.delta}"),
+        pairs=paired.pairs_with[metric.name],
+    )
+
+
+def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
+    assert gate.candidate is not None
+    assert gate.baseline is not None
+    metric = _GATE_METRICS[gate.name]
+    moved = gate.candidate - gate.baseline
+    if metric is SUCCESS:
+        worse = f"{metric.label} {moved * 100:+.1f} points"
+    elif gate.baseline:
+        worse = f"{metric.label} {moved / gate.baseline:+.0%}"
+    else:
+        worse = f"{metric.label} {moved:+,.10g}"
+    labels = {metric.name: metric.label for metric in DIAGNOSTICS}
+    along = [f"{labels[shift.metric]} {shift.shift:+,.10g}" for shift in shifts if shift.shift]
+    return f"{worse}; {', '.join(along) if along else 'no diagnostic moved'}"

@@ -1,0 +1,66 @@
+"""Hostile text made safe to show: names and values in records are never trusted to be tidy."""
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _SHORT:
+        return _SHORT[character]
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def visible(text: str) -> str:
+    """One line of printable characters: control, direction and other unseen ones become escapes."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
+
+
+def shortened(text: str, width: int) -> str:
+    """`visible` text that takes at most `width` columns."""
+    text = visible(text)
+    if columns(text) <= width:
+        return text
+    while columns(text) > width - 1:
+        text = text[: min(len(text) - 1, width)]
+    return text + "…"
+
+
+def markdown_code(text: str) -> str:
+    """A Markdown code span: no mention, link, emphasis or HTML inside it comes alive."""
+    text = visible(text)
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * (longest + 1)
+    # A code span cannot be empty, and a backtick at its edge would join the fence.
+    pad = " " if not text.strip() or text[0] == "`" or text[-1] == "`" else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def named(text: str) -> str:
+    """A name inside a sentence: short, and a code span wherever the sentence is Markdown."""
+    return markdown_code(shortened(text, 60))
+
+
+def markdown_cell(text: str) -> str:
+    """`markdown_code` for a table cell, where a bare `|` would end the cell."""
+    return markdown_code(text).replace("|", "\\|")

@@ -1,0 +1,169 @@
+"""Run: one attempt of one arm at one task; its types and bounds are defined here, once."""
+
+import math
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from twoarm.errors import Problem
+from twoarm.quote import shortened
+
+# The largest whole number that a double holds together with all smaller ones.
+LARGEST = 2**53 - 1
+
+Name = Annotated[str, Meta(min_length=1)]
+Repeat = Annotated[int, Meta(ge=1, le=LARGEST)]
+Number = Annotated[float, Meta(ge=0, le=LARGEST)]
+MaybeNumber = Number | None
+MaybeText = str | None
+MaybeFlag = bool | None
+MaybeExitCode = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None
+Failure = Literal["agent", "infra"] | None
+MaybeFailure = Failure | UnsetType
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One line of a run file. `None` means "not measured", never zero."""
+
+    task_id: Name
+    arm: Name
+    repeat: Repeat
+    success: bool
+    duration_seconds: Number
+    total_cost_usd: MaybeNumber
+    input_tokens: MaybeNumber
+    output_tokens: MaybeNumber
+    cache_read_tokens: MaybeNumber
+    cache_write_tokens: MaybeNumber
+    step_count: MaybeNumber = None
+    tool_call_count: MaybeNumber = None
+    acceptance_cmd_count: MaybeNumber = None
+    acceptance_first_pass: MaybeFlag = None
+    agent_exit_code: MaybeExitCode = None
+    acceptance_exit_code: MaybeExitCode = None
+    setup_exit_code: MaybeExitCode = None
+    arm_setup_exit_code: MaybeExitCode = None
+    failure: MaybeFailure = UNSET
+    failure_reason: MaybeText = None
+    run_id: MaybeText = None
+    model: MaybeText = None
+    agent: MaybeText = None
+    session_id: MaybeText = None
+    started_at_utc: MaybeText = None
+    ended_at_utc: MaybeText = None
+    prompt_file: MaybeText = None
+    acceptance_command: MaybeText = None
+    workspace: MaybeText = None
+    tags: Any = None
+    schema: MaybeText = None
+
+    @property
+    def total_tokens(self) -> float | None:
+        """All four token counts together."""
+        parts = (self.non_cache_tokens, self.cache_read_tokens, self.cache_write_tokens)
+        return None if None in parts else sum(part for part in parts if part is not None)
+
+    @property
+    def non_cache_tokens(self) -> float | None:
+        """Input and output tokens together."""
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+
+class Line(Run, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
+    """A run as a file spells it: `opencode_exit_code` is the older name of `agent_exit_code`."""
+
+    opencode_exit_code: MaybeExitCode = None
+
+
+class OpenLine(Line, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=False):
+    """A line whose unknown keys are no longer told apart."""
+
+
+_WORDS: dict[Any, str] = {
+    Name: "a non-empty string",
+    Repeat: f"an integer from 1 to {LARGEST}",
+    bool: "true or false",
+    Number: f"a number from 0 to {LARGEST}",
+    MaybeNumber: f"a number from 0 to {LARGEST}, or null if it was not measured",
+    MaybeText: "a string or null",
+    MaybeFlag: "true, false or null",
+    MaybeExitCode: "an integer or null",
+    MaybeFailure: '"agent", "infra" or null',
+}
+
+
+def line_type(unknown_keys: tuple[str, ...]) -> type[Line]:
+    """`Line`, accepting these further keys and whatever they hold."""
+    if not unknown_keys:
+        return Line
+    fields = [(f"unknown_{i}", Any, None) for i in range(len(unknown_keys))]
+    names = {f"unknown_{i}": key for i, key in enumerate(unknown_keys)}
+    made: type[Line] = msgspec.defstruct(  # type: ignore[assignment]
+        "Line", fields, bases=(Line,), kw_only=True, gc=False, rename=names
+    )
+    return made
+
+
+def unknown_keys(found: Mapping[str, Any]) -> list[str]:
+    """The keys of a line that no field has, in the order they came."""
+    known = Line.__struct_fields__
+    return [key for key in found if key not in known]
+
+
+def explain(found: object, where: str) -> list[Problem]:
+    """Everything that keeps a decoded line from being a run, one problem per field."""
+    if not isinstance(found, Mapping):
+        message = f"expected a JSON object, got {_shown(found)}"
+        return [Problem(where=where, field=None, message=message)]
+    problems = []
+    for field in msgspec.structs.fields(Line):
+        if field.name not in found:
+            if field.required:
+                nullable = field.type == MaybeNumber
+                message = "missing" + ("; write null if it was not measured" if nullable else "")
+                problems.append(Problem(where=where, field=field.name, message=message))
+            continue
+        value = found[field.name]
+        try:
+            msgspec.convert(value, field.type)
+        except (msgspec.ValidationError, OverflowError):
+            message = f"expected {_WORDS[field.type]}, got {_shown(value)}"
+            problems.append(Problem(where=where, field=field.name, message=message))
+    return problems
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if isinstance(value, int | float) and abs(value) > 1e30:
+        return "a number too large to hold"
+    if isinstance(value, Mapping):
+        return "an object"
+    if isinstance(value, list | tuple):
+        return "an array"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, str):
+        return f'"{shortened(value, 60)}"'
+    return shortened(repr(value), 60)
+
+
+def record_schema() -> dict[str, Any]:
+    """The JSON Schema of one line of a run file, made from the type that decodes it."""
+    definitions = msgspec.json.schema_components([Line], ref_template="#/$defs/{name}")[1]
+    body: dict[str, Any] = definitions["Line"]
+    body.pop("title")
+    body.pop("description")
+    body["additionalProperties"] = True
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "run_record.schema.json",
+        "title": "twoarm run record",
+        "description": "One attempt of one arm at one task: one line of a run file. "
+        "null means not measured. Keys not named here are kept out of scoring.",
+        **body,
+    }

@@ -1,0 +1,48 @@
+"""How a number looks: one way per unit, for every report."""
+
+NOT_MEASURED = "-"
+
+
+def figure(value: float | None, unit: str) -> str:
+    """A figure of an arm: `212.4 s`, `$0.4163`, `18,204`, `91.7%`."""
+    return NOT_MEASURED if value is None else _formatted(value, unit, sign="")
+
+
+def change(value: float | None, unit: str) -> str:
+    """A delta, with its sign: `-38.6 s`, `+3.3 points`."""
+    if value is None:
+        return NOT_MEASURED
+    if unit == "points":
+        return f"{_unsigned_zero(f'{value * 100:+.1f}')} points"
+    return _unsigned_zero(_formatted(value, unit, sign="+"))
+
+
+def share(value: float | None) -> str:
+    """A relative change: `-15.4%`."""
+    return NOT_MEASURED if value is None else _unsigned_zero(f"{value:+.1%}")
+
+
+def _formatted(value: float, unit: str, *, sign: str) -> str:
+    if unit == "points":
+        return f"{value:.1%}"
+    if unit == "seconds":
+        return f"{value:{sign},.{_decimals(value, 1)}f} s"
+    if unit == "usd":
+        mark = "" if value >= 0 and not sign else "+" if value >= 0 else "-"
+        return f"{mark}${abs(value):,.{_decimals(value, 4)}f}"
+    if unit == "rate":
+        return f"{value:{sign},.{_decimals(value, 2)}f}"
+    return f"{value:{sign},.{0 if value == int(value) else 1}f}"
+
+
+def _decimals(value: float, usual: int) -> int:
+    """More digits for a small number, fewer for a large one, so that neither says nothing."""
+    size = abs(value)
+    if size >= 1000:
+        return min(usual, 2)
+    return usual + 2 if 0 < size < 10**-usual * 10 else usual
+
+
+def _unsigned_zero(text: str) -> str:
+    """No sign before a number that is shown as zero."""
+    return text if any(digit in text for digit in "123456789") else text.lstrip("+-")

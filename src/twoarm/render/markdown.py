@@ -1,0 +1,55 @@
+"""The report for a pull request: GitHub-flavoured Markdown."""
+
+from typing import TYPE_CHECKING
+
+from twoarm.quote import markdown_cell, markdown_code, shortened
+from twoarm.render import sections
+from twoarm.render.sections import Name, Table
+
+if TYPE_CHECKING:
+    from twoarm.analysis import Analysis
+
+_NAME_WIDTH = 80
+
+
+def render(analysis: "Analysis") -> str:
+    """The whole report; the decision and the gates come first."""
+    promotion = analysis.promotion
+    first, *others = sections.tables(analysis)
+    parts = [
+        f"## twoarm: {markdown_code(analysis.decision)}",
+        f"**{promotion.verdict.capitalize()}**: {'; '.join(promotion.reasons)}.",
+        f"{markdown_code(analysis.candidate)} (candidate) against "
+        f"{markdown_code(analysis.baseline)} (baseline). {sections.overview(analysis)}.",
+        _laid_out(first, heading=False),
+    ]
+    if analysis.diagnostics.explanations:
+        parts.append(
+            "\n".join(f"- Moved with it: {text}" for text in analysis.diagnostics.explanations)
+        )
+    if analysis.caveats:
+        numbered = (f"{n}. {caveat.message}" for n, caveat in enumerate(analysis.caveats, 1))
+        parts += ["### Caveats", "\n".join(numbered)]
+    parts += [_laid_out(table, heading=True) for table in others]
+    tool = analysis.tool
+    parts.append(f"<sub>{tool.name} {tool.version}</sub>")
+    return "\n\n".join(parts) + "\n"
+
+
+def _laid_out(table: Table, *, heading: bool) -> str:
+    lines = [f"### {table.heading}", ""] if heading else []
+    lines.append(_line(table.head))
+    figures = len(table.head) - table.text_columns
+    lines.append("|" + " --- |" * table.text_columns + " ---: |" * figures)
+    lines += [_line(row) for row in table.rows]
+    if table.note:
+        lines += ["", table.note]
+    return "\n".join(lines)
+
+
+def _line(cells: tuple[str | Name, ...]) -> str:
+    return "| " + " | ".join(map(_cell, cells)) + " |"
+
+
+def _cell(cell: str | Name) -> str:
+    return markdown_cell(shortened(cell.text, _NAME_WIDTH)) if isinstance(cell, Name) else cell

@@ -1,0 +1,99 @@
+"""The report for a terminal: 100 columns, and readable without colour."""
+
+import textwrap
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from twoarm.quote import columns, shortened, visible
+from twoarm.render import sections
+from twoarm.render.sections import Name, Table
+
+if TYPE_CHECKING:
+    from twoarm.analysis import Analysis
+
+WIDTH = 100
+_NAME_WIDTH = 44
+_HEAD_WIDTH = 24
+
+# Takes a role (`good`, `bad`, `strong`, `faint`) and a text, and gives the text in that look.
+Paint = Callable[[str, str], str]
+
+_ROLES = {
+    "better": "good",
+    "holds": "good",
+    "promote": "good",
+    "worse": "bad",
+    "fails": "bad",
+    "do not promote": "bad",
+}
+
+
+def render(analysis: "Analysis", paint: Paint | None = None) -> str:
+    """The whole report."""
+    look = paint or (lambda role, text: text)
+    promotion = analysis.promotion
+    lines = [
+        *_wrapped(
+            f"{visible(analysis.candidate)} (candidate) against "
+            f"{visible(analysis.baseline)} (baseline)"
+        ),
+        *_wrapped(sections.overview(analysis)),
+        "",
+        *_labelled("DECISION   ", analysis.decision, look, "strong"),
+        *_labelled(
+            "PROMOTION  ",
+            f"{promotion.verdict}: {'; '.join(promotion.reasons)}",
+            look,
+            _ROLES.get(promotion.verdict, "strong"),
+        ),
+    ]
+    for table in sections.tables(analysis):
+        lines += ["", *_laid_out(table, look)]
+        if table.heading == "Gates":
+            for explanation in analysis.diagnostics.explanations:
+                lines += _wrapped(explanation, first="  moved with it: ", rest="    ")
+    if analysis.caveats:
+        lines += ["", look("strong", "Caveats")]
+        for number, caveat in enumerate(analysis.caveats, 1):
+            first = f"{number:>3}. "
+            lines += _wrapped(caveat.message, first=first, rest=" " * len(first))
+    return "\n".join(lines) + "\n"
+
+
+def _wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
+    return textwrap.wrap(
+        visible(text),
+        WIDTH,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_on_hyphens=False,
+    )
+
+
+def _labelled(label: str, text: str, look: Paint, role: str) -> list[str]:
+    first, *others = _wrapped(text, first=label, rest=" " * len(label))
+    return [label + look(role, first[len(label) :]), *others]
+
+
+def _laid_out(table: Table, look: Paint) -> list[str]:
+    head = [_cell(cell, _HEAD_WIDTH) for cell in table.head]
+    rows = [[_cell(cell, _NAME_WIDTH) for cell in row] for row in table.rows]
+    widths = [max(map(columns, cells)) for cells in zip(head, *rows, strict=True)]
+
+    def line(cells: list[str], painted: Callable[[str, str], str]) -> str:
+        parts = []
+        for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
+            pad = " " * (width - columns(cell))
+            padded = cell + pad if number < table.text_columns else pad + cell
+            parts.append(painted(cell, padded))
+        return "  " + "  ".join(parts).rstrip()
+
+    lines = [look("strong", table.heading), line(head, lambda _, padded: look("faint", padded))]
+    lines += [line(row, lambda cell, padded: look(_ROLES.get(cell, ""), padded)) for row in rows]
+    if table.note:
+        lines.append(f"  {table.note}")
+    return lines
+
+
+def _cell(cell: str | Name, width: int) -> str:
+    return shortened(cell.text, width) if isinstance(cell, Name) else cell

@@ -1,0 +1,327 @@
+"""Run files in and out: JSONL, gzip, zstd, standard input; the position of every bad line."""
+
+import os
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain, islice
+from typing import Any, Protocol, TypeAlias
+
+import msgspec
+
+from twoarm.errors import BadRunsError, InputError, Problem, UsageError
+from twoarm.quote import named, visible
+from twoarm.record import Line, OpenLine, Run, explain, line_type, unknown_keys
+from twoarm.runs import Builder, Input, Runs
+
+
+class Readable(Protocol):
+    """An open binary file, or anything that reads like one."""
+
+    def read(self, size: int, /) -> bytes:
+        """At most `size` bytes; none at the end."""
+        ...
+
+
+Path: TypeAlias = str | os.PathLike[str]
+Source: TypeAlias = Path | Readable | Sequence[Path | Readable] | Iterable[Mapping[str, Any] | Run]
+
+# How many bad lines an error lists before it only counts.
+LISTED = 100
+# A longer line is refused, so that a file without line ends cannot fill the memory.
+LONGEST_LINE = 16 * 2**20
+# More unknown keys than this are no longer told apart: some files use ids as keys.
+MOST_UNKNOWN_KEYS = 100
+
+_BLOCK = 2**18
+_ITEMS = 4_096
+_GZIP = b"\x1f\x8b"
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_UTF8_MARK = b"\xef\xbb\xbf"
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def read(source: Source, *, skip_bad: bool = False, listed: int | None = LISTED) -> Runs:
+    """All runs of a path, several paths, an open binary file, or an iterable of mappings or Runs.
+
+    Raises BadRunsError with every bad line, unless `skip_bad`; then they are only counted.
+    """
+    reader = _Reader(listed)
+    files, items = _told_apart(source)
+    inputs = [reader.file(file) for file in files] if files else [reader.items(items)]
+    if reader.problem_count and not skip_bad:
+        raise BadRunsError(reader.problems, reader.problem_count)
+    if not len(reader.builder):
+        where = ", ".join(named(given.path) for given in inputs)
+        raise InputError(f"no runs in {where}; expected one JSON object per line")
+    return reader.builder.finish(
+        inputs=inputs, unknown_keys=reader.unknown, bad_lines=reader.bad_lines
+    )
+
+
+def _told_apart(source: Source) -> tuple[list[Path | Readable], Iterable[Any]]:
+    """Files, or else runs in memory."""
+    if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
+        return [source], ()  # type: ignore[list-item]
+    if isinstance(source, bytes | Mapping | Run) or not isinstance(source, Iterable):
+        found = type(source).__name__
+        raise UsageError(f"expected a path, paths, or an iterable of runs, got one `{found}`")
+    remaining = iter(source)
+    head = list(islice(remaining, 1))
+    if head and (isinstance(head[0], str | os.PathLike) or hasattr(head[0], "read")):
+        return [*head, *remaining], ()  # type: ignore[list-item]
+    return [], chain(head, remaining)
+
+
+class _Reader:
+    """Decodes lines in batches; only a batch that fails is looked at line by line."""
+
+    def __init__(self, listed: int | None) -> None:
+        self.builder = Builder()
+        self.unknown: tuple[str, ...] = ()
+        self.problems: list[Problem] = []
+        self.problem_count = 0
+        self.bad_lines = 0
+        self._listed = listed
+        self._type: type[Line] = Line
+        self._decode: Callable[[bytes], Line] = msgspec.json.Decoder(Line).decode
+
+    def file(self, file: Path | Readable) -> Input:
+        """Read one file to its end."""
+        if isinstance(file, str | os.PathLike):
+            # A path may hold bytes that are no text; they must not break an output.
+            name = os.fsencode(file).decode("utf-8", "backslashreplace")
+            try:
+                with open(file, "rb") as stream:
+                    return self._stream(stream, name)
+            except (OSError, ValueError) as error:
+                reason = getattr(error, "strerror", None) or str(error)
+                raise InputError(f"{visible(name)}: cannot be read: {reason}") from error
+        return self._stream(file, str(getattr(file, "name", "<stream>")))
+
+    def _stream(self, stream: Readable, name: str) -> Input:
+        digest = _Digest()
+        before = len(self.builder)
+        source, line = visible(name), 1
+        for lines in _batches(_text(digest.through(stream), source)):
+            try:
+                decoded = list(map(self._decode, lines))  # type: ignore[arg-type]
+            except (ValueError, TypeError, RecursionError):
+                for offset, text in enumerate(lines):
+                    self._one(text, source, line + offset)
+            else:
+                self.builder.add(decoded, source, line)
+            line += len(lines)
+        return Input(path=name, sha256=digest.hex(), records=len(self.builder) - before)
+
+    def _one(self, text: bytes | None, source: str, line: int) -> None:
+        if text is None:
+            message = f"longer than {LONGEST_LINE // 2**20} MiB; write one object per line"
+            self._bad([Problem(where=f"{source}:{line}", field=None, message=message)])
+            return
+        if not text.strip():
+            return
+        try:
+            decoded = self._decode(text)
+        except (ValueError, RecursionError) as error:
+            found, problems = _examined(text, f"{source}:{line}", error)
+            if found is not None and self._learn(found):
+                self._one(text, source, line)
+            else:
+                self._bad(problems)
+        else:
+            self.builder.add([decoded], source, line)
+
+    def items(self, items: Iterable[Any]) -> Input:
+        """Take runs that are in memory already."""
+        numbered = enumerate(items, 1)
+        while batch := list(islice(numbered, _ITEMS)):
+            run: list[Line] = []
+            first = batch[0][0]
+            for number, item in batch:
+                decoded = self._item(item, number)
+                if decoded is None:
+                    self.builder.add(run, "run", first)
+                    run, first = [], number + 1
+                else:
+                    run.append(decoded)
+            self.builder.add(run, "run", first)
+        return Input(path="<memory>", sha256=None, records=len(self.builder))
+
+    def _item(self, item: Any, number: int) -> Line | None:
+        try:
+            decoded = msgspec.convert(item, self._type, from_attributes=isinstance(item, Run))
+            # Python strings can hold what no file can.
+            f"{decoded.task_id}{decoded.arm}{decoded.failure_reason}".encode()
+            return decoded
+        except (ValueError, OverflowError, RecursionError) as error:
+            if isinstance(item, Mapping) and self._learn(item):
+                return self._item(item, number)
+            where = f"run:{number}"
+            found = msgspec.structs.asdict(item) if isinstance(item, Run) else item
+            problems = explain(found, where)
+            self._bad(problems or [Problem(where=where, field=None, message=visible(str(error)))])
+            return None
+
+    def _learn(self, found: Mapping[str, Any]) -> bool:
+        """Whether the line had keys not seen before; from now on they are accepted."""
+        if self._type is OpenLine:
+            return False
+        new = [key for key in unknown_keys(found) if key not in self.unknown]
+        if not new:
+            return False
+        self.unknown += tuple(new)
+        self._type = line_type(self.unknown) if len(self.unknown) <= MOST_UNKNOWN_KEYS else OpenLine
+        self._decode = msgspec.json.Decoder(self._type).decode
+        return True
+
+    def _bad(self, problems: list[Problem]) -> None:
+        self.bad_lines += 1
+        self.problem_count += len(problems)
+        if self._listed is None:
+            self.problems += problems
+        else:
+            self.problems += problems[: self._listed - len(self.problems)]
+
+
+def _examined(
+    text: bytes, where: str, error: Exception
+) -> tuple[Mapping[str, Any] | None, list[Problem]]:
+    """A bad line read as leniently as it can be, to name every field at fault."""
+    import json
+
+    try:
+        found = json.loads(text)
+    except RecursionError:
+        message = "nested too deeply to be a run"
+    except UnicodeDecodeError as broken:
+        message = f"not UTF-8 at byte {broken.start + 1}; save the file as UTF-8"
+    except json.JSONDecodeError as broken:
+        message = (
+            f"not one JSON object: {broken.msg[0].lower()}{broken.msg[1:]} "
+            f"at column {broken.colno}; write one object per line"
+        )
+    except ValueError:
+        message = "holds a number too large to read"
+    else:
+        problems = explain(found, where)
+        if problems or isinstance(error, msgspec.ValidationError):
+            return (found if isinstance(found, Mapping) else None), problems
+        message = f"not valid JSON ({error}); write one object per line"
+    return None, [Problem(where=where, field=None, message=visible(message))]
+
+
+class _Digest:
+    """The SHA-256 of what passes through; beside the decoding, once there is more than a block."""
+
+    def __init__(self) -> None:
+        import hashlib
+
+        self._sha256 = hashlib.sha256()
+
+    def through(self, stream: Readable) -> Iterator[bytes]:
+        """The blocks of a stream."""
+        first = stream.read(_BLOCK)
+        self._sha256.update(first)
+        yield first
+        if len(first) == _BLOCK:
+            yield from self._beside(stream)
+
+    def _beside(self, stream: Readable) -> Iterator[bytes]:
+        from queue import Queue
+        from threading import Thread
+
+        waiting: Queue[bytes] = Queue(maxsize=8)
+
+        def work() -> None:
+            while block := waiting.get():
+                self._sha256.update(block)
+
+        worker = Thread(target=work, daemon=True)
+        worker.start()
+        try:
+            while block := stream.read(_BLOCK):
+                waiting.put(block)
+                yield block
+        finally:
+            waiting.put(b"")
+            worker.join()
+
+    def hex(self) -> str:
+        """The digest, after the last block."""
+        return self._sha256.hexdigest()
+
+
+def _text(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:
+    """The bytes of the lines: unpacked if packed, told by the first bytes, without a byte mark."""
+    first = next(blocks, b"")
+    if first.startswith(_GZIP):
+        blocks = _gunzipped(chain([first], blocks), source)
+        first = next(blocks, b"")
+    elif first.startswith(_ZSTD):
+        blocks = _unzstd(chain([first], blocks), source)
+        first = next(blocks, b"")
+    if first.startswith(_UTF16_MARKS):
+        raise InputError(f"{source}: UTF-16 text; save the file as UTF-8")
+    return chain([first.removeprefix(_UTF8_MARK)], blocks)
+
+
+def _gunzipped(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:
+    import zlib
+
+    inflater = zlib.decompressobj(wbits=31)
+    try:
+        for block in blocks:
+            while block:
+                if inflater.eof:
+                    inflater = zlib.decompressobj(wbits=31)
+                text = inflater.decompress(block, _BLOCK)
+                block = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+                if text:
+                    yield text
+    except zlib.error as error:
+        raise InputError(f"{source}: damaged gzip data: {error}") from error
+    if not inflater.eof:
+        raise InputError(f"{source}: gzip data ends early; the file is cut off")
+
+
+def _unzstd(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:
+    from backports.zstd import ZstdDecompressor, ZstdError
+
+    unpacker = ZstdDecompressor()
+    try:
+        for block in blocks:
+            while block or not (unpacker.eof or unpacker.needs_input):
+                if unpacker.eof:
+                    unpacker = ZstdDecompressor()
+                text = unpacker.decompress(block, _BLOCK)
+                block = unpacker.unused_data if unpacker.eof else b""
+                if text:
+                    yield text
+    except ZstdError as error:
+        raise InputError(f"{source}: damaged zstd data: {error}") from error
+    if not unpacker.eof:
+        raise InputError(f"{source}: zstd data ends early; the file is cut off")
+
+
+def _batches(blocks: Iterator[bytes]) -> Iterator[list[bytes | None]]:
+    """Whole lines, many at a time; None stands for a line that is too long."""
+    pieces: list[bytes] = []
+    held = 0
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        if cut:
+            lines: list[bytes | None] = list(b"".join((*pieces, block[: cut - 1])).split(b"\n"))
+            if held > LONGEST_LINE:
+                lines[0] = None
+            yield lines
+            pieces, held = [block[cut:]], len(block) - cut
+        else:
+            held += len(block)
+            if held > LONGEST_LINE:
+                # Keep nothing of it but the fact that it is too long.
+                pieces = []
+            else:
+                pieces.append(block)
+    if held > LONGEST_LINE:
+        yield [None]
+    elif held:
+        yield [b"".join(pieces)]

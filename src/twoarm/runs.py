@@ -1,0 +1,191 @@
+"""Runs: many runs held as columns, in the order they were read, each with its position."""
+
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable
+from operator import attrgetter
+
+import msgspec
+from msgspec import UNSET
+
+from twoarm import column
+from twoarm.column import Floats, Ints
+from twoarm.metric import METRICS, SUCCESS
+from twoarm.record import Line
+
+# Every number of a record that some metric is made of.
+NUMBERS = tuple(
+    dict.fromkeys(part for metric in METRICS for part in metric.parts if metric is not SUCCESS)
+)
+
+# The exit code of an agent's wrapper that says: the provider or the sandbox failed, not the agent.
+INFRA_EXIT_CODE = 86
+# The exit code of an acceptance command that never ran.
+NEVER_RAN_EXIT_CODE = 99
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True):
+    """One source of runs, and what identifies its content."""
+
+    path: str
+    sha256: str | None
+    records: int
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended, apart from its success: not failed, the agent's failure, or infra."""
+
+    failure: str | None
+    reason: str
+
+
+class Runs(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns. `task`, `arm` and `outcome` are codes into the tuples of the same name."""
+
+    tasks: tuple[str, ...]
+    arms: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+    task: Ints
+    arm: Ints
+    outcome: Ints
+    repeat: Ints
+    success: Floats
+    numbers: dict[str, Floats]
+    key: Ints
+    positions: "Positions"
+    inputs: tuple[Input, ...]
+    unknown_keys: tuple[str, ...]
+    bad_lines: int
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+
+class Positions:
+    """Where each run stood: stretches of runs on consecutive lines, so that it stays small."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._sources: list[str] = []
+        self._lines: list[int] = []
+
+    def stretch(self, row: int, source: str, line: int) -> None:
+        """Say that the runs from `row` on stand in `source` from `line` on."""
+        if self._rows:
+            follows = self._lines[-1] + row - self._rows[-1] == line
+            if follows and self._sources[-1] == source:
+                return
+        self._rows.append(row)
+        self._sources.append(source)
+        self._lines.append(line)
+
+    def of(self, row: int) -> str:
+        """The position of a run, as `source:line`."""
+        at = bisect_right(self._rows, row) - 1
+        return f"{self._sources[at]}:{self._lines[at] + row - self._rows[at]}"
+
+
+class Builder:
+    """Takes decoded lines a batch at a time and gives the columns at the end."""
+
+    def __init__(self) -> None:
+        self._tasks: dict[str, int] = {}
+        self._arms: dict[str, int] = {}
+        self._outcomes: dict[tuple[str | None, str], int] = {(None, ""): 0}
+        self._task = array("q")
+        self._arm = array("q")
+        self._outcome = array("q")
+        self._repeat = array("q")
+        self._success = bytearray()
+        self._numbers = {name: (attrgetter(name), array("d")) for name in NUMBERS}
+        self._positions = Positions()
+
+    def __len__(self) -> int:
+        return len(self._task)
+
+    def add(self, lines: list[Line], source: str, first_line: int) -> None:
+        """Append runs that stand on consecutive lines of a source."""
+        if not lines:
+            return
+        self._positions.stretch(len(self), source, first_line)
+        _extend_codes(self._task, self._tasks, [line.task_id for line in lines])
+        _extend_codes(self._arm, self._arms, [line.arm for line in lines])
+        self._repeat += array("q", [line.repeat for line in lines])
+        self._success += bytes([line.success for line in lines])
+        for get, values in self._numbers.values():
+            found = list(map(get, lines))
+            try:
+                values += array("d", found)
+            except TypeError:
+                values += array("d", [math.nan if value is None else value for value in found])
+        self._extend_outcomes(lines)
+
+    def _extend_outcomes(self, lines: list[Line]) -> None:
+        codes = array("q", bytes(8 * len(lines)))
+        if not _all_fine(lines):
+            for i, line in enumerate(lines):
+                outcome = _outcome(line)
+                if outcome[0] is not None:
+                    codes[i] = self._outcomes.setdefault(outcome, len(self._outcomes))
+        self._outcome += codes
+
+    def finish(
+        self, *, inputs: Iterable[Input], unknown_keys: Iterable[str], bad_lines: int
+    ) -> Runs:
+        """The columns of everything added. Task codes follow the order of the task names."""
+        few = len(self) <= column.FEW
+        tasks = sorted(self._tasks)
+        rank = {task: code for code, task in enumerate(tasks)}
+        ranks = [rank[task] for task in self._tasks]
+        task = column.recoded(column.ints(self._task, few=few), ranks)
+        repeat = column.ints(self._repeat, few=few)
+        return Runs(
+            tasks=tuple(tasks),
+            arms=tuple(self._arms),
+            outcomes=tuple(
+                Outcome(failure=failure, reason=reason) for failure, reason in self._outcomes
+            ),
+            task=task,
+            arm=column.ints(self._arm, few=few),
+            outcome=column.ints(self._outcome, few=few),
+            repeat=repeat,
+            success=column.flags(self._success, few=few),
+            numbers={
+                name: column.floats(values, few=few) for name, (_, values) in self._numbers.items()
+            },
+            key=column.joined_keys(task, repeat),
+            positions=self._positions,
+            inputs=tuple(inputs),
+            unknown_keys=tuple(unknown_keys),
+            bad_lines=bad_lines,
+        )
+
+
+def _extend_codes(codes: "array[int]", table: dict[str, int], names: list[str]) -> None:
+    try:
+        found = list(map(table.__getitem__, names))
+    except KeyError:
+        found = [table.setdefault(name, len(table)) for name in names]
+    codes += array("q", found)
+
+
+def _all_fine(lines: list[Line]) -> bool:
+    """A quick look at a batch, true only if no run in it can have failed."""
+    if [line.failure for line in lines].count(None) == len(lines):
+        return True
+    said = {line.failure for line in lines}
+    exits = {line.agent_exit_code for line in lines} | {line.opencode_exit_code for line in lines}
+    return said <= {None, UNSET} and exits <= {None, 0}
+
+
+def _outcome(line: Line) -> tuple[str | None, str]:
+    """A run's own word about its failure; only a run that says nothing is judged by exit codes."""
+    if line.failure is not UNSET:
+        return line.failure, line.failure_reason or "no reason given"
+    agent = line.agent_exit_code if line.agent_exit_code is not None else line.opencode_exit_code
+    if agent == INFRA_EXIT_CODE:
+        return "infra", f"agent exit code {INFRA_EXIT_CODE}"
+    if agent and line.acceptance_exit_code == NEVER_RAN_EXIT_CODE:
+        return "infra", "agent exit code not 0 and acceptance never ran"
+    return None, ""
