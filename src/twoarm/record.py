@@ -80,7 +80,7 @@ class Line(Run, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True)
 
 
 class OpenLine(Line, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=False):
-    """A line whose unknown keys are no longer told apart."""
+    """A line that takes any unknown key."""
 
 
 _WORDS: dict[Any, str] = {
@@ -96,10 +96,10 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def line_type(unknown_keys: tuple[str, ...]) -> type[Line]:
-    """`Line`, accepting these further keys and whatever they hold."""
-    if not unknown_keys:
-        return Line
+def line_type(unknown_keys: tuple[str, ...]) -> type[Line] | None:
+    """`Line` with these further keys, whatever they hold; None if no type can have them."""
+    if any(not key.isprintable() or "\\" in key or '"' in key for key in unknown_keys):
+        return None
     fields = [(f"unknown_{i}", Any, None) for i in range(len(unknown_keys))]
     names = {f"unknown_{i}": key for i, key in enumerate(unknown_keys)}
     made: type[Line] = msgspec.defstruct(  # type: ignore[assignment]
@@ -111,7 +111,7 @@ def line_type(unknown_keys: tuple[str, ...]) -> type[Line]:
 def unknown_keys(found: Mapping[str, Any]) -> list[str]:
     """The keys of a line that no field has, in the order they came."""
     known = Line.__struct_fields__
-    return [key for key in found if key not in known]
+    return [key for key in found if isinstance(key, str) and key not in known]
 
 
 def explain(found: object, where: str) -> list[Problem]:

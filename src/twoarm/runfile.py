@@ -8,7 +8,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from twoarm.errors import BadRunsError, InputError, Problem, UsageError
-from twoarm.quote import named, visible
+from twoarm.quote import visible
 from twoarm.record import Line, OpenLine, Run, explain, line_type, unknown_keys
 from twoarm.runs import Builder, Input, Runs
 
@@ -28,7 +28,7 @@ Source: TypeAlias = Path | Readable | Sequence[Path | Readable] | Iterable[Mappi
 LISTED = 100
 # A longer line is refused, so that a file without line ends cannot fill the memory.
 LONGEST_LINE = 16 * 2**20
-# More unknown keys than this are no longer told apart: some files use ids as keys.
+# No more unknown keys than this are noted: some files use ids as keys.
 MOST_UNKNOWN_KEYS = 100
 
 _BLOCK = 2**18
@@ -50,8 +50,8 @@ def read(source: Source, *, skip_bad: bool = False, listed: int | None = LISTED)
     if reader.problem_count and not skip_bad:
         raise BadRunsError(reader.problems, reader.problem_count)
     if not len(reader.builder):
-        where = ", ".join(named(given.path) for given in inputs)
-        raise InputError(f"no runs in {where}; expected one JSON object per line")
+        where = ", ".join(visible(given.path) for given in inputs)
+        raise InputError(f"{where}: no runs; expected one JSON object per line")
     return reader.builder.finish(
         inputs=inputs, unknown_keys=reader.unknown, bad_lines=reader.bad_lines
     )
@@ -69,6 +69,9 @@ def _told_apart(source: Source) -> tuple[list[Path | Readable], Iterable[Any]]:
     if head and (isinstance(head[0], str | os.PathLike) or hasattr(head[0], "read")):
         return [*head, *remaining], ()  # type: ignore[list-item]
     return [], chain(head, remaining)
+
+
+_OPEN = msgspec.json.Decoder(OpenLine)
 
 
 class _Reader:
@@ -89,12 +92,13 @@ class _Reader:
         if isinstance(file, str | os.PathLike):
             # A path may hold bytes that are no text; they must not break an output.
             name = os.fsencode(file).decode("utf-8", "backslashreplace")
+            if "\0" in name:
+                raise InputError(f"{visible(name)}: cannot be read: no path holds a null character")
             try:
                 with open(file, "rb") as stream:
                     return self._stream(stream, name)
-            except (OSError, ValueError) as error:
-                reason = getattr(error, "strerror", None) or str(error)
-                raise InputError(f"{visible(name)}: cannot be read: {reason}") from error
+            except OSError as error:
+                raise InputError(f"{visible(name)}: cannot be read: {error.strerror}") from error
         return self._stream(file, str(getattr(file, "name", "<stream>")))
 
     def _stream(self, stream: Readable, name: str) -> Input:
@@ -147,8 +151,13 @@ class _Reader:
         return Input(path="<memory>", sha256=None, records=len(self.builder))
 
     def _item(self, item: Any, number: int) -> Line | None:
+        if isinstance(item, Run):
+            said = msgspec.structs.asdict(item)
+            item = {key: value for key, value in said.items() if value is not msgspec.UNSET}
         try:
-            decoded = msgspec.convert(item, self._type, from_attributes=isinstance(item, Run))
+            decoded = msgspec.convert(item, self._type)
+            if self._type is OpenLine:
+                self._note(item)
             # Python strings can hold what no file can.
             f"{decoded.task_id}{decoded.arm}{decoded.failure_reason}".encode()
             return decoded
@@ -156,22 +165,35 @@ class _Reader:
             if isinstance(item, Mapping) and self._learn(item):
                 return self._item(item, number)
             where = f"run:{number}"
-            found = msgspec.structs.asdict(item) if isinstance(item, Run) else item
-            problems = explain(found, where)
+            problems = explain(item, where)
             self._bad(problems or [Problem(where=where, field=None, message=visible(str(error)))])
             return None
 
     def _learn(self, found: Mapping[str, Any]) -> bool:
         """Whether the line had keys not seen before; from now on they are accepted."""
-        if self._type is OpenLine:
+        if self._type is OpenLine or not self._note(found):
             return False
-        new = [key for key in unknown_keys(found) if key not in self.unknown]
-        if not new:
-            return False
-        self.unknown += tuple(new)
-        self._type = line_type(self.unknown) if len(self.unknown) <= MOST_UNKNOWN_KEYS else OpenLine
-        self._decode = msgspec.json.Decoder(self._type).decode
+        told_apart = line_type(self.unknown) if len(self.unknown) < MOST_UNKNOWN_KEYS else None
+        if told_apart is None:
+            self._type = OpenLine
+            self._decode = self._decode_open
+        else:
+            self._type = told_apart
+            self._decode = msgspec.json.Decoder(told_apart).decode
         return True
+
+    def _note(self, found: Mapping[str, Any]) -> bool:
+        """Whether there was an unknown key to note."""
+        room = MOST_UNKNOWN_KEYS - len(self.unknown)
+        new = [key for key in unknown_keys(found) if key not in self.unknown][:room]
+        self.unknown += tuple(new)
+        return bool(new)
+
+    def _decode_open(self, text: bytes) -> Line:
+        decoded = _OPEN.decode(text)
+        if len(self.unknown) < MOST_UNKNOWN_KEYS:
+            self._note(msgspec.json.decode(text))
+        return decoded
 
     def _bad(self, problems: list[Problem]) -> None:
         self.bad_lines += 1

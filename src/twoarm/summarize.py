@@ -8,7 +8,7 @@ from twoarm.screen import ArmRuns
 
 
 class ArmSummary(msgspec.Struct, frozen=True, kw_only=True):
-    """The figures of one arm, each over the runs that have the metric; `missing` counts the rest."""
+    """The figures of one arm, each over the runs that have it; `missing` counts the others."""
 
     arm: str
     runs: int

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from twoarm.analysis import Analysis
 
 WIDTH = 100
-_NAME_WIDTH = 44
+_NAME_WIDTH = 42
 _HEAD_WIDTH = 24
 
 # Takes a role (`good`, `bad`, `strong`, `faint`) and a text, and gives the text in that look.

@@ -1,0 +1,138 @@
+"""Break every rule once, on purpose, and see a test go red.
+
+    make broken
+
+Each entry is a rule, the file it lives in, the code that keeps it and code that breaks it. An entry
+whose code is no longer there, or that no test notices, fails.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parent.parent
+
+
+class Broken(NamedTuple):
+    rule: str
+    file: str
+    kept: str
+    broken: str
+    tests: str = "tests/test_rules.py"
+
+
+READING = "tests/test_reading.py"
+CLI = "tests/test_cli.py"
+
+BROKEN = [
+    Broken("total tokens are all four counts", "metric.py", '"output_tokens", "cache_read_tokens", "cache_write_tokens")', '"output_tokens", "cache_read_tokens")'),
+    Broken("non-cache tokens are input and output", "metric.py", 'parts=("input_tokens", "output_tokens"),', 'parts=("input_tokens",),'),
+    Broken("a run's own total", "record.py", "parts = (self.non_cache_tokens, self.cache_read_tokens, self.cache_write_tokens)", "parts = (self.non_cache_tokens, self.cache_read_tokens)"),
+    Broken("a run's null part makes null", "record.py", "if self.input_tokens is None or self.output_tokens is None:", "if self.input_tokens is None:"),
+    Broken("a null is not zero (lists)", "column.py", "return [value for value in column if not math.isnan(value)]", "return [0.0 if math.isnan(value) else value for value in column]"),
+    Broken("a null is not zero (arrays)", "column.py", "return column[~missing] if missing.any() else column", "return np.nan_to_num(column)"),
+    Broken("the median of an even number (lists)", "column.py", "low, high = ordered[middle - 1 + size % 2], ordered[middle]", "low, high = ordered[middle], ordered[middle]"),
+    Broken("success rate", "summarize.py", "success_rate=successes / len(arm)", "success_rate=successes / (len(arm) + 1)"),
+    Broken("average cost over the runs with a cost", "summarize.py", "total_cost / len(costs)", "total_cost / len(arm)"),
+    Broken("solved per dollar counts successes with a cost", "summarize.py", "solved / total_cost if", "successes / total_cost if"),
+    Broken("no solved per dollar at zero cost", "summarize.py", "if total_cost else None", "if total_cost is not None else None"),
+    Broken("missing values are counted", "summarize.py", "len(arm) - len(values)", "len(values)"),
+    Broken("a delta is candidate minus baseline", "column.py", "return [a - b for a, b in zip(left, right, strict=True)]", "return [b - a for a, b in zip(left, right, strict=True)]"),
+    Broken("a delta is candidate minus baseline (arrays)", "column.py", "return left - right", "return right - left"),
+    Broken("pairs share task and repeat", "column.py", "return [a * step + b for a, b in zip(major, minor, strict=True)]", "return [b for a, b in zip(major, minor, strict=True)]"),
+    Broken("unpaired runs", "pair.py", "2 * len(both.left)", "len(both.left)"),
+    Broken("mean of deltas", "pair.py", 'figures[f"mean_{metric.delta}"] = column.mean(deltas)', 'figures[f"mean_{metric.delta}"] = column.median(deltas)'),
+    Broken("median of deltas", "pair.py", 'figures[f"median_{metric.delta}"] = column.median(deltas)', 'figures[f"median_{metric.delta}"] = column.mean(deltas)'),
+    Broken("a tie holds", "decide.py", 'standing != "worse"', 'standing == "better"'),
+    Broken("more success is better", "decide.py", "baseline.success_rate, higher=True", "baseline.success_rate, higher=False"),
+    Broken("less time is better", "decide.py", "            baseline.median_duration_seconds,\n            higher=False", "            baseline.median_duration_seconds,\n            higher=True"),
+    Broken("fewer tokens are better", "decide.py", "            baseline.median_non_cache_tokens,\n            higher=False", "            baseline.median_non_cache_tokens,\n            higher=True"),
+    Broken("the token gate leaves the cache out", "decide.py", "candidate.median_non_cache_tokens,\n            baseline.median_non_cache_tokens", "candidate.median_total_tokens,\n            baseline.median_total_tokens"),
+    Broken("an unjudged gate is insufficient data", "decide.py", "if any(gate.holds is None for gate in gates):", "if all(gate.holds is None for gate in gates):"),
+    Broken("all three must hold", "decide.py", "if all(gate.holds for gate in gates):", "if gates[0].holds:"),
+    Broken("all three must fail", "decide.py", "if not any(gate.holds for gate in gates):", "if not all(gate.holds for gate in gates):"),
+    Broken("mixed", "decide.py", 'MIXED = "mixed results - inspect paired deltas"', 'MIXED = "mixed results"'),
+    Broken("five repeats", "decide.py", "MINIMUM_REPEATS = 5", "MINIMUM_REPEATS = 4"),
+    Broken("ten repeats preferred", "decide.py", "PREFERRED_REPEATS = 10", "PREFERRED_REPEATS = 9"),
+    Broken("every short task-arm is listed", "decide.py", "if entry.repeats < MINIMUM_REPEATS)", "if 0 < entry.repeats < MINIMUM_REPEATS)"),
+    Broken("no promotion without repeats", "decide.py", 'if adequacy.status == "below minimum":', "if False:"),
+    Broken("only a preferred candidate is promoted", "decide.py", 'if decision == f"prefer {candidate}":', "if decision:"),
+    Broken("high spread of a task", "tasks.py", "HIGH_SPREAD = 0.5", "HIGH_SPREAD = 0.1"),
+    Broken("success that flips is high variance", "tasks.py", "if 0 < passed < part.stop - part.start:", "if 0 < passed:"),
+    Broken("a quarter of the tasks", "decide.py", "HIGH_VARIANCE_SHARE = 0.25", "HIGH_VARIANCE_SHARE = 0.2"),
+    Broken("nothing differs is said", "caveats.py", 'elif all(gate.standing == "tied" for gate in gates):', "elif False:"),
+    Broken("a failed gate is explained", "diagnose.py", "if gate.holds is False)", "if gate.holds is None)"),
+    Broken("infra failures are excluded", "screen.py", 'counted = [outcome.failure != "infra" for outcome in runs.outcomes]', "counted = [True for outcome in runs.outcomes]"),
+    Broken("agent failures count", "screen.py", 'counted = [outcome.failure != "infra" for outcome in runs.outcomes]', "counted = [outcome.failure is None for outcome in runs.outcomes]"),
+    Broken("exit code 86", "runs.py", "INFRA_EXIT_CODE = 86", "INFRA_EXIT_CODE = 87"),
+    Broken("acceptance never ran", "runs.py", "NEVER_RAN_EXIT_CODE = 99", "NEVER_RAN_EXIT_CODE = 98"),
+    Broken("acceptance never ran needs a failed agent", "runs.py", "if agent and line.acceptance_exit_code", "if line.acceptance_exit_code"),
+    Broken("the older name of the exit code", "runs.py", "if line.agent_exit_code is not None else line.opencode_exit_code", "if line.agent_exit_code is not None else None"),
+    Broken("a run's own word comes first", "runs.py", "if line.failure is not UNSET:", 'if line.failure == "infra":'),
+    Broken("an agent's failure is no success", "screen.py", "success = column.zeroed(success, failed)", "pass"),
+    Broken("kept infra failures", "screen.py", "for arm in () if keep_infra else both:", "for arm in both:"),
+    Broken("nulls as zero on request", "screen.py", 'if missing == "zero":', "if False:"),
+    Broken("other arms are excluded", "screen.py", 'excluded.append(Excluded(reason="another arm"', '(lambda _: None)(Excluded(reason="another arm"'),
+    Broken("duplicates are an error", "screen.py", "        if problems:\n            raise", "        if False:\n            raise"),
+    Broken("the first of duplicates", "screen.py", 'unwanted = again if duplicates == "first"', 'unwanted = again if duplicates == "last"'),
+    Broken("arms are told by name", "screen.py", 'without_x == f"without_{x}"', "True"),
+    Broken("a misspelt arm is refused", "screen.py", "if given is not None and given not in found:", "if False:"),
+    Broken("an unknown key is said", "caveats.py", "if runs.unknown_keys:", "if False:"),
+    Broken("missing values are said", "caveats.py", "        if partly:", "        if False:"),
+    Broken("unpaired runs are said", "caveats.py", "if paired.unpaired_runs:", "if False:"),
+    Broken("tasks in one arm are said", "caveats.py", "        if only:", "        if False:"),
+    Broken("negative numbers are refused", "record.py", "Number = Annotated[float, Meta(ge=0, le=LARGEST)]", "Number = Annotated[float, Meta(le=LARGEST)]", READING),
+    Broken("numbers above 2^53 are refused", "record.py", "Number = Annotated[float, Meta(ge=0, le=LARGEST)]", "Number = Annotated[float, Meta(ge=0)]", READING),
+    Broken("repeats count from 1", "record.py", "Repeat = Annotated[int, Meta(ge=1", "Repeat = Annotated[int, Meta(ge=0", READING),
+    Broken("a duration is always measured", "record.py", "duration_seconds: Number", "duration_seconds: MaybeNumber", READING),
+    Broken("a cost may be null", "record.py", "total_cost_usd: MaybeNumber", "total_cost_usd: Number"),
+    Broken("a cut gzip file is refused", "runfile.py", "    if not inflater.eof:\n        raise", "    if False:\n        raise", READING),
+    Broken("a cut zstd file is refused", "runfile.py", "    if not unpacker.eof:\n        raise", "    if False:\n        raise", READING),
+    Broken("bad lines stop the scoring", "runfile.py", "if reader.problem_count and not skip_bad:", "if False:", READING),
+    Broken("blank lines count for positions", "runfile.py", "            line += len(lines)", "            line += len([one for one in lines if one])", READING),
+    Broken("endless lines are refused", "runfile.py", "            if held > LONGEST_LINE:\n                # Keep", "            if False:\n                # Keep", READING),
+    Broken("do not promote is exit code 1", "cli.py", "DO_NOT_PROMOTE = 1", "DO_NOT_PROMOTE = 0", CLI),
+    Broken("not enough data is exit code 3", "cli.py", "NOT_ENOUGH_DATA = 3", "NOT_ENOUGH_DATA = 0", CLI),
+    Broken("bad input is exit code 2", "cli.py", "BAD = 2", "BAD = 0", CLI),
+    Broken("files are renamed into place", "cli.py", 'f".{name}.{os.getpid()}.tmp"', "name", CLI),
+    Broken("a cell ends at its bar", "quote.py", '.replace("|", "\\\\|")', "", CLI),
+    Broken("control characters are shown", "quote.py", "    if text.isprintable():\n        return text", "    return text", CLI),
+    Broken("a fence is longer than any inside", "quote.py", '"`" * (longest + 1)', '"`"', CLI),
+]  # fmt: skip
+
+
+def survives(entry: Broken) -> str | None:
+    """What is wrong with the entry, if the tests do not notice it."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "src"
+        shutil.copytree(ROOT / "src", copy, ignore=shutil.ignore_patterns("__pycache__"))
+        file = copy / "twoarm" / entry.file
+        text = file.read_text(encoding="utf-8")
+        if entry.kept not in text:
+            return f"{entry.rule}: {entry.file} no longer has: {entry.kept}"
+        file.write_text(text.replace(entry.kept, entry.broken), encoding="utf-8")
+        result = subprocess.run(
+            [sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", entry.tests],
+            cwd=ROOT,
+            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            check=False,
+        )
+        return None if result.returncode == 1 else f"{entry.rule}: broken, and no test noticed"
+
+
+def main() -> int:
+    with ThreadPoolExecutor(os.cpu_count()) as workers:
+        unnoticed = [found for found in workers.map(survives, BROKEN) if found]
+    sys.stdout.write("".join(f"{line}\n" for line in unnoticed))
+    sys.stdout.write(f"{len(BROKEN) - len(unnoticed)} of {len(BROKEN)} broken rules noticed\n")
+    return 1 if unnoticed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

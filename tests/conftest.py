@@ -1,0 +1,83 @@
+"""What the tests share: how to write runs by hand, and golden files."""
+
+import io
+import json
+from collections.abc import Callable
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+
+from twoarm.cli import main
+
+settings.register_profile("twoarm", derandomize=True, deadline=None)
+settings.load_profile("twoarm")
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def run(
+    task: str = "t", arm: str = "with_skelly", repeat: int = 1, /, **changed: Any
+) -> dict[str, Any]:
+    """A run in which every figure is a round number; change what the test is about."""
+    return {
+        "task_id": task,
+        "arm": arm,
+        "repeat": repeat,
+        "success": True,
+        "duration_seconds": 100.0,
+        "total_cost_usd": 1.0,
+        "input_tokens": 1000,
+        "output_tokens": 100,
+        "cache_read_tokens": 5000,
+        "cache_write_tokens": 500,
+    } | changed
+
+
+def both(task: str = "t", repeat: int = 1, /, **changed: Any) -> list[dict[str, Any]]:
+    """The same run in both arms."""
+    return [run(task, arm, repeat, **changed) for arm in ("with_skelly", "without_skelly")]
+
+
+def lines(runs: list[dict[str, Any]]) -> bytes:
+    return b"".join(json.dumps(one).encode() + b"\n" for one in runs)
+
+
+class Result:
+    """What a command printed, and its exit code."""
+
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code = code
+        self.out = out
+        self.err = err
+
+
+def twoarm(*arguments: str) -> Result:
+    """The command line, in this process."""
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = main(arguments)
+        except SystemExit as left:
+            code = int(left.code or 0)
+    return Result(code, out.getvalue(), err.getvalue())
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
+    """Compare a text with a golden file, byte for byte."""
+
+    def compare(name: str, text: str) -> None:
+        path = GOLDEN / name
+        if request.config.getoption("--update-golden"):
+            path.parent.mkdir(exist_ok=True)
+            path.write_text(text, encoding="utf-8")
+        assert text == path.read_text(encoding="utf-8"), f"{name} differs; see `make golden`"
+
+    return compare

@@ -1,0 +1,321 @@
+"""The command line: options, exit codes, files, pipes."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.conftest import both, lines, run, twoarm
+from twoarm.quote import columns, visible
+
+HOSTILE = [
+    "a|b",
+    "`tick`",
+    "``two`` ticks`",
+    "line\nbreak",
+    "\x1b[31mred\x1b[0m",
+    "<script>alert(1)</script>",
+    "</script><img src=x onerror=alert(1)>",
+    "@everyone #1 http://example.com",
+    "--> ]]> &amp; \\ \\| *bold* _it_",
+    "\u202eright to left",
+    "漢字の課題",
+    " ",
+    "x" * 300,
+]
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines([one for repeat in range(1, 6) for one in both(repeat=repeat)]))
+    return path
+
+
+def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """The command line as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "twoarm", *arguments], capture_output=True, check=False, **options
+    )
+
+
+def test_score_prints_the_report_and_nothing_else(runs: Path) -> None:
+    result = twoarm("score", str(runs))
+    assert result.code == 0
+    assert "DECISION   prefer with_skelly" in result.out
+    assert result.err == ""
+
+
+def test_score_reads_standard_input(runs: Path) -> None:
+    result = command("score", "-", "--format", "json", input=runs.read_bytes())
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["inputs"][0]["path"] == "<stdin>"
+    bad = command("score", "-", input=b"[]\n")
+    assert bad.returncode == 2
+    assert bad.stderr.startswith(b"<stdin>:1: expected a JSON object, got an array\n")
+    assert command("score", "-", "-", input=b"").returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("candidate", "repeats", "code"),
+    [
+        ({}, 5, 0),
+        ({"success": False}, 5, 1),
+        ({"success": False, "duration_seconds": 999, "input_tokens": 9999}, 5, 1),
+        ({}, 4, 3),
+        ({"input_tokens": None}, 5, 3),
+    ],
+)
+def test_gate_turns_the_promotion_into_an_exit_code(
+    candidate: dict[str, Any], repeats: int, code: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    made = [run("t", "with_skelly", r, **candidate) for r in range(1, repeats + 1)]
+    made += [run("t", "without_skelly", r) for r in range(1, repeats + 1)]
+    path.write_bytes(lines(made))
+    assert twoarm("score", str(path), "--gate").code == code
+    assert twoarm("score", "--gate", str(path)).code == code
+    assert twoarm("score", str(path)).code == 0, "without --gate, done is done"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["score"],
+        ["score", "missing.jsonl"],
+        ["score", "x.jsonl", "--format", "yaml"],
+        ["score", "x.jsonl", "--nonsense"],
+        ["schema", "nothing"],
+        ["frobnicate"],
+    ],
+)
+def test_bad_usage_is_exit_code_2(arguments: list[str]) -> None:
+    result = twoarm(*arguments)
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err
+
+
+def test_bad_lines_are_listed_on_stderr_and_nothing_is_scored(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines(both()) + b"[]\n" + lines([run(repeat=0)]))
+    result = twoarm("score", str(path))
+    assert (result.code, result.out) == (2, "")
+    listed = result.err.splitlines()
+    assert listed[0] == f"{path}:3: expected a JSON object, got an array"
+    assert listed[1].startswith(f"{path}:4: repeat: expected an integer from 1")
+    assert listed[2] == "twoarm: 2 problems; nothing was scored"
+    assert twoarm("score", str(path), "--skip-bad").code == 0
+
+
+def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(b"[]\n" * 300)
+    result = twoarm("check", str(path))
+    assert result.code == 2
+    assert len(result.out.splitlines()) == 300
+    assert result.err == "twoarm: 300 problems\n"
+    path.write_bytes(lines([*both(), run()]))
+    result = twoarm("check", str(path))
+    assert result.code == 2
+    assert result.out.startswith(
+        f"{path}:3: repeat: task `t`, arm `with_skelly`, repeat 1 is already"
+    )
+    path.write_bytes(lines(both(extra=1)))
+    result = twoarm("check", str(path))
+    assert result.code == 0
+    assert result.out.splitlines() == [
+        "no problems: 2 runs, 1 tasks, arms `with_skelly`, `without_skelly`",
+        "unknown key, kept out of scoring: `extra`",
+    ]
+
+
+def test_out_writes_both_files_and_says_so(runs: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "deep" / "results"
+    result = twoarm("score", str(runs), "--out", str(folder))
+    assert result.code == 0
+    assert sorted(os.listdir(folder)) == ["analysis.json", "analysis.md"]
+    assert "DECISION" in result.out
+    assert result.err == f"twoarm: wrote {folder}/analysis.json, {folder}/analysis.md\n"
+    written = json.loads((folder / "analysis.json").read_text())
+    assert written["schema"] == "twoarm.analysis/1"
+    assert written["generated_at_utc"].endswith("Z")
+    assert (folder / "analysis.md").read_text() == twoarm(
+        "score", str(runs), "--format", "markdown"
+    ).out
+
+
+def test_out_that_fails_leaves_the_old_files_and_no_half_ones(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "results"
+    assert twoarm("score", str(runs), "--out", str(folder)).code == 0
+    before = {path.name: path.read_bytes() for path in folder.iterdir()}
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    result = twoarm("score", str(runs), "--out", str(folder))
+    assert result.code == 2
+    assert result.err == f"twoarm: cannot write to `{folder}`: No space left on device\n"
+    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
+    blocked = tmp_path / "file"
+    blocked.write_text("here already")
+    assert twoarm("score", str(runs), "--out", str(blocked)).code == 2
+    assert blocked.read_text() == "here already"
+
+
+def test_an_interrupt_while_writing_leaves_no_half_file(
+    runs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(descriptor: int) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "fsync", interrupt)
+    assert twoarm("score", str(runs), "--out", str(tmp_path / "results")).code == 130
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_a_closed_pipe_ends_quietly() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twoarm", "demo", "--runs"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+    )
+    os.close(writing)
+    assert process.communicate(timeout=60)[1] == b""
+    assert process.returncode == 0
+
+
+def test_schema_prints_both_schemas() -> None:
+    for name in ("record", "analysis"):
+        result = twoarm("schema", name)
+        assert result.code == 0
+        assert json.loads(result.out)["$schema"].endswith("2020-12/schema")
+
+
+def test_version_needs_neither_numpy_nor_rich() -> None:
+    script = (
+        "import sys; from twoarm.cli import main\n"
+        "try: main(['--version'])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'numpy', 'rich'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert result.stdout.decode().splitlines()[-1] == "[]"
+
+
+def test_a_small_report_needs_neither_numpy_nor_rich(runs: Path) -> None:
+    script = (
+        "import sys; from twoarm.cli import main\n"
+        f"main(['score', {str(runs)!r}])\n"
+        "print(sorted({'numpy', 'rich'} & set(sys.modules)))"
+    )
+    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
+    assert result.stdout.decode().splitlines()[-1] == "[]"
+
+
+def test_a_terminal_gets_colour_unless_it_asks_for_none(runs: Path) -> None:
+    pty = pytest.importorskip("pty")
+
+    def shown(**environment: str) -> bytes:
+        ours, theirs = pty.openpty()
+        process = subprocess.Popen(
+            [sys.executable, "-m", "twoarm", "score", str(runs)],
+            stdout=theirs,
+            env={**os.environ, "TERM": "xterm", **environment},
+        )
+        os.close(theirs)
+        seen = b""
+        try:
+            while block := os.read(ours, 4096):
+                seen += block
+        except OSError:
+            pass
+        os.close(ours)
+        assert process.wait(60) == 0
+        return seen
+
+    environment = {"NO_COLOR": ""}
+    coloured = shown(**environment)
+    assert b"\x1b[1mprefer with_skelly\x1b[0m" in coloured
+    plain = shown(NO_COLOR="1")
+    assert b"\x1b" not in plain
+    assert plain.replace(b"\r\n", b"\n").decode() == twoarm("score", str(runs)).out
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_cannot_break_any_output(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    candidate = f"{name} new"
+    made = [run(name, candidate, 1), run(name, "old", 1), run(name, "old", 2, failure="infra")]
+    made[2]["failure_reason"] = name
+    made[0][f"key {name}"] = name
+    path.write_bytes(lines(made))
+    roles = [f"--candidate={candidate}", "--baseline=old"]
+    text = twoarm("score", str(path), *roles)
+    assert text.code == 0, text.err
+    assert all(line.isprintable() for line in text.out.splitlines())
+    assert max(map(columns, text.out.splitlines())) <= 100
+    again = json.loads(twoarm("score", str(path), *roles, "--format", "json").out)
+    assert again["candidate"] == candidate
+    assert again["tasks"][0]["task_id"] == name
+    markdown = twoarm("score", str(path), *roles, "--format", "markdown").out
+    shown = code_spans(markdown)
+    if len(name) < 60 and name.strip():
+        assert visible(name) in shown
+        assert visible(candidate) in shown
+    bad = tmp_path / "bad.jsonl"
+    bad.write_bytes(lines([run(name, candidate, 1, success=name)] * 2))
+    result = twoarm("check", str(bad))
+    assert all(line.isprintable() for line in result.out.splitlines())
+    assert len(result.out.splitlines()) == 2
+
+
+def code_spans(markdown: str) -> list[str]:
+    """The names it shows, once its tables hold and no HTML, link or emphasis has come alive."""
+    shown = []
+    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
+    widths: list[int] = []
+    for token in tokens:
+        if token.type == "tr_open":
+            widths.append(0)
+        elif token.type in ("th_open", "td_open"):
+            widths[-1] += 1
+        assert token.type != "html_block"
+        for child in token.children or []:
+            assert child.type not in ("link_open", "image", "em_open")
+            if child.type == "html_inline":
+                assert child.content in ("<sub>", "</sub>")
+            if child.type == "code_inline":
+                shown.append(child.content)
+    assert widths
+    heads = [line.count("---") for line in markdown.splitlines() if line.startswith("| ---")]
+    assert len(heads) == sum(token.type == "table_open" for token in tokens)
+    assert set(widths) <= set(heads)
+    return shown
+
+
+def test_a_path_with_bytes_that_are_no_text_is_reported(tmp_path: Path) -> None:
+    path = os.path.join(os.fsencode(tmp_path), b"runs-\xff.jsonl")
+    with open(path, "wb") as file:
+        file.write(lines(both()))
+    result = twoarm("score", os.fsdecode(path), "--format", "json")
+    assert result.code == 0
+    assert json.loads(result.out)["inputs"][0]["path"].endswith("runs-\\xff.jsonl")
+
+
+def test_source_date_epoch_fixes_the_time(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    first = twoarm("score", str(runs), "--format", "json").out
+    assert json.loads(first)["generated_at_utc"] == "2023-11-14T22:13:20Z"
+    assert twoarm("score", str(runs), "--format", "json").out == first

@@ -1,0 +1,91 @@
+"""Whole reports, byte for byte: a name, then the command line that makes it."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import both, lines, run, twoarm
+
+REPORTS = [
+    ("demo.txt", "demo"),
+    ("demo.md", "demo --format markdown"),
+    ("demo.json", "demo --format json"),
+    ("schema-record.json", "schema record"),
+    ("schema-analysis.json", "schema analysis"),
+    ("mixed.txt", "score mixed.jsonl"),
+    ("mixed.md", "score mixed.jsonl --format markdown"),
+    ("few.txt", "score few.jsonl"),
+    ("nothing.txt", "score nothing.jsonl"),
+    ("bad.txt", "check bad.jsonl"),
+]
+
+
+def mixed() -> list[dict[str, Any]]:
+    """Faster, but with more tokens and steps; one run lost its sandbox, one task is short."""
+    runs = []
+    for repeat in range(1, 7):
+        for task, seconds in (("parse-dates", 90), ("rename-api", 400)):
+            runs.append(
+                run(
+                    task,
+                    "with_skelly",
+                    repeat,
+                    duration_seconds=seconds * 0.8 + repeat,
+                    input_tokens=1300 + 10 * repeat,
+                    step_count=14,
+                    tool_call_count=26,
+                )
+            )
+            runs.append(
+                run(
+                    task,
+                    "without_skelly",
+                    repeat,
+                    success=repeat != 2,
+                    duration_seconds=seconds + 3 * repeat,
+                    total_cost_usd=None if repeat == 3 else 1.1,
+                    step_count=10,
+                    tool_call_count=20,
+                )
+            )
+    runs += both("short|task", 1)
+    runs.append(run("short|task", repeat=2, failure="infra", failure_reason="sandbox lost"))
+    return runs
+
+
+INPUTS = {
+    "mixed.jsonl": lines(mixed()),
+    "few.jsonl": lines(both()),
+    "nothing.jsonl": lines([run(total_cost_usd=None, input_tokens=None)]),
+    "bad.jsonl": lines(both())
+    + b'{"task_id": "t", "arm": 3}\n\n{"task_id": "t"\n'
+    + lines([run(repeat=2, success="yes", input_tokens=-4, output_tokens=2**60)]),
+}
+
+
+@pytest.mark.parametrize(("name", "arguments"), REPORTS)
+def test_report(
+    name: str,
+    arguments: str,
+    golden: Callable[[str, str], None],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for path, content in INPUTS.items():
+        (tmp_path / path).write_bytes(content)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1793520000")
+    golden(name, twoarm(*arguments.split()).out)
+
+
+def test_every_line_of_a_text_report_fits_100_columns() -> None:
+    reports = (Path(__file__).parent / "golden").glob("*.txt")
+    lengths = [
+        len(line)
+        for path in reports
+        for line in path.read_text("utf-8").splitlines()
+        if "jsonl:" not in line
+    ]
+    assert 60 < max(lengths) <= 100

@@ -1,0 +1,215 @@
+"""What holds for any runs, and for any bytes at all."""
+
+import io
+import json
+import math
+import statistics
+from collections import defaultdict
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import twoarm
+from tests.conftest import lines, run
+from twoarm import column
+from twoarm.analysis import Analysis
+from twoarm.metric import METRICS
+
+CORPUS = Path(__file__).parent / "corpus"
+ARMS = ("with_skelly", "without_skelly")
+
+amounts = st.one_of(
+    st.none(),
+    st.integers(0, 10),
+    st.integers(0, 10**12),
+    st.floats(0, 1e9, allow_nan=False),
+)
+run_values = st.fixed_dictionaries(
+    {
+        "success": st.booleans(),
+        "duration_seconds": amounts.filter(lambda amount: amount is not None),
+        "total_cost_usd": amounts,
+        "input_tokens": amounts,
+        "output_tokens": amounts,
+        "cache_read_tokens": amounts,
+        "cache_write_tokens": amounts,
+    },
+    optional={
+        "step_count": amounts,
+        "failure": st.sampled_from([None, "agent", "infra"]),
+        "agent_exit_code": st.sampled_from([0, 1, 86]),
+        "acceptance_exit_code": st.sampled_from([0, 1, 99]),
+    },
+)
+keys = st.tuples(
+    st.sampled_from(["a", "b", "c", "ü|`<"]),
+    st.sampled_from(ARMS),
+    st.one_of(st.integers(1, 4), st.sampled_from([2**53 - 1])),
+)
+many_runs = st.dictionaries(keys, run_values, min_size=1, max_size=24).map(
+    lambda found: [
+        {"task_id": task, "arm": arm, "repeat": repeat, **values}
+        for (task, arm, repeat), values in found.items()
+    ]
+)
+
+
+def figures(analysis: Analysis) -> dict[str, Any]:
+    """Everything but where it came from."""
+    found = analysis.to_dict()
+    del found["inputs"]
+    return found
+
+
+@given(many_runs)
+def test_nothing_is_lost_on_the_way(runs: list[dict[str, Any]]) -> None:
+    analysis = twoarm.score(runs)
+    assert analysis.run_count == len(runs)
+    excluded = sum(group.runs for group in analysis.excluded)
+    assert analysis.effective_run_count + excluded == len(runs)
+    paired = analysis.paired
+    assert 2 * paired.paired_runs + paired.unpaired_runs == analysis.effective_run_count
+    assert sum(t.candidate.runs + t.baseline.runs for t in analysis.tasks) == (
+        analysis.effective_run_count
+    )
+
+
+@given(many_runs)
+def test_swapping_the_arms_negates_every_delta(runs: list[dict[str, Any]]) -> None:
+    here = twoarm.score(runs).paired
+    swapped = {ARMS[0]: ARMS[1], ARMS[1]: ARMS[0]}
+    there = twoarm.score([one | {"arm": swapped[one["arm"]]} for one in runs]).paired
+    for metric in METRICS:
+        for name in (f"mean_{metric.delta}", f"median_{metric.delta}"):
+            ours, theirs = getattr(here, name), getattr(there, name)
+            assert ours == (None if theirs is None else -theirs)
+
+
+@given(many_runs, st.randoms(use_true_random=False))
+def test_the_order_of_lines_does_not_matter(runs: list[dict[str, Any]], random: Any) -> None:
+    shuffled = list(runs)
+    random.shuffle(shuffled)
+    assert figures(twoarm.score(runs)) == figures(twoarm.score(shuffled))
+
+
+@given(many_runs)
+def test_lists_and_arrays_give_the_same_bytes(runs: list[dict[str, Any]]) -> None:
+    plain = twoarm.score(runs).to_json()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(column, "FEW", -1)
+        assert twoarm.score(runs).to_json() == plain
+
+
+@given(many_runs)
+def test_figures_agree_with_the_standard_library(runs: list[dict[str, Any]]) -> None:
+    """An independent computation: dicts, `statistics` and `fractions`, nothing of ours."""
+    analysis = twoarm.score(runs)
+
+    def infra(one: dict[str, Any]) -> bool:
+        if "failure" in one:
+            return bool(one["failure"] == "infra")
+        code = one.get("agent_exit_code")
+        return code == 86 or (bool(code) and one.get("acceptance_exit_code") == 99)
+
+    def total(one: dict[str, Any], parts: tuple[str, ...]) -> float | None:
+        values = [one.get(part) for part in parts]
+        return None if None in values else sum(float(value or 0) for value in values)
+
+    def passed(one: dict[str, Any]) -> float:
+        return float(one["success"] and one.get("failure") != "agent")
+
+    by_arm: dict[str, dict[tuple[str, int], dict[str, Any]]] = defaultdict(dict)
+    for one in runs:
+        if not infra(one):
+            by_arm[one["arm"]][one["task_id"], one["repeat"]] = one
+    values = {
+        metric.name: (
+            passed if metric.name == "pass" else lambda one, m=metric: total(one, m.parts)
+        )
+        for metric in METRICS
+    }
+    for summary in analysis.arm_summaries:
+        kept = list(by_arm[summary.arm].values())
+        assert summary.runs == len(kept)
+        assert summary.successes == sum(map(passed, kept))
+        for metric in METRICS:
+            known = [value for value in map(values[metric.name], kept) if value is not None]
+            if metric.median:
+                middle = statistics.median(known) if known else None
+                assert getattr(summary, metric.median) == middle
+            assert summary.missing[metric.name] == len(kept) - len(known)
+    shared = by_arm[ARMS[0]].keys() & by_arm[ARMS[1]].keys()
+    assert analysis.paired.paired_runs == len(shared)
+    for metric in METRICS:
+        of = values[metric.name]
+        pairs = [(of(by_arm[ARMS[0]][key]), of(by_arm[ARMS[1]][key])) for key in shared]
+        deltas = [a - b for a, b in pairs if a is not None and b is not None]
+        mean = float(statistics.mean(deltas)) if deltas else None
+        found = getattr(analysis.paired, f"mean_{metric.delta}")
+        assert (found is None) == (mean is None)
+        if mean is not None:
+            assert math.isclose(found, mean, rel_tol=1e-12, abs_tol=1e-12)
+        middle = statistics.median(deltas) if deltas else None
+        assert getattr(analysis.paired, f"median_{metric.delta}") == middle
+
+
+@given(many_runs)
+def test_no_output_ever_holds_nan_or_infinity(runs: list[dict[str, Any]]) -> None:
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    text = twoarm.score(runs).to_json()
+    json.loads(text, parse_constant=refuse)
+
+
+def outcome(text: bytes) -> Analysis | twoarm.TwoarmError:
+    try:
+        analysis = twoarm.score(io.BytesIO(text))
+    except twoarm.TwoarmError as error:
+        return error
+    for report in (analysis.to_text(), analysis.to_markdown(), analysis.to_json()):
+        assert report.endswith("\n")
+    return analysis
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=400))
+def test_any_bytes_are_an_analysis_or_an_error(text: bytes) -> None:
+    outcome(text)
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=300)
+@given(st.dictionaries(st.sampled_from([*run(), "failure", "tags", "x"]), json_values))
+def test_any_values_are_an_analysis_or_an_error_with_a_position(changed: dict[str, Any]) -> None:
+    found = outcome(lines([run() | changed, run(arm="without_skelly")]))
+    if isinstance(found, twoarm.BadRunsError):
+        assert all(problem.where.startswith("<stream>:1") for problem in found.problems)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_a_damaged_file_is_an_analysis_or_an_error(data: st.DataObject) -> None:
+    text = bytearray(lines([run(repeat=r) for r in (1, 2)] + [run(arm="without_skelly")]))
+    for _ in range(data.draw(st.integers(1, 4))):
+        at = data.draw(st.integers(0, len(text) - 1))
+        text[at] = data.draw(st.integers(0, 255))
+    outcome(bytes(text[: data.draw(st.integers(1, len(text)))]))
+
+
+@pytest.mark.parametrize("path", sorted(CORPUS.iterdir()), ids=lambda path: path.name)
+def test_the_corpus_of_odd_files(path: Path) -> None:
+    found = outcome(path.read_bytes())
+    refused = not path.name.startswith("good-")
+    assert isinstance(found, twoarm.TwoarmError) == refused
