@@ -26,7 +26,7 @@ golden: $(VENV)/dev
 broken: $(VENV)/dev
 	$(BIN)/python tests/break_rules.py
 
-# Takes some minutes, 10 GB of disk and Debian's jq; see benchmarks/README.md.
+# About 15 minutes, 8 GB of disk and Debian's jq; SIZES=20 is quick.
 bench:
 	$(PYTHON) benchmarks/bench.py
 

@@ -27,6 +27,14 @@ _GATE_EXIT = {
     "not enough data": NOT_ENOUGH_DATA,
 }
 
+
+class _Help(RawDescriptionHelpFormatter):
+    """Help of a fixed width: argparse would import much to ask the terminal, for every option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
+
+
 _EXIT_CODES = """\
 exit codes:
   0  done; with --gate: promote
@@ -63,17 +71,18 @@ def _parser() -> ArgumentParser:
         prog="twoarm",
         description="Score the runs of a coding agent with and without a change.",
         epilog=_EXIT_CODES,
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"twoarm {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    # With `prog` given, argparse does not build a help formatter for every command line.
+    commands = parser.add_subparsers(prog="twoarm", required=True, metavar="COMMAND")
 
     score = commands.add_parser(
         "score",
         help="score run files",
         description="Score run files: arm summaries, paired deltas, three gates, a decision.",
         epilog=_EXIT_CODES,
-        formatter_class=RawDescriptionHelpFormatter,
+        formatter_class=_Help,
     )
     _add_files(score)
     _add_report_options(score)
@@ -102,6 +111,7 @@ def _parser() -> ArgumentParser:
     check = commands.add_parser(
         "check",
         help="validate run files",
+        formatter_class=_Help,
         description="Validate run files: every bad line as path:line: field: what was found; "
         "what would do.",
     )
@@ -111,6 +121,7 @@ def _parser() -> ArgumentParser:
     schema = commands.add_parser(
         "schema",
         help="print a JSON Schema",
+        formatter_class=_Help,
         description="Print the JSON Schema of a run record or of the analysis file.",
     )
     schema.add_argument("name", choices=("record", "analysis"))
@@ -119,6 +130,7 @@ def _parser() -> ArgumentParser:
     demo = commands.add_parser(
         "demo",
         help="score a bundled example",
+        formatter_class=_Help,
         description="Score a bundled example: 12 tasks, 10 repeats, two arms, invented figures.",
     )
     _add_report_options(demo)
