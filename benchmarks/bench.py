@@ -22,7 +22,7 @@ OUT = HERE / "out"
 PYTHON = OUT / "venv" / "bin" / "python"
 TWOARM = OUT / "venv" / "bin" / "twoarm"
 
-# Runs, tasks, rounds of each program; jq and plain Python are left out where they cannot be waited for.
+# Runs, tasks, and rounds of each program; some are left out where they take too long.
 SIZES: dict[str, tuple[int, int, dict[str, int]]] = {
     "20": (20, 2, {"twoarm": 25, "jq": 25, "plain Python": 25, "raw parsing": 25}),
     "1M": (1_000_000, 500, {"twoarm": 3, "jq": 2, "plain Python": 2, "raw parsing": 3}),
@@ -53,8 +53,15 @@ def prepare() -> None:
     OUT.mkdir(exist_ok=True)
     if not PYTHON.exists():
         subprocess.run([sys.executable, "-m", "venv", OUT / "venv"], check=True)
-    install = [PYTHON, "-m", "pip", "--disable-pip-version-check", "-q", "install"]
-    constraints = ["-c", ROOT / "constraints.txt"]
+    install: list[str | Path] = [
+        PYTHON,
+        "-m",
+        "pip",
+        "--disable-pip-version-check",
+        "-q",
+        "install",
+    ]
+    constraints: list[str | Path] = ["-c", ROOT / "constraints.txt"]
     subprocess.run([*install, *constraints, "--force-reinstall", "--no-deps", ROOT], check=True)
     subprocess.run([*install, *constraints, ROOT, "orjson"], check=True)
 
@@ -62,7 +69,7 @@ def prepare() -> None:
 def generated(name: str, runs: int, tasks: int) -> Path:
     path = OUT / f"runs-{name}.jsonl"
     if not path.exists():
-        script = [PYTHON, HERE / "generate.py", str(runs), str(tasks)]
+        script: list[str | Path] = [PYTHON, HERE / "generate.py", str(runs), str(tasks)]
         partial = path.with_suffix(".partial")
         with partial.open("wb") as file:
             subprocess.run(script, stdout=file, check=True)
