@@ -7,6 +7,7 @@ import msgspec
 from twoarm.decide import Adequacy, Gate, Promotion
 from twoarm.diagnose import Diagnostics
 from twoarm.errors import Caveat
+from twoarm.evidence.weigh import Evidence
 from twoarm.pair import Paired
 from twoarm.runs import Input
 from twoarm.screen import Duplicates, Excluded, Missing
@@ -15,6 +16,9 @@ from twoarm.tasks import Task
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.analysis/1"] = "twoarm.analysis/1"
+
+
+Rule = Literal["gates", "margin"]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -33,6 +37,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     missing: Missing
     keep_infra: bool
     skip_bad: bool
+    evidence: bool
+    level: float
+    seed: int
+    resamples: int
+    rule: Rule
+    margin_success: float
+    margin_ratio: float
 
 
 class Analysis(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,6 +68,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     adequacy: Adequacy
     excluded: tuple[Excluded, ...]
     diagnostics: Diagnostics
+    evidence: Evidence | None
     tasks: tuple[Task, ...]
     caveats: tuple[Caveat, ...]
 

@@ -9,7 +9,7 @@ import math
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -176,6 +176,15 @@ def bounds(ordered: Ints, size: int) -> list[int]:
     return found
 
 
+def position(ordered: Ints, value: int) -> int:
+    """How many values of an ordered column are below `value`."""
+    if isinstance(ordered, list):
+        return bisect_left(ordered, value)
+    import numpy as np
+
+    return int(np.searchsorted(ordered, value))
+
+
 def added(columns: list[Floats]) -> Floats:
     """The row-wise sum; a row with a value not measured is not measured."""
     if len(columns) == 1:
@@ -193,6 +202,28 @@ def subtracted(left: Floats, right: Floats) -> Floats:
     if isinstance(left, list):
         return [a - b for a, b in zip(left, right, strict=True)]
     return left - right
+
+
+def scaled(column: Floats, factor: float) -> Floats:
+    """The column times a number."""
+    if isinstance(column, list):
+        return [value * factor for value in column]
+    return column * factor
+
+
+def smallest(column: Floats) -> float:
+    """The smallest value."""
+    return min(column) if isinstance(column, list) else float(column.min())
+
+
+def largest(column: Floats) -> float:
+    """The largest value."""
+    return max(column) if isinstance(column, list) else float(column.max())
+
+
+def count_equal(column: Floats, value: float) -> int:
+    """How many values equal this one."""
+    return column.count(value) if isinstance(column, list) else int((column == value).sum())
 
 
 def zeroed(column: Floats, rows: Ints) -> Floats:
@@ -285,3 +316,62 @@ def spread(column: Floats) -> float | None:
         away = column - centre
         squares = float((away * away).sum())
     return math.sqrt(squares / (size - 1)) / centre
+
+
+def group_totals(column: Floats, starts: list[int]) -> list[float]:
+    """The sum of each stretch between two neighbours in `starts`; no stretch is empty."""
+    if isinstance(column, list):
+        return [math.fsum(column[a:b]) for a, b in pairwise(starts)]
+    import numpy as np
+
+    return np.add.reduceat(column, starts[:-1]).tolist() if len(starts) > 1 else []
+
+
+def group_squares(column: Floats, starts: list[int]) -> list[float]:
+    """The sum of squared distances from the mean of each stretch; exactly 0 if all are equal."""
+    if isinstance(column, list):
+        squares = []
+        for a, b in pairwise(starts):
+            part = column[a:b]
+            centre = part[0] if min(part) == max(part) else math.fsum(part) / len(part)
+            squares.append(math.fsum((value - centre) ** 2 for value in part))
+        return squares
+    if len(starts) < 2:
+        return []
+    import numpy as np
+
+    sizes = np.diff(starts)
+    means = np.add.reduceat(column, starts[:-1]) / sizes
+    low = np.minimum.reduceat(column, starts[:-1])
+    means = np.where(low == np.maximum.reduceat(column, starts[:-1]), low, means)
+    away = column - np.repeat(means, sizes)
+    found: list[float] = np.add.reduceat(away * away, starts[:-1]).tolist()
+    return found
+
+
+def group_counts(column: Floats, starts: list[int], bound: float) -> list[int]:
+    """How many values of each stretch are at most `bound`."""
+    if isinstance(column, list):
+        return [sum(value <= bound for value in column[a:b]) for a, b in pairwise(starts)]
+    import numpy as np
+
+    found: list[int] = np.add.reduceat((column <= bound).astype(np.int64), starts[:-1]).tolist()
+    return found
+
+
+def logarithms(column: Floats) -> "Floats | None":
+    """The natural logarithms, or None if a value is not positive."""
+    if isinstance(column, list):
+        return [math.log(value) for value in column] if min(column, default=1) > 0 else None
+    import numpy as np
+
+    return np.log(column) if len(column) == 0 or column.min() > 0 else None
+
+
+def ordered(column: Floats) -> Floats:
+    """The values from the smallest to the largest."""
+    if isinstance(column, list):
+        return sorted(column)
+    import numpy as np
+
+    return np.sort(column)

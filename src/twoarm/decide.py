@@ -1,11 +1,10 @@
 """Three gates to one decision; adequacy; promotion: the rule lives here and nowhere else."""
 
-from typing import Literal
+from typing import Literal, Protocol
 
 import msgspec
 
 from twoarm.quote import counted, named
-from twoarm.summarize import ArmSummary
 from twoarm.tasks import HIGH_SPREAD, Task
 
 MIXED = "mixed results - inspect paired deltas"
@@ -65,8 +64,24 @@ class Adequacy(msgspec.Struct, frozen=True, kw_only=True):
     high_variance: HighVariance
 
 
-def judge(candidate: ArmSummary, baseline: ArmSummary) -> tuple[Gate, Gate, Gate]:
-    """The three gates on the two arm summaries."""
+class Figures(Protocol):
+    """What the gates look at; an arm summary has it."""
+
+    @property
+    def success_rate(self) -> float | None:
+        """Successes per run."""
+
+    @property
+    def median_duration_seconds(self) -> float | None:
+        """The middle duration."""
+
+    @property
+    def median_non_cache_tokens(self) -> float | None:
+        """The middle count of tokens outside the cache."""
+
+
+def judge(candidate: Figures, baseline: Figures) -> tuple[Gate, Gate, Gate]:
+    """The three gates on the figures of the two arms."""
     return (
         _gate("success_rate", candidate.success_rate, baseline.success_rate, higher=True),
         _gate(

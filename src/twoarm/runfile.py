@@ -39,12 +39,14 @@ _UTF8_MARK = b"\xef\xbb\xbf"
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
-def read(source: Source, *, skip_bad: bool = False, listed: int | None = LISTED) -> Runs:
+def read(
+    source: Source, *, skip_bad: bool = False, listed: int | None = LISTED, times: bool = False
+) -> Runs:
     """All runs of a path, several paths, an open binary file, or an iterable of mappings or Runs.
 
     Raises BadRunsError with every bad line, unless `skip_bad`; then they are only counted.
     """
-    reader = _Reader(listed)
+    reader = _Reader(listed, times=times)
     files, items = _told_apart(source)
     inputs = [reader.file(file) for file in files] if files else [reader.items(items)]
     if reader.problem_count and not skip_bad:
@@ -77,8 +79,8 @@ _OPEN = msgspec.json.Decoder(OpenLine)
 class _Reader:
     """Decodes lines in batches; only a batch that fails is looked at line by line."""
 
-    def __init__(self, listed: int | None) -> None:
-        self.builder = Builder()
+    def __init__(self, listed: int | None, *, times: bool) -> None:
+        self.builder = Builder(times=times)
         self.unknown: tuple[str, ...] = ()
         self.problems: list[Problem] = []
         self.problem_count = 0
@@ -331,7 +333,8 @@ def _batches(blocks: Iterator[bytes]) -> Iterator[list[bytes | None]]:
     for block in blocks:
         cut = block.rfind(b"\n") + 1
         if cut:
-            lines: list[bytes | None] = list(b"".join((*pieces, block[: cut - 1])).split(b"\n"))
+            whole = b"".join((*pieces, block[: cut - 1]))
+            lines: list[bytes | None] = whole.split(b"\n")  # type: ignore[assignment]
             if held > LONGEST_LINE:
                 lines[0] = None
             yield lines

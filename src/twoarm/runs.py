@@ -4,7 +4,9 @@ import math
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from operator import attrgetter
+from struct import Struct, error
 
 import msgspec
 from msgspec import UNSET
@@ -25,6 +27,12 @@ INFRA_EXIT_CODE = 86
 NEVER_RAN_EXIT_CODE = 99
 
 
+# No more makers than this are told apart: a design with so many is odd enough.
+MOST_MAKERS = 100
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
 class Input(msgspec.Struct, frozen=True, kw_only=True):
     """One source of runs, and what identifies its content."""
 
@@ -40,8 +48,19 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class Maker(msgspec.Struct, frozen=True):
+    """What ran: an arm's model and agent, as far as the record says."""
+
+    arm: str
+    model: str | None
+    agent: str | None
+
+
 class Runs(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns. `task`, `arm` and `outcome` are codes into the tuples of the same name."""
+    """The columns. `task`, `arm` and `outcome` are codes into the tuples of the same name.
+
+    `started` is empty unless start times were asked for.
+    """
 
     tasks: tuple[str, ...]
     arms: tuple[str, ...]
@@ -53,6 +72,8 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     success: Floats
     numbers: dict[str, Floats]
     key: Ints
+    started: Floats
+    makers: frozenset[Maker]
     positions: "Positions"
     inputs: tuple[Input, ...]
     unknown_keys: tuple[str, ...]
@@ -89,7 +110,8 @@ class Positions:
 class Builder:
     """Takes decoded lines a batch at a time and gives the columns at the end."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, times: bool) -> None:
+        self._times = times
         self._tasks: dict[str, int] = {}
         self._arms: dict[str, int] = {}
         self._outcomes: dict[tuple[str | None, str], int] = {(None, ""): 0}
@@ -99,6 +121,8 @@ class Builder:
         self._repeat = array("q")
         self._success = bytearray()
         self._numbers = {name: (attrgetter(name), array("d")) for name in NUMBERS}
+        self._started = array("d")
+        self._makers: set[tuple[str, str | None, str | None]] = set()
         self._positions = Positions()
 
     def __len__(self) -> int:
@@ -111,15 +135,21 @@ class Builder:
         self._positions.stretch(len(self), source, first_line)
         _extend_codes(self._task, self._tasks, [line.task_id for line in lines])
         _extend_codes(self._arm, self._arms, [line.arm for line in lines])
-        self._repeat += array("q", [line.repeat for line in lines])
+        # `pack` fills a column twice as fast as `array` does.
+        wholes, doubles = Struct(f"{len(lines)}q").pack, Struct(f"{len(lines)}d").pack
+        self._repeat.frombytes(wholes(*[line.repeat for line in lines]))
         self._success += bytes([line.success for line in lines])
         for get, values in self._numbers.values():
-            found = list(map(get, lines))
             try:
-                values += array("d", found)
-            except TypeError:
-                values += array("d", [math.nan if value is None else value for value in found])
+                values.frombytes(doubles(*map(get, lines)))
+            except error:
+                found = map(get, lines)
+                values.frombytes(doubles(*[math.nan if v is None else v for v in found]))
         self._extend_outcomes(lines)
+        if len(self._makers) < MOST_MAKERS:
+            self._makers.update([(line.arm, line.model, line.agent) for line in lines])
+        if self._times:
+            self._started.frombytes(doubles(*[_seconds(line.started_at_utc) for line in lines]))
 
     def _extend_outcomes(self, lines: list[Line]) -> None:
         codes = array("q", bytes(8 * len(lines)))
@@ -155,6 +185,8 @@ class Builder:
                 name: column.floats(values, few=few) for name, (_, values) in self._numbers.items()
             },
             key=column.joined_keys(task, repeat),
+            started=column.floats(self._started, few=few),
+            makers=frozenset(Maker(*maker) for maker in self._makers),
             positions=self._positions,
             inputs=tuple(inputs),
             unknown_keys=tuple(unknown_keys),
@@ -167,7 +199,20 @@ def _extend_codes(codes: "array[int]", table: dict[str, int], names: list[str]) 
         found = list(map(table.__getitem__, names))
     except KeyError:
         found = [table.setdefault(name, len(table)) for name in names]
-    codes += array("q", found)
+    codes.frombytes(Struct(f"{len(found)}q").pack(*found))
+
+
+def _seconds(text: str | None) -> float:
+    """Seconds since 1970; NaN for what is missing or no time. A time without a zone is UTC."""
+    if text is None:
+        return math.nan
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return math.nan
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH).total_seconds()
 
 
 def _all_fine(lines: list[Line]) -> bool:

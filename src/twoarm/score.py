@@ -1,10 +1,13 @@
 """The whole pipeline in one function: read this file first."""
 
 from twoarm import __version__
-from twoarm.analysis import SCHEMA, Analysis, Options, Tool
+from twoarm.analysis import SCHEMA, Analysis, Options, Rule, Tool
 from twoarm.caveats import caution
 from twoarm.decide import assess, decide, judge, promote
 from twoarm.diagnose import diagnose
+from twoarm.errors import UsageError
+from twoarm.evidence.design import check_design
+from twoarm.evidence.weigh import Margins, weigh
 from twoarm.pair import aggregate, pair
 from twoarm.runfile import Source, read
 from twoarm.screen import Duplicates, Missing, choose_arms, screen
@@ -21,10 +24,18 @@ def score(
     missing: Missing = "keep",
     keep_infra: bool = False,
     skip_bad: bool = False,
+    evidence: bool = True,
+    level: float = 0.95,
+    seed: int = 1,
+    resamples: int = 9_999,
+    rule: Rule = "gates",
+    margin_success: float = 0.10,
+    margin_ratio: float = 0.10,
     generated_at_utc: str | None = None,
 ) -> Analysis:
     """Score two arms: from runs to a decision, with everything that led to it."""
-    runs = read(source, skip_bad=skip_bad)
+    _check_options(level, seed, resamples, margin_success, margin_ratio)
+    runs = read(source, skip_bad=skip_bad, times=evidence)
     arms = choose_arms(runs.arms, candidate, baseline)
     screening = screen(runs, arms, duplicates=duplicates, missing=missing, keep_infra=keep_infra)
     ours, theirs = (summarize(arm) for arm in screening.arms)
@@ -41,7 +52,30 @@ def score(
         missing=missing,
         keep_infra=keep_infra,
         skip_bad=skip_bad,
+        evidence=evidence,
+        level=level,
+        seed=seed,
+        resamples=resamples,
+        rule=rule,
+        margin_success=margin_success,
+        margin_ratio=margin_ratio,
     )
+    weighed = None
+    if evidence:
+        weighed = weigh(
+            runs.tasks,
+            screening,
+            (ours, theirs),
+            pairing,
+            gates,
+            decision,
+            level=level,
+            seed=seed,
+            resamples=resamples,
+            margins=(
+                Margins(success=margin_success, ratio=margin_ratio) if rule == "margin" else None
+            ),
+        )
     return Analysis(
         schema=SCHEMA,
         generated_at_utc=generated_at_utc,
@@ -62,6 +96,7 @@ def score(
         adequacy=adequacy,
         excluded=screening.excluded,
         diagnostics=diagnose(gates, ours, theirs, paired),
+        evidence=weighed,
         tasks=tasks,
         caveats=caution(
             runs=runs,
@@ -73,5 +108,21 @@ def score(
             adequacy=adequacy,
             tasks=tasks,
             keep_infra=keep_infra,
-        ),
+        )
+        + (weighed.caveats if weighed else ())
+        + (tuple(check_design(runs, screening, tasks)) if weighed else ()),
     )
+
+
+def _check_options(
+    level: float, seed: int, resamples: int, margin_success: float, margin_ratio: float
+) -> None:
+    if not 0.5 <= level < 1.0:
+        raise UsageError(f"level: expected a number from 0.5 to below 1, got {level}")
+    if not 0 <= seed < 2**63:
+        raise UsageError(f"seed: expected an integer from 0 to 2^63 - 1, got {seed}")
+    if not 99 <= resamples <= 1_000_000:
+        raise UsageError(f"resamples: expected an integer from 99 to 1000000, got {resamples}")
+    for name, margin in (("margin_success", margin_success), ("margin_ratio", margin_ratio)):
+        if not 0.0 < margin < 1.0:
+            raise UsageError(f"{name}: expected a number above 0 and below 1, got {margin}")

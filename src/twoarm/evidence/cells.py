@@ -1,0 +1,116 @@
+"""The pairs and runs of each metric, grouped by task."""
+
+from itertools import pairwise
+
+import msgspec
+
+from twoarm import column
+from twoarm.column import Floats
+from twoarm.metric import COST, DURATION, NON_CACHE_TOKENS, SUCCESS, TOKENS, Metric
+from twoarm.pair import Pairing
+from twoarm.screen import ArmRuns, Screening
+
+# The metrics that evidence is weighed for, in the order of the analysis file.
+WEIGHED = (SUCCESS, COST, DURATION, TOKENS, NON_CACHE_TOKENS)
+
+
+class Grouped(msgspec.Struct, frozen=True, kw_only=True):
+    """Values in order of task; task number i has those from `starts[i]` to `starts[i + 1]`."""
+
+    values: Floats
+    tasks: list[int]
+    starts: list[int]
+
+    @property
+    def sizes(self) -> list[int]:
+        """How many values each task has."""
+        return [b - a for a, b in pairwise(self.starts)]
+
+
+class Pairs(msgspec.Struct, frozen=True, kw_only=True):
+    """The pairs in which both runs have the metric."""
+
+    metric: Metric
+    tasks: list[int]
+    starts: list[int]
+    sizes: list[int]
+    ours: Floats
+    theirs: Floats
+    deltas: Floats
+
+    def __len__(self) -> int:
+        return len(self.deltas)
+
+
+class Logs(msgspec.Struct, frozen=True, kw_only=True):
+    """The logarithms of both sides of the pairs."""
+
+    ours: Floats
+    theirs: Floats
+    deltas: Floats
+
+
+def group_pairs(metric: Metric, screening: Screening, pairing: Pairing, task_count: int) -> Pairs:
+    """The pairs of one metric by task."""
+    rows = column.measured_rows(pairing.deltas[metric.name])
+    codes = column.take(pairing.task, rows)
+    tasks, starts = _stretches(column.bounds(codes, task_count))
+    return Pairs(
+        metric=metric,
+        tasks=tasks,
+        starts=starts,
+        sizes=[b - a for a, b in pairwise(starts)],
+        ours=column.take(
+            screening.candidate.values[metric.name], column.take(pairing.candidate, rows)
+        ),
+        theirs=column.take(
+            screening.baseline.values[metric.name], column.take(pairing.baseline, rows)
+        ),
+        deltas=column.take(pairing.deltas[metric.name], rows),
+    )
+
+
+def group_arm(metric: Metric, arm: ArmRuns, task_count: int, only: set[int]) -> Grouped:
+    """The measured runs of one arm in the tasks named, by task."""
+    rows = column.measured_rows(arm.values[metric.name])
+    codes = column.take(arm.task, rows)
+    wanted = [code in only for code in range(task_count)]
+    if not all(wanted):
+        rows = column.take(rows, column.rows_where(codes, wanted))
+        codes = column.take(arm.task, rows)
+    tasks, starts = _stretches(column.bounds(codes, task_count))
+    return Grouped(values=column.take(arm.values[metric.name], rows), tasks=tasks, starts=starts)
+
+
+def measured(grouped: Grouped) -> Grouped:
+    """The values that were measured; a task may be left with none."""
+    rows = column.measured_rows(grouped.values)
+    if len(rows) == len(grouped.values):
+        return grouped
+    starts = [column.position(rows, start) for start in grouped.starts]
+    return Grouped(values=column.take(grouped.values, rows), tasks=grouped.tasks, starts=starts)
+
+
+def shared_tasks(metric: Metric, screening: Screening, task_count: int) -> set[int]:
+    """The tasks in which both arms have the metric."""
+    found = []
+    for arm in screening.arms:
+        codes = column.take(arm.task, column.measured_rows(arm.values[metric.name]))
+        found.append({code for code, n in enumerate(column.counts(codes, task_count)) if n})
+    return found[0] & found[1]
+
+
+def logs(pairs: Pairs) -> Logs | None:
+    """The pairs on the scale of ratios, or None where a value is not positive."""
+    if pairs.metric is SUCCESS or not len(pairs):
+        return None
+    ours, theirs = column.logarithms(pairs.ours), column.logarithms(pairs.theirs)
+    if ours is None or theirs is None:
+        return None
+    return Logs(ours=ours, theirs=theirs, deltas=column.subtracted(ours, theirs))
+
+
+def _stretches(bounds: list[int]) -> tuple[list[int], list[int]]:
+    """The codes that occur, and where each starts."""
+    codes = [code for code in range(len(bounds) - 1) if bounds[code] < bounds[code + 1]]
+    return codes, [bounds[code] for code in codes] + [bounds[-1]]

@@ -1,0 +1,144 @@
+"""What the records themselves say about how the runs were made, as caveats."""
+
+from collections.abc import Iterator
+
+from twoarm import column
+from twoarm.column import Floats
+from twoarm.errors import Caveat
+from twoarm.metric import DURATION, NON_CACHE_TOKENS
+from twoarm.quote import counted, named
+from twoarm.runs import Runs
+from twoarm.screen import ArmRuns, Screening
+from twoarm.tasks import Task
+
+# From this share on, the runs of one arm started so much before the other's that time and arm
+# cannot be told apart.
+APART = 0.95
+# More runs than this share at the very longest duration: a time limit cut them.
+CUT = 0.20
+_FEWEST_CUT = 3
+
+
+def check_design(runs: Runs, screening: Screening, tasks: tuple[Task, ...]) -> Iterator[Caveat]:
+    """Everything about the design that the reader should know."""
+    yield from _time_blocks(runs, screening)
+    yield from _makers(runs, screening)
+    yield from _unequal_repeats(tasks)
+    for arm in screening.arms:
+        yield from _identical_repeats(arm, len(runs.tasks))
+        yield from _cut_durations(arm)
+
+
+def _time_blocks(runs: Runs, screening: Screening) -> Iterator[Caveat]:
+    if not len(runs.started):
+        return
+    starts = [
+        column.ordered(column.measured(column.take(runs.started, arm.rows)))
+        for arm in screening.arms
+    ]
+    if min(map(len, starts)) < 2:
+        return
+    earlier = share_earlier(starts[0], starts[1])
+    if max(earlier, 1.0 - earlier) >= APART:
+        arms = [named(arm.arm) for arm in screening.arms]
+        first, second = arms if earlier >= APART else arms[::-1]
+        yield Caveat(
+            code="separate_time_blocks",
+            message=f"the runs of {first} started before those of {second}, not among them: "
+            "whatever else changed in between is part of the difference; interleave the arms",
+        )
+
+
+def share_earlier(left: Floats, right: Floats) -> float:
+    """The share of pairs of one of each, both ordered, in which the left is smaller; ties half."""
+    below = equal = 0
+    if isinstance(left, list):
+        for value in left:
+            at = column.position(right, value)  # type: ignore[arg-type]
+            same = sum(1 for other in right[at:] if other == value)
+            below += len(right) - at - same
+            equal += same
+        return (below + equal / 2) / (len(left) * len(right))
+    import numpy as np
+
+    first = np.searchsorted(right, left, side="left")
+    last = np.searchsorted(right, left, side="right")
+    return float((len(right) - last + (last - first) / 2).sum() / (len(left) * len(right)))
+
+
+def _makers(runs: Runs, screening: Screening) -> Iterator[Caveat]:
+    for what in ("model", "agent"):
+        found = [
+            sorted(
+                {
+                    name
+                    for maker in runs.makers
+                    if maker.arm == arm.arm and (name := getattr(maker, what)) is not None
+                }
+            )
+            for arm in screening.arms
+        ]
+        for arm, names in zip(screening.arms, found, strict=True):
+            if len(names) > 1:
+                listed = ", ".join(map(named, names[:5]))
+                yield Caveat(
+                    code=f"several_{what}s",
+                    message=f"{counted(len(names), what)} in {named(arm.arm)}: {listed}",
+                )
+        if found[0] and found[1] and found[0] != found[1]:
+            ours, theirs = (", ".join(map(named, names[:5])) for names in found)
+            yield Caveat(
+                code=f"different_{what}s",
+                message=f"the arms differ in {what}: {ours} against {theirs}; what the change "
+                "does cannot be told from that",
+            )
+
+
+def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:
+    counts = [runs for task in tasks for runs in (task.candidate.runs, task.baseline.runs) if runs]
+    if counts and min(counts) != max(counts):
+        yield Caveat(
+            code="unequal_repeats",
+            message=f"unequal repeats, {min(counts)} to {max(counts)} per task and arm: tasks with "
+            "more of them weigh more in every figure",
+        )
+
+
+def _identical_repeats(arm: ArmRuns, task_count: int) -> Iterator[Caveat]:
+    bounds = column.bounds(arm.task, task_count)
+    repeated = [code for code in range(task_count) if bounds[code + 1] - bounds[code] > 1]
+    alike = [
+        code
+        for code in repeated
+        if all(
+            _same(arm.values[metric.name][bounds[code] : bounds[code + 1]])
+            for metric in (DURATION, NON_CACHE_TOKENS)
+        )
+    ]
+    if alike:
+        yield Caveat(
+            code="identical_repeats",
+            message=f"repeats are identical in {len(alike)} of {counted(len(repeated), 'task')} of "
+            f"{named(arm.arm)} (replayed or cached runs?): they add no information",
+        )
+
+
+def _same(values: Floats) -> bool:
+    return column.smallest(values) == column.largest(values)
+
+
+def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
+    durations = arm.values[DURATION.name]
+    if not len(durations):
+        return
+    longest = column.largest(durations)
+    at_limit = column.count_equal(durations, longest)
+    if at_limit == len(durations):
+        return
+    if at_limit >= _FEWEST_CUT and at_limit > CUT * len(durations):
+        yield Caveat(
+            code="durations_cut",
+            message=f"durations are cut at the limit: {at_limit} of "
+            f"{counted(len(durations), 'run')} of {named(arm.arm)} took exactly {longest:g} s; "
+            "mean and ratio understate them, the median still stands",
+        )

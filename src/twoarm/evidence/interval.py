@@ -1,0 +1,80 @@
+"""Interval: a range with its method; the two questions; when there is none, and why."""
+
+from types import ModuleType
+from typing import Literal
+
+import msgspec
+
+from twoarm.quote import counted
+
+# The smallest number of units about which anything can be said at 95 % without assuming a shape:
+# all six on one side has a chance of 2 / 2^6 = 3.1 %, all five 2 / 2^5 = 6.25 %.
+SIX = 6
+
+Scope = Literal["these_tasks", "tasks_like_these"]
+
+
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """A range that should hold the true value at the level of the analysis."""
+
+    low: float
+    high: float
+    method: str
+    caveats: tuple[str, ...]
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure and what the runs can support about it; `caveats` says why an interval is null."""
+
+    estimate: float | None
+    these_tasks: Interval | None
+    tasks_like_these: Interval | None
+    caveats: tuple[str, ...]
+
+
+class BootstrapEstimate(msgspec.Struct, frozen=True, kw_only=True):
+    """An estimate that also has the bootstrap interval of the scoring rules."""
+
+    estimate: float | None
+    these_tasks: Interval | None
+    tasks_like_these: Interval | None
+    bootstrap: Interval | None
+    caveats: tuple[str, ...]
+
+
+class Frame(msgspec.Struct, frozen=True, kw_only=True):
+    """What every method needs to know: the level, the random draws, and the kernel.
+
+    `small` says that the plain kernel is in use, and numpy must not be imported.
+    """
+
+    level: float
+    seed: int
+    resamples: int
+    kernel: ModuleType
+    small: bool
+
+    def quantile(self, df: float) -> float:
+        """How many standard errors the interval reaches to each side."""
+        found: float = self.kernel.student((1.0 + self.level) / 2.0, df)
+        return found
+
+
+ONE_TASK = "One task: this says nothing about other tasks."
+ONE_REPEAT = "One repeat: run-to-run noise cannot be told from task differences."
+NO_PAIRS = "No pair has this metric in both arms."
+IDENTICAL_REPEATS = "Repeats are identical: they add no information."
+IDENTICAL_TASKS = "No variation between tasks: interval not estimable (replayed or cached runs?)."
+
+
+def few_tasks(count: int) -> str:
+    """The caveat of an interval over two to five tasks."""
+    return (
+        f"Only {counted(count, 'task')}: the interval for other tasks leans on a normal-shape "
+        "assumption."
+    )
+
+
+def no_interval_over(count: int) -> str:
+    """Why there is no distribution-free interval over so few tasks."""
+    return f"{counted(count, 'task')}: too few for an interval over other tasks (from {SIX} on)."

@@ -1,0 +1,316 @@
+"""Intervals of medians by the exact law of the resampled median: no Monte Carlo, ties and all.
+
+Tasks drawn again: task t with c of its n values at most x adds 2c - n to a sum; the lower median of
+the resample is at most x when the sum over the drawn tasks is at least 0, the upper one when it is
+above 0. Repeats drawn again: task t adds Binomial(n, c / n) to a count, which is held against half
+of all values. Both laws are convolutions of small integer laws.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Literal
+
+import msgspec
+
+from twoarm import column
+from twoarm.column import Floats
+from twoarm.evidence.cells import Grouped, Pairs
+from twoarm.evidence.interval import (
+    IDENTICAL_REPEATS,
+    NO_PAIRS,
+    ONE_REPEAT,
+    ONE_TASK,
+    SIX,
+    Frame,
+    Interval,
+    few_tasks,
+)
+from twoarm.evidence.resample import Resamples, task_medians
+from twoarm.quote import counted
+
+# From this many pairs on the resampling law replaces order statistics.
+FIFTEEN = 15
+# Beyond these sizes a normal law, or the shared draws, are as good and far cheaper.
+NORMAL_FROM = 2_000
+EXACT_UP_TO = 200_000
+
+OVER_TASKS = "expanded percentile, tasks resampled, exact"
+DRAWN_TASKS = "expanded percentile, tasks resampled"
+STANDARD_ERROR = "t on the exact bootstrap standard error, tasks resampled"
+WITHIN_TASKS = "expanded percentile, repeats resampled in tasks, exact"
+NORMAL_WITHIN = "expanded percentile, repeats resampled in tasks, normal law"
+ORDER_STATISTICS = "order statistics"
+ARMS_APART = "expanded percentile, arms resampled apart in tasks, exact"
+ARMS_APART_NORMAL = "expanded percentile, arms resampled apart in tasks, normal law"
+
+
+class Tails(msgspec.Struct, frozen=True, kw_only=True):
+    """P(lower median <= x) and P(upper median <= x) of a resample."""
+
+    lower: float
+    upper: float
+
+
+Law = Callable[[float], Tails]
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """An interval, or the reason there is none."""
+
+    interval: Interval | None
+    caveats: tuple[str, ...]
+
+
+def _withheld(*reasons: str) -> Answer:
+    return Answer(interval=None, caveats=reasons)
+
+
+def expanded_tail(frame: Frame, units: float, df: float) -> float:
+    """The tail of a percentile interval, widened as Student's t would be for so few units."""
+    reach = math.sqrt(units / (units - 1.0)) * frame.quantile(df)
+    return 0.5 * math.erfc(reach / math.sqrt(2.0))
+
+
+def law_over_tasks(grouped: Grouped, frame: Frame, resamples: Resamples | None) -> Law:
+    """The law of the median when whole tasks are drawn again."""
+    sizes = grouped.sizes
+    largest, tasks = max(sizes), len(sizes)
+    if resamples is not None and tasks * largest > EXACT_UP_TO:
+
+        def drawn(x: float) -> Tails:
+            found = column.group_counts(grouped.values, grouped.starts, x)
+            sums = resamples.sums([2 * c - n for c, n in zip(found, sizes, strict=True)])
+            return Tails(lower=resamples.share(sums, 0.0), upper=resamples.share(sums, 0.5))
+
+        return drawn
+
+    def exact(x: float) -> Tails:
+        pmf = [0.0] * (2 * largest + 1)
+        for c, n in zip(column.group_counts(grouped.values, grouped.starts, x), sizes, strict=True):
+            pmf[2 * c - n + largest] += 1.0 / tasks
+        law = frame.kernel.power(pmf, tasks)
+        zero = largest * tasks
+        upper = math.fsum(law[zero + 1 :])
+        return Tails(lower=upper + law[zero], upper=upper)
+
+    return exact
+
+
+def law_within_tasks(grouped: Grouped, frame: Frame) -> Law:
+    """The law of the median when the repeats are drawn again inside each task."""
+    sizes = grouped.sizes
+    total = sum(sizes)
+    half, above = (total + 1) // 2, total // 2 + 1
+
+    def normal(x: float) -> Tails:
+        found = column.group_counts(grouped.values, grouped.starts, x)
+        mean = float(sum(found))
+        variance = math.fsum(c * (1.0 - c / n) for c, n in zip(found, sizes, strict=True))
+        if variance == 0.0:
+            return Tails(lower=float(mean >= half), upper=float(mean >= above))
+        width = math.sqrt(2.0 * variance)
+        return Tails(
+            lower=0.5 * math.erfc((half - 0.5 - mean) / width),
+            upper=0.5 * math.erfc((above - 0.5 - mean) / width),
+        )
+
+    def exact(x: float) -> Tails:
+        found = column.group_counts(grouped.values, grouped.starts, x)
+        law = frame.kernel.binomials(sizes, found)
+        upper = math.fsum(law[above:])
+        return Tails(lower=upper if half == above else upper + law[half], upper=upper)
+
+    return normal if total > NORMAL_FROM else exact
+
+
+def ends(law: Law, support: Floats, tail: float) -> tuple[float, float]:
+    """Both ends, outward: the lower from the lower median, the upper from the upper median."""
+    # A hair below the tail: a sum of chances that should equal it may fall short by rounding.
+    slack = 1e-12
+    low = _first(support, lambda x: law(x).lower >= tail - slack)
+    high = _first(support, lambda x: law(x).upper >= 1.0 - tail - slack)
+    return float(support[low]), float(support[high])
+
+
+def _first(support: Floats, reached: Callable[[float], bool]) -> int:
+    """Where an ordered support first has a value for which `reached` is true, by bisection."""
+    low, high = 0, len(support) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if reached(float(support[middle])):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+def these_tasks(pairs: Pairs, frame: Frame) -> Answer:
+    """The median of the deltas if the same tasks were run again."""
+    count = len(pairs)
+    if not count:
+        return _withheld(NO_PAIRS)
+    if max(pairs.sizes) == 1:
+        return _withheld(ONE_REPEAT)
+    support = column.ordered(pairs.deltas)
+    if count < SIX:
+        level = 1.0 - 2.0 ** (1 - count)
+        return _withheld(
+            f"No interval: {counted(count, 'pair')} (the observed range {float(support[0]):.6g} to "
+            f"{float(support[-1]):.6g} holds the median {level:.4g} of the time)."
+        )
+    if count < FIFTEEN:
+        rank = _order_rank(count, frame.level)
+        if rank == 0:
+            return _withheld(f"No interval: {counted(count, 'pair')} for a level of {frame.level}.")
+        return _answer(
+            float(support[rank - 1]), float(support[count - rank]), ORDER_STATISTICS, (), pairs
+        )
+    tasks = len(pairs.sizes)
+    repeats = count / tasks
+    tail = expanded_tail(frame, repeats, count - tasks)
+    grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
+    low, high = ends(law_within_tasks(grouped, frame), support, tail)
+    method = NORMAL_WITHIN if count > NORMAL_FROM else WITHIN_TASKS
+    return _answer(low, high, method, (), pairs)
+
+
+def _order_rank(count: int, level: float) -> int:
+    """The largest k with P(Binomial(count, 1/2) <= k - 1) at most half of what may be missed."""
+    allowed = (1.0 - level) / 2.0
+    below = 0.0
+    for rank in range(count // 2 + 1):
+        below += math.comb(count, rank) / 2.0**count
+        if below > allowed:
+            return rank
+    return count // 2
+
+
+def tasks_like_these(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer:
+    """The median of the deltas over other tasks of the same kind."""
+    tasks = len(pairs.sizes)
+    if not len(pairs):
+        return _withheld(NO_PAIRS)
+    if tasks == 1:
+        return _withheld(ONE_TASK)
+    if tasks < SIX and max(pairs.sizes) == 1:
+        return _withheld(few_tasks(tasks))
+    if len(pairs) < SIX:
+        return _withheld(f"No interval: {counted(len(pairs), 'pair')}.")
+    if tasks < SIX:
+        middle = column.median(pairs.deltas)
+        assert middle is not None
+        grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
+        drawn = task_medians(grouped)
+        centre = math.fsum(atom.median * atom.chance for atom in drawn)
+        variance = math.fsum(atom.chance * (atom.median - centre) ** 2 for atom in drawn)
+        reach = frame.quantile(tasks - 1) * math.sqrt(variance * tasks / (tasks - 1))
+        return _answer(middle - reach, middle + reach, STANDARD_ERROR, (few_tasks(tasks),), pairs)
+    return _percentile_over_tasks(pairs, frame, resamples)
+
+
+def _percentile_over_tasks(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer:
+    tasks = len(pairs.sizes)
+    tail = expanded_tail(frame, tasks, tasks - 1)
+    grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
+    law = law_over_tasks(grouped, frame, resamples)
+    low, high = ends(law, column.ordered(pairs.deltas), tail)
+    exact = tasks * max(pairs.sizes) <= EXACT_UP_TO
+    return _answer(low, high, OVER_TASKS if exact else DRAWN_TASKS, (), pairs)
+
+
+def bootstrap(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer:
+    """The bootstrap interval of the median: tasks drawn again, or the repeats of a single task."""
+    if not len(pairs):
+        return _withheld(NO_PAIRS)
+    tasks = len(pairs.sizes)
+    if tasks > 1:
+        return _percentile_over_tasks(pairs, frame, resamples)
+    if len(pairs) == 1:
+        return _withheld("One pair: nothing to resample.")
+    grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
+    tail = expanded_tail(frame, len(pairs), len(pairs) - 1)
+    low, high = ends(law_within_tasks(grouped, frame), column.ordered(pairs.deltas), tail)
+    return _answer(
+        low, high, "expanded percentile, repeats of one task resampled, exact", (), pairs
+    )
+
+
+def _answer(low: float, high: float, method: str, notes: tuple[str, ...], pairs: Pairs) -> Answer:
+    """An interval, unless it has no width: that is a tie, not a certainty."""
+    if low == high:
+        support = column.ordered(pairs.deltas)
+        if float(support[0]) == float(support[-1]):
+            return _withheld(f"Every pair has the same delta, {low:.6g}.")
+        return _withheld(f"More than half of the pairs share the value {low:.6g}.")
+    return Answer(interval=Interval(low=low, high=high, method=method, caveats=notes), caveats=())
+
+
+class Atoms(msgspec.Struct, frozen=True, kw_only=True):
+    """Values and the chance of each."""
+
+    values: list[float]
+    chances: list[float]
+
+
+def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
+    """The difference of the two arm medians if the same tasks were run again."""
+    for grouped in (ours, theirs):
+        if len(grouped.values) < SIX:
+            return _withheld(f"No interval: {counted(len(grouped.values), 'run')} in an arm.")
+        if max(grouped.sizes) == 1:
+            return _withheld(ONE_REPEAT)
+    tasks = len(ours.sizes)
+    runs = (len(ours.values) + len(theirs.values)) / 2.0
+    tail = expanded_tail(frame, runs / tasks, runs - tasks)
+    laws = [law_within_tasks(grouped, frame) for grouped in (ours, theirs)]
+    supports = [_carrying(law, g) for law, g in zip(laws, (ours, theirs), strict=True)]
+    lower = [_atoms(values, law, "lower") for values, law in zip(supports, laws, strict=True)]
+    upper = [_atoms(values, law, "upper") for values, law in zip(supports, laws, strict=True)]
+    low = _difference_quantile(lower[0], upper[1], tail)
+    high = _difference_quantile(upper[0], lower[1], 1.0 - tail)
+    if low == high:
+        return _withheld(IDENTICAL_REPEATS)
+    exact = len(ours.values) <= NORMAL_FROM
+    method = ARMS_APART if exact else ARMS_APART_NORMAL
+    return Answer(interval=Interval(low=low, high=high, method=method, caveats=()), caveats=())
+
+
+# Atoms of the law of one arm's median: more would change the interval by less than a rank.
+_MOST_ATOMS = 400
+
+
+def _carrying(law: Law, grouped: Grouped) -> list[float]:
+    """The distinct values that carry all but a billionth of the law, thinned if they are many."""
+    support = column.ordered(grouped.values)
+    first = _first(support, lambda x: law(x).lower >= 1e-9)
+    last = _first(support, lambda x: law(x).upper >= 1.0 - 1e-9)
+    inside = support[first : last + 1]
+    step = max(1, len(inside) // _MOST_ATOMS)
+    return sorted({float(value) for value in inside[::step]} | {float(inside[-1])})
+
+
+def _atoms(values: list[float], law: Law, which: Literal["lower", "upper"]) -> Atoms:
+    below, chances = 0.0, []
+    for value in values:
+        here: float = getattr(law(value), which)
+        chances.append(max(0.0, here - below))
+        below = max(below, here)
+    return Atoms(values=values, chances=chances)
+
+
+def _difference_quantile(left: Atoms, right: Atoms, p: float) -> float:
+    """The p-quantile of left minus right, independent of each other."""
+    pairs = sorted(
+        (a - b, pa * pb)
+        for a, pa in zip(left.values, left.chances, strict=True)
+        if pa
+        for b, pb in zip(right.values, right.chances, strict=True)
+        if pb
+    )
+    total = math.fsum(chance for _, chance in pairs)
+    reached = 0.0
+    for value, chance in pairs:
+        reached += chance
+        if reached >= p * total - 1e-12:
+            return value
+    return pairs[-1][0]

@@ -1,0 +1,221 @@
+"""How the decision fares when tasks and repeats are drawn again, or one task is left out."""
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from twoarm import column
+from twoarm.decide import decide, judge
+from twoarm.evidence.cells import Grouped, measured
+from twoarm.evidence.interval import SIX, Frame
+from twoarm.evidence.resample import MedianTable, Resamples, draws
+from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
+from twoarm.screen import ArmRuns
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Floats2 = NDArray[np.float64]
+
+# Two-stage resampling is done run by run up to so many runs, and so many draws in all.
+MOST_RUNS = 40_000
+MOST_DRAWS = 4_000_000
+FEWEST_RESAMPLES = 200
+
+TWO_STAGE = "tasks and repeats resampled"
+ONE_STAGE = "tasks resampled"
+
+_TASKS, _REPEATS = 104, 105
+
+
+class Stability(msgspec.Struct, frozen=True, kw_only=True):
+    """The share of resamples with each decision: stability, not the probability of being right."""
+
+    decision_share: float
+    shares: dict[str, float]
+    resamples: int
+    method: str
+
+
+class Figures(msgspec.Struct, frozen=True, kw_only=True):
+    """What the gates look at, for a resample."""
+
+    success_rate: float | None
+    median_duration_seconds: float | None
+    median_non_cache_tokens: float | None
+
+
+class Columns(msgspec.Struct, frozen=True, kw_only=True):
+    """What the gates look at, for many resamples; NaN where a resample has no value."""
+
+    success_rate: "Floats2"
+    duration: "Floats2"
+    tokens: "Floats2"
+
+
+class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one arm in the tasks that both arms have, by task."""
+
+    success: Grouped
+    duration: Grouped
+    tokens: Grouped
+
+
+def sample(arm: ArmRuns, task_count: int, tasks: set[int]) -> ArmSample:
+    """The runs of an arm in these tasks; a value not measured stays NaN."""
+    rows = column.rows_where(arm.task, [code in tasks for code in range(task_count)])
+    codes = column.take(arm.task, rows)
+    bounds = column.bounds(codes, task_count)
+    kept = sorted(tasks)
+    starts = [bounds[code] for code in kept] + [bounds[-1]]
+    return ArmSample(
+        **{
+            name: Grouped(
+                values=column.take(arm.values[metric.name], rows), tasks=kept, starts=starts
+            )
+            for name, metric in (
+                ("success", SUCCESS),
+                ("duration", DURATION),
+                ("tokens", NON_CACHE_TOKENS),
+            )
+        }
+    )
+
+
+def decision_stability(
+    decision: str,
+    ours: ArmSample,
+    theirs: ArmSample,
+    names: tuple[str, str],
+    frame: Frame,
+    resamples: Resamples,
+) -> Stability | None:
+    """The shares of the decisions, from six tasks on."""
+    import numpy as np
+
+    tasks = len(ours.success.sizes)
+    if tasks < SIX:
+        return None
+    runs = sum(ours.success.sizes) + sum(theirs.success.sizes)
+    if runs <= MOST_RUNS:
+        count = max(FEWEST_RESAMPLES, min(frame.resamples, MOST_DRAWS // runs))
+        drawn = draws([frame.seed, _TASKS], count, tasks, tasks)
+        candidate = _two_stage(ours, drawn, [frame.seed, _REPEATS, 0])
+        baseline = _two_stage(theirs, drawn, [frame.seed, _REPEATS, 1])
+        chances = np.full(count, 1.0 / count)
+        method = TWO_STAGE
+    else:
+        units = resamples.weights.shape[1]
+        candidate, baseline = (
+            _weighted(arm, resamples.weights, resamples.unit, units) for arm in (ours, theirs)
+        )
+        chances = resamples.chances
+        method = ONE_STAGE
+    decisions = _decisions(candidate, baseline, names)
+    shares: dict[str, float] = {}
+    for found in sorted(set(decisions)):
+        shares[found] = float(chances[[one == found for one in decisions]].sum())
+    return Stability(
+        decision_share=shares.get(decision, 0.0),
+        shares=shares,
+        resamples=len(chances),
+        method=method,
+    )
+
+
+def without_each_task(ours: ArmSample, theirs: ArmSample, names: tuple[str, str]) -> list[str]:
+    """The decision without each task in turn, in order of task."""
+    import numpy as np
+
+    tasks = len(ours.success.sizes)
+    weights = 1.0 - np.eye(tasks)
+    unit = np.arange(tasks)
+    candidate, baseline = (_weighted(arm, weights, unit, tasks) for arm in (ours, theirs))
+    return _decisions(candidate, baseline, names)
+
+
+def _weighted(arm: ArmSample, weights: "Floats2", unit: "NDArray[np.int64]", units: int) -> Columns:
+    import numpy as np
+
+    def totals(per_task: list[float]) -> "Floats2":
+        return weights @ np.bincount(unit, weights=per_task, minlength=units)
+
+    runs = totals([float(size) for size in arm.success.sizes])
+    passed = totals(column.group_totals(arm.success.values, arm.success.starts))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        rate = passed / runs
+    return Columns(
+        success_rate=rate,
+        duration=MedianTable(measured(arm.duration), unit, units).medians(weights),
+        tokens=MedianTable(measured(arm.tokens), unit, units).medians(weights),
+    )
+
+
+def _two_stage(arm: ArmSample, drawn: "NDArray[np.int64]", seed: list[int]) -> Columns:
+    """Tasks as drawn; inside each, as many runs as it has, drawn again."""
+    import numpy as np
+
+    sizes = np.asarray(arm.success.sizes)
+    starts = np.asarray(arm.success.starts[:-1])
+    count, tasks = drawn.shape
+    widest = int(sizes.max())
+    size = sizes[drawn][:, :, None]
+    words = draws(seed, count, tasks * widest, 1 << 31).reshape(count, tasks, widest)
+    rows = starts[drawn][:, :, None] + ((words * size) >> 31)
+    real = (np.arange(widest) < size).reshape(count, -1)
+    rows = np.where(real, rows.reshape(count, -1), 0)
+
+    def gathered(grouped: Grouped) -> "Floats2":
+        return np.where(real, np.asarray(grouped.values)[rows], np.nan)
+
+    success = gathered(arm.success)
+    return Columns(
+        success_rate=np.nansum(success, axis=1) / real.sum(axis=1),
+        duration=_row_medians(gathered(arm.duration)),
+        tokens=_row_medians(gathered(arm.tokens)),
+    )
+
+
+def _row_medians(values: "Floats2") -> "Floats2":
+    """The median of what each row has; NaN of a row that has nothing."""
+    import numpy as np
+
+    size = (~np.isnan(values)).sum(axis=1)
+    if (size == values.shape[1]).all():
+        width = values.shape[1]
+        middle = (width - 1) // 2, width // 2
+        parted = np.partition(values, middle, axis=1)
+        low, high = parted[:, middle[0]], parted[:, middle[1]]
+    else:
+        # NaN is ordered last.
+        ordered = np.sort(values, axis=1)
+        rows = np.arange(len(values))
+        low = ordered[rows, np.maximum(size - 1, 0) // 2]
+        high = ordered[rows, np.minimum(size // 2, values.shape[1] - 1)]
+    return np.where(size > 0, np.where(low == high, low, (low + high) / 2), np.nan)
+
+
+def _decisions(candidate: Columns, baseline: Columns, names: tuple[str, str]) -> list[str]:
+    """The decision of each resample, by the rule itself: only the order of the figures matters."""
+    import numpy as np
+
+    orders = [
+        np.sign(getattr(candidate, name) - getattr(baseline, name))
+        for name in ("success_rate", "duration", "tokens")
+    ]
+    known: dict[tuple[str, ...], str] = {}
+    decisions = []
+    for signs in zip(*(order.tolist() for order in orders), strict=True):
+        key = tuple(map(str, signs))
+        if key not in known:
+            success, duration, tokens = (None if sign != sign else sign for sign in signs)
+            even = Figures(success_rate=0, median_duration_seconds=0, median_non_cache_tokens=0)
+            ours = Figures(
+                success_rate=success,
+                median_duration_seconds=duration,
+                median_non_cache_tokens=tokens,
+            )
+            known[key] = decide(judge(ours, even), *names)
+        decisions.append(known[key])
+    return decisions
