@@ -94,7 +94,7 @@ def margin_rule(
     margin_ratio: float,
     scope: Scope,
 ) -> Margin:
-    """Symmetric and consistent, unlike the three gates; its price is that small trials say nothing."""
+    """Symmetric and consistent, unlike the three gates; the price: small trials say nothing."""
     found = {
         "success": getattr(success, scope),
         "duration": getattr(duration, scope) if duration else None,
