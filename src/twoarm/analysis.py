@@ -4,9 +4,10 @@ from typing import Any, Literal
 
 import msgspec
 
-from twoarm.decide import Adequacy, Gate, Promotion
+from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
 from twoarm.diagnose import Diagnostics
-from twoarm.errors import Caveat
+from twoarm.errors import Caveat, UsageError
+from twoarm.evidence.grade import promote_by_evidence, promote_by_margin
 from twoarm.evidence.weigh import Evidence
 from twoarm.pair import Paired
 from twoarm.runs import Input
@@ -19,6 +20,10 @@ SCHEMA: Literal["twoarm.analysis/1"] = "twoarm.analysis/1"
 
 
 Rule = Literal["gates", "margin"]
+# What a gate goes by; each also wants enough repeats.
+GateBy = Literal["rule", "evidence", "margin"]
+# Which intervals a report shows: those of the headline question, or the bootstrap.
+Shown = Literal["headline", "bootstrap"]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +77,20 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
     caveats: tuple[Caveat, ...]
 
+    def promotion_by(self, gate: GateBy) -> Promotion:
+        """Whether the candidate may be promoted: by the rule, the evidence, or the margin rule."""
+        if gate == "rule":
+            return self.promotion
+        if self.evidence is None:
+            raise UsageError(f"the {gate} gate needs the evidence")
+        if self.decision == INSUFFICIENT:
+            return self.promotion
+        if gate == "evidence":
+            return promote_by_evidence(self.evidence.grade, self.adequacy)
+        if self.evidence.margin is None:
+            raise UsageError("the margin gate needs the margin rule")
+        return promote_by_margin(self.evidence.margin, self.adequacy)
+
     def to_dict(self) -> dict[str, Any]:
         """The analysis file as plain Python values."""
         built: dict[str, Any] = msgspec.to_builtins(self)
@@ -81,17 +100,17 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
         """The analysis file as text."""
         return msgspec.json.format(msgspec.json.encode(self), indent=2).decode() + "\n"
 
-    def to_markdown(self) -> str:
+    def to_markdown(self, *, interval: Shown = "headline") -> str:
         """The report as Markdown, for a pull request."""
         from twoarm.render import markdown
 
-        return markdown.render(self)
+        return markdown.render(self, interval)
 
-    def to_text(self) -> str:
+    def to_text(self, *, interval: Shown = "headline") -> str:
         """The report as the terminal shows it, without colour."""
         from twoarm.render import text
 
-        return text.render(self)
+        return text.render(self, shown=interval)
 
 
 def analysis_schema() -> dict[str, Any]:

@@ -4,10 +4,10 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from twoarm import __version__
-from twoarm.errors import BadRunsError, InputError, TwoarmError
+from twoarm.errors import BadRunsError, InputError, TwoarmError, UsageError
 from twoarm.quote import counted, named, visible
 
 if TYPE_CHECKING:
@@ -26,6 +26,9 @@ _GATE_EXIT = {
     "do not promote": DO_NOT_PROMOTE,
     "not enough data": NOT_ENOUGH_DATA,
 }
+
+
+_GATES = ("rule", "evidence", "margin")
 
 
 class _Help(RawDescriptionHelpFormatter):
@@ -47,7 +50,9 @@ exit codes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
     try:
-        given = _parser().parse_args(arguments)
+        given = _parser().parse_args(
+            _gates_spelled_out(sys.argv[1:] if arguments is None else arguments)
+        )
         code: int = given.command(given)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -64,6 +69,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"twoarm: {error}")
         return BAD
     return code
+
+
+def _gates_spelled_out(arguments: Sequence[str]) -> list[str]:
+    """`--gate` may stand alone, and must not swallow the file that follows it."""
+    spelled = list(arguments)
+    for i, argument in enumerate(spelled):
+        if argument == "--gate":
+            named_gate = i + 1 < len(spelled) and spelled[i + 1] in _GATES
+            spelled[i] = f"--gate={spelled.pop(i + 1) if named_gate else 'rule'}"
+    return spelled
 
 
 def _parser() -> ArgumentParser:
@@ -161,7 +176,44 @@ def _add_report_options(parser: ArgumentParser) -> None:
         "--out", metavar="DIR", help="also write analysis.json and analysis.md into DIR"
     )
     parser.add_argument(
-        "--gate", action="store_true", help="let the exit code say whether to promote"
+        "--gate",
+        choices=_GATES,
+        help="let the exit code say whether to promote: by the rule (the default), the evidence, "
+        "or the margin rule; each also wants enough repeats",
+    )
+    parser.add_argument(
+        "--interval",
+        choices=("headline", "bootstrap"),
+        default="headline",
+        help="which intervals text and Markdown show (default: headline)",
+    )
+    parser.add_argument(
+        "--no-evidence", action="store_true", help="only the point estimates and the decision"
+    )
+    parser.add_argument("--level", type=float, default=0.95, help="of intervals (default: 0.95)")
+    parser.add_argument("--seed", type=int, default=1, help="of resampling (default: 1)")
+    parser.add_argument(
+        "--resamples", type=int, default=9_999, help="how many to draw (default: 9999)"
+    )
+    parser.add_argument(
+        "--rule",
+        choices=("gates", "margin"),
+        default="gates",
+        help="with `margin`, also apply the margin rule (default: gates)",
+    )
+    parser.add_argument(
+        "--margin-success",
+        type=float,
+        default=0.10,
+        metavar="SHARE",
+        help="success may be lower by less than this (default: 0.10, 10 points)",
+    )
+    parser.add_argument(
+        "--margin-ratio",
+        type=float,
+        default=0.10,
+        metavar="SHARE",
+        help="time and tokens may be higher by less than this (default: 0.10, 10%%)",
     )
 
 
@@ -177,8 +229,23 @@ def _score(given: Namespace) -> int:
         keep_infra=given.keep_infra,
         skip_bad=given.skip_bad,
         generated_at_utc=_now(),
+        **_weighing(given),
     )
     return _report(analysis, given)
+
+
+def _weighing(given: Namespace) -> dict[str, Any]:
+    if given.no_evidence and (given.gate in ("evidence", "margin") or given.rule == "margin"):
+        raise UsageError("--no-evidence leaves nothing for that gate or rule to go by")
+    return {
+        "evidence": not given.no_evidence,
+        "level": given.level,
+        "seed": given.seed,
+        "resamples": given.resamples,
+        "rule": "margin" if given.gate == "margin" else given.rule,
+        "margin_success": given.margin_success,
+        "margin_ratio": given.margin_ratio,
+    }
 
 
 def _demo(given: Namespace) -> int:
@@ -191,7 +258,8 @@ def _demo(given: Namespace) -> int:
         sys.stdout.write(example.read_text(encoding="utf-8"))
         return DONE
     with example.open("rb") as stream:
-        analysis = score([_Named(stream, "example.jsonl")], generated_at_utc=_now())
+        source = [_Named(stream, "example.jsonl")]
+        analysis = score(source, generated_at_utc=_now(), **_weighing(given))
     return _report(analysis, given)
 
 
@@ -232,18 +300,25 @@ def _report(analysis: "Analysis", given: Namespace) -> int:
     if given.out is not None:
         _write_all(
             given.out,
-            {"analysis.json": analysis.to_json(), "analysis.md": analysis.to_markdown()},
+            {
+                "analysis.json": analysis.to_json(),
+                "analysis.md": analysis.to_markdown(interval=given.interval),
+            },
         )
     if given.format == "json":
         report = analysis.to_json()
     elif given.format == "markdown":
-        report = analysis.to_markdown()
+        report = analysis.to_markdown(interval=given.interval)
     else:
         from twoarm.render import text
 
-        report = text.render(analysis, _paint())
+        report = text.render(analysis, _paint(), given.interval)
     _write_out(report)
-    return _GATE_EXIT[analysis.promotion.verdict] if given.gate else DONE
+    if given.gate is None:
+        return DONE
+    promotion = analysis.promotion_by(given.gate)
+    _say(f"twoarm: gate {given.gate}: {promotion.verdict}: {visible('; '.join(promotion.reasons))}")
+    return _GATE_EXIT[promotion.verdict]
 
 
 class _Named:

@@ -7,7 +7,7 @@ no run can hold a NaN, so nothing else can be meant by it.
 
 import math
 from array import array
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -26,6 +26,8 @@ FEW = 2_000
 # Whole numbers are added exactly by any method while every partial sum stays below this.
 EXACT = 2.0**53
 _BLOCK = 1 << 16
+# Up to so many values, sums by task are rounded once; beyond, speed matters more.
+_FSUM = 2_000
 
 
 def floats(values: "array[float]", *, few: bool) -> Floats:
@@ -185,6 +187,21 @@ def position(ordered: Ints, value: int) -> int:
     return int(np.searchsorted(ordered, value))
 
 
+def share_smaller(left: Floats, right: Floats) -> float:
+    """The share of pairs of one of each, both ordered, in which the left is smaller; ties half."""
+    if isinstance(left, list):
+        above = sum(
+            2 * len(right) - bisect_left(right, value) - bisect_right(right, value)
+            for value in left
+        )
+        return above / (2 * len(left) * len(right))
+    import numpy as np
+
+    first = np.searchsorted(right, left, side="left")
+    last = np.searchsorted(right, left, side="right")
+    return float((2 * len(right) - first - last).sum() / (2 * len(left) * len(right)))
+
+
 def added(columns: list[Floats]) -> Floats:
     """The row-wise sum; a row with a value not measured is not measured."""
     if len(columns) == 1:
@@ -318,8 +335,17 @@ def spread(column: Floats) -> float | None:
     return math.sqrt(squares / (size - 1)) / centre
 
 
+def vector(column: Floats) -> Floats:
+    """The column as an array, however short."""
+    import numpy as np
+
+    return np.asarray(column, dtype=np.float64)
+
+
 def group_totals(column: Floats, starts: list[int]) -> list[float]:
     """The sum of each stretch between two neighbours in `starts`; no stretch is empty."""
+    if not isinstance(column, list) and len(column) <= _FSUM:
+        column = column.tolist()
     if isinstance(column, list):
         return [math.fsum(column[a:b]) for a, b in pairwise(starts)]
     import numpy as np
@@ -329,6 +355,8 @@ def group_totals(column: Floats, starts: list[int]) -> list[float]:
 
 def group_squares(column: Floats, starts: list[int]) -> list[float]:
     """The sum of squared distances from the mean of each stretch; exactly 0 if all are equal."""
+    if not isinstance(column, list) and len(column) <= _FSUM:
+        column = column.tolist()
     if isinstance(column, list):
         squares = []
         for a, b in pairwise(starts):

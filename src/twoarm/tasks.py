@@ -1,5 +1,7 @@
 """Each task in both arms: repeats, successes, middle values, and how much its repeats differ."""
 
+from typing import Literal
+
 import msgspec
 
 from twoarm import column
@@ -23,12 +25,22 @@ class TaskArm(msgspec.Struct, frozen=True, kw_only=True):
     median_non_cache_tokens: float | None
 
 
+Standing = Literal["helped", "hurt", "unchanged"]
+
+
 class Task(msgspec.Struct, frozen=True, kw_only=True):
-    """One task in both arms, with the mean of its paired deltas."""
+    """One task in both arms, with the mean of its paired deltas.
+
+    `standing` compares the success rates; `gained` and `lost` are the pairs in which only the
+    candidate, or only the baseline, succeeded.
+    """
 
     task_id: str
     candidate: TaskArm
     baseline: TaskArm
+    standing: Standing | None
+    gained: int
+    lost: int
     pairs: int
     mean_pass_delta: float | None
     mean_cost_delta_usd: float | None
@@ -55,6 +67,9 @@ def tabulate(names: tuple[str, ...], screening: Screening, pairing: Pairing) -> 
                 task_id=name,
                 candidate=candidate,
                 baseline=baseline,
+                standing=_standing(candidate, baseline),
+                gained=column.count_equal(pairing.deltas[SUCCESS.name][pairs], 1.0),
+                lost=column.count_equal(pairing.deltas[SUCCESS.name][pairs], -1.0),
                 pairs=pairs.stop - pairs.start,
                 high_variance=sorted(
                     {
@@ -72,6 +87,14 @@ def tabulate(names: tuple[str, ...], screening: Screening, pairing: Pairing) -> 
             )
         )
     return tuple(tasks)
+
+
+def _standing(candidate: TaskArm, baseline: TaskArm) -> Standing | None:
+    if not candidate.runs or not baseline.runs:
+        return None
+    ours = candidate.successes * baseline.runs
+    theirs = baseline.successes * candidate.runs
+    return "helped" if ours > theirs else "hurt" if ours < theirs else "unchanged"
 
 
 def _task_arm(arm: ArmRuns, part: slice) -> TaskArm:

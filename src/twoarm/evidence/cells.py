@@ -5,7 +5,7 @@ from itertools import pairwise
 import msgspec
 
 from twoarm import column
-from twoarm.column import Floats
+from twoarm.column import Floats, Ints
 from twoarm.metric import COST, DURATION, NON_CACHE_TOKENS, SUCCESS, TOKENS, Metric
 from twoarm.pair import Pairing
 from twoarm.screen import ArmRuns, Screening
@@ -50,7 +50,9 @@ class Logs(msgspec.Struct, frozen=True, kw_only=True):
     deltas: Floats
 
 
-def group_pairs(metric: Metric, screening: Screening, pairing: Pairing, task_count: int) -> Pairs:
+def group_pairs(
+    metric: Metric, screening: Screening, pairing: Pairing, task_count: int, *, small: bool
+) -> Pairs:
     """The pairs of one metric by task."""
     rows = column.measured_rows(pairing.deltas[metric.name])
     codes = column.take(pairing.task, rows)
@@ -60,17 +62,19 @@ def group_pairs(metric: Metric, screening: Screening, pairing: Pairing, task_cou
         tasks=tasks,
         starts=starts,
         sizes=[b - a for a, b in pairwise(starts)],
-        ours=column.take(
-            screening.candidate.values[metric.name], column.take(pairing.candidate, rows)
+        ours=_kept(
+            screening.candidate.values[metric.name], column.take(pairing.candidate, rows), small
         ),
-        theirs=column.take(
-            screening.baseline.values[metric.name], column.take(pairing.baseline, rows)
+        theirs=_kept(
+            screening.baseline.values[metric.name], column.take(pairing.baseline, rows), small
         ),
-        deltas=column.take(pairing.deltas[metric.name], rows),
+        deltas=_kept(pairing.deltas[metric.name], rows, small),
     )
 
 
-def group_arm(metric: Metric, arm: ArmRuns, task_count: int, only: set[int]) -> Grouped:
+def group_arm(
+    metric: Metric, arm: ArmRuns, task_count: int, only: set[int], *, small: bool
+) -> Grouped:
     """The measured runs of one arm in the tasks named, by task."""
     rows = column.measured_rows(arm.values[metric.name])
     codes = column.take(arm.task, rows)
@@ -79,7 +83,7 @@ def group_arm(metric: Metric, arm: ArmRuns, task_count: int, only: set[int]) -> 
         rows = column.take(rows, column.rows_where(codes, wanted))
         codes = column.take(arm.task, rows)
     tasks, starts = _stretches(column.bounds(codes, task_count))
-    return Grouped(values=column.take(arm.values[metric.name], rows), tasks=tasks, starts=starts)
+    return Grouped(values=_kept(arm.values[metric.name], rows, small), tasks=tasks, starts=starts)
 
 
 def measured(grouped: Grouped) -> Grouped:
@@ -108,6 +112,12 @@ def logs(pairs: Pairs) -> Logs | None:
     if ours is None or theirs is None:
         return None
     return Logs(ours=ours, theirs=theirs, deltas=column.subtracted(ours, theirs))
+
+
+def _kept(values: Floats, rows: Ints, small: bool) -> Floats:
+    """The values at these rows, as an array unless the plain kernel is to have them."""
+    kept: Floats = column.take(values, rows)
+    return kept if small else column.vector(kept)
 
 
 def _stretches(bounds: list[int]) -> tuple[list[int], list[int]]:

@@ -38,7 +38,7 @@ def _time_blocks(runs: Runs, screening: Screening) -> Iterator[Caveat]:
     ]
     if min(map(len, starts)) < 2:
         return
-    earlier = share_earlier(starts[0], starts[1])
+    earlier = column.share_smaller(starts[0], starts[1])
     if max(earlier, 1.0 - earlier) >= APART:
         arms = [named(arm.arm) for arm in screening.arms]
         first, second = arms if earlier >= APART else arms[::-1]
@@ -47,23 +47,6 @@ def _time_blocks(runs: Runs, screening: Screening) -> Iterator[Caveat]:
             message=f"the runs of {first} started before those of {second}, not among them: "
             "whatever else changed in between is part of the difference; interleave the arms",
         )
-
-
-def share_earlier(left: Floats, right: Floats) -> float:
-    """The share of pairs of one of each, both ordered, in which the left is smaller; ties half."""
-    below = equal = 0
-    if isinstance(left, list):
-        for value in left:
-            at = column.position(right, value)  # type: ignore[arg-type]
-            same = sum(1 for other in right[at:] if other == value)
-            below += len(right) - at - same
-            equal += same
-        return (below + equal / 2) / (len(left) * len(right))
-    import numpy as np
-
-    first = np.searchsorted(right, left, side="left")
-    last = np.searchsorted(right, left, side="right")
-    return float((len(right) - last + (last - first) / 2).sum() / (len(left) * len(right)))
 
 
 def _makers(runs: Runs, screening: Screening) -> Iterator[Caveat]:

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from twoarm.decide import Adequacy, Promotion
 from twoarm.evidence.interval import ONE_TASK, SIX, Estimate, Interval, Scope
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.quote import counted
@@ -128,3 +129,26 @@ def margin_rule(
         margin_ratio=margin_ratio,
         reasons=tuple(reasons),
     )
+
+
+def promote_by_evidence(found: Grade, adequacy: Adequacy) -> Promotion:
+    """Only evidence that reaches other tasks promotes; too little of it says nothing."""
+    if found.verdict == "too few tasks" or found.scope == "these_tasks":
+        reason = f"{found.verdict} on these tasks; too few tasks to speak for others"
+        return Promotion(verdict="not enough data", reasons=(reason,))
+    return _promoted(found.verdict == "candidate better", f"evidence: {found.verdict}", adequacy)
+
+
+def promote_by_margin(found: Margin, adequacy: Adequacy) -> Promotion:
+    """Not worse by more than the margins, and better somewhere."""
+    reason = f"margin rule: {found.verdict} ({'; '.join(found.reasons)})"
+    if found.verdict == "inconclusive":
+        return Promotion(verdict="not enough data", reasons=(reason,))
+    return _promoted(found.verdict == "candidate", reason, adequacy)
+
+
+def _promoted(good: bool, reason: str, adequacy: Adequacy) -> Promotion:
+    if adequacy.below_minimum:
+        few = f"fewer than {adequacy.minimum_repeats} repeats in some task and arm"
+        return Promotion(verdict="not enough data", reasons=(reason, few))
+    return Promotion(verdict="promote" if good else "do not promote", reasons=(reason,))

@@ -42,6 +42,13 @@ class BootstrapEstimate(msgspec.Struct, frozen=True, kw_only=True):
     caveats: tuple[str, ...]
 
 
+class Atoms(msgspec.Struct, frozen=True, kw_only=True):
+    """Values and the chance of each."""
+
+    values: list[float]
+    chances: list[float]
+
+
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
     """What every method needs to know: the level, the random draws, and the kernel.
 

@@ -8,7 +8,7 @@ of all values. Both laws are convolutions of small integer laws.
 
 import math
 from collections.abc import Callable
-from typing import Literal
+from typing import Protocol
 
 import msgspec
 
@@ -21,6 +21,7 @@ from twoarm.evidence.interval import (
     ONE_REPEAT,
     ONE_TASK,
     SIX,
+    Atoms,
     Frame,
     Interval,
     few_tasks,
@@ -51,7 +52,14 @@ class Tails(msgspec.Struct, frozen=True, kw_only=True):
     upper: float
 
 
-Law = Callable[[float], Tails]
+class Law(Protocol):
+    """The law of a resampled median at any points; `fan` is how many to ask for at once."""
+
+    fan: int
+
+    def __call__(self, points: list[float]) -> list[Tails]:
+        """The law at each point."""
+        ...
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,41 +79,70 @@ def expanded_tail(frame: Frame, units: float, df: float) -> float:
     return 0.5 * math.erfc(reach / math.sqrt(2.0))
 
 
-def law_over_tasks(grouped: Grouped, frame: Frame, resamples: Resamples | None) -> Law:
+class OverTasks:
     """The law of the median when whole tasks are drawn again."""
-    sizes = grouped.sizes
-    largest, tasks = max(sizes), len(sizes)
-    if resamples is not None and tasks * largest > EXACT_UP_TO:
 
-        def drawn(x: float) -> Tails:
-            found = column.group_counts(grouped.values, grouped.starts, x)
-            sums = resamples.sums([2 * c - n for c, n in zip(found, sizes, strict=True)])
-            return Tails(lower=resamples.share(sums, 0.0), upper=resamples.share(sums, 0.5))
+    fan = 1
 
-        return drawn
+    def __init__(self, grouped: Grouped, frame: Frame, resamples: Resamples | None) -> None:
+        self._grouped = grouped
+        self._kernel = frame.kernel
+        self._sizes = grouped.sizes
+        self._largest = max(self._sizes)
+        listed = len(self._sizes) * self._largest <= EXACT_UP_TO
+        self._resamples = None if listed else resamples
+        self.exact = self._resamples is None
 
-    def exact(x: float) -> Tails:
-        pmf = [0.0] * (2 * largest + 1)
-        for c, n in zip(column.group_counts(grouped.values, grouped.starts, x), sizes, strict=True):
-            pmf[2 * c - n + largest] += 1.0 / tasks
-        law = frame.kernel.power(pmf, tasks)
-        zero = largest * tasks
+    def __call__(self, points: list[float]) -> list[Tails]:
+        """The law at each point."""
+        counts = (
+            column.group_counts(self._grouped.values, self._grouped.starts, x) for x in points
+        )
+        return [self._at(found) for found in counts]
+
+    def _at(self, found: list[int]) -> Tails:
+        steps = [2 * c - n for c, n in zip(found, self._sizes, strict=True)]
+        if self._resamples is not None:
+            sums = self._resamples.sums(steps)
+            return Tails(
+                lower=self._resamples.share(sums, 0.0), upper=self._resamples.share(sums, 0.5)
+            )
+        tasks = len(steps)
+        pmf = [0.0] * (2 * self._largest + 1)
+        for step in steps:
+            pmf[step + self._largest] += 1.0 / tasks
+        law = self._kernel.power(pmf, tasks)
+        zero = self._largest * tasks
         upper = math.fsum(law[zero + 1 :])
         return Tails(lower=upper + law[zero], upper=upper)
 
-    return exact
 
-
-def law_within_tasks(grouped: Grouped, frame: Frame) -> Law:
+class WithinTasks:
     """The law of the median when the repeats are drawn again inside each task."""
-    sizes = grouped.sizes
-    total = sum(sizes)
-    half, above = (total + 1) // 2, total // 2 + 1
 
-    def normal(x: float) -> Tails:
-        found = column.group_counts(grouped.values, grouped.starts, x)
+    def __init__(self, grouped: Grouped, frame: Frame) -> None:
+        self._grouped = grouped
+        self._kernel = frame.kernel
+        self._sizes = grouped.sizes
+        total = sum(self._sizes)
+        self._bounds = ((total + 1) // 2, total // 2 + 1)
+        self.normal = total > NORMAL_FROM
+        self.fan = 1 if self.normal or frame.small else 15
+
+    def __call__(self, points: list[float]) -> list[Tails]:
+        """The law at each point."""
+        counts = [
+            column.group_counts(self._grouped.values, self._grouped.starts, x) for x in points
+        ]
+        if self.normal:
+            return [self._normal(found) for found in counts]
+        tails = self._kernel.binomial_tails(self._sizes, counts, self._bounds)
+        return [Tails(lower=lower, upper=upper) for lower, upper in tails]
+
+    def _normal(self, found: list[int]) -> Tails:
         mean = float(sum(found))
-        variance = math.fsum(c * (1.0 - c / n) for c, n in zip(found, sizes, strict=True))
+        variance = math.fsum(c * (1.0 - c / n) for c, n in zip(found, self._sizes, strict=True))
+        half, above = self._bounds
         if variance == 0.0:
             return Tails(lower=float(mean >= half), upper=float(mean >= above))
         width = math.sqrt(2.0 * variance)
@@ -114,33 +151,30 @@ def law_within_tasks(grouped: Grouped, frame: Frame) -> Law:
             upper=0.5 * math.erfc((above - 0.5 - mean) / width),
         )
 
-    def exact(x: float) -> Tails:
-        found = column.group_counts(grouped.values, grouped.starts, x)
-        law = frame.kernel.binomials(sizes, found)
-        upper = math.fsum(law[above:])
-        return Tails(lower=upper if half == above else upper + law[half], upper=upper)
-
-    return normal if total > NORMAL_FROM else exact
-
 
 def ends(law: Law, support: Floats, tail: float) -> tuple[float, float]:
     """Both ends, outward: the lower from the lower median, the upper from the upper median."""
     # A hair below the tail: a sum of chances that should equal it may fall short by rounding.
     slack = 1e-12
-    low = _first(support, lambda x: law(x).lower >= tail - slack)
-    high = _first(support, lambda x: law(x).upper >= 1.0 - tail - slack)
+    low = _first(support, law, lambda tails: tails.lower >= tail - slack)
+    high = _first(support, law, lambda tails: tails.upper >= 1.0 - tail - slack)
     return float(support[low]), float(support[high])
 
 
-def _first(support: Floats, reached: Callable[[float], bool]) -> int:
-    """Where an ordered support first has a value for which `reached` is true, by bisection."""
+def _first(support: Floats, law: Law, reached: Callable[[Tails], bool]) -> int:
+    """Where an ordered support first has a value at which the law has reached something.
+
+    By bisection, or by looking at several points at once where that costs no more.
+    """
     low, high = 0, len(support) - 1
     while low < high:
-        middle = (low + high) // 2
-        if reached(float(support[middle])):
-            high = middle
-        else:
-            low = middle + 1
+        step = max(1, (high - low) // (law.fan + 1))
+        looked = list(range(low + step - 1, high, step))[: law.fan]
+        for at, tails in zip(looked, law([float(support[at]) for at in looked]), strict=True):
+            if reached(tails):
+                high = at
+                break
+            low = at + 1
     return low
 
 
@@ -169,7 +203,7 @@ def these_tasks(pairs: Pairs, frame: Frame) -> Answer:
     repeats = count / tasks
     tail = expanded_tail(frame, repeats, count - tasks)
     grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
-    low, high = ends(law_within_tasks(grouped, frame), support, tail)
+    low, high = ends(WithinTasks(grouped, frame), support, tail)
     method = NORMAL_WITHIN if count > NORMAL_FROM else WITHIN_TASKS
     return _answer(low, high, method, (), pairs)
 
@@ -212,10 +246,9 @@ def _percentile_over_tasks(pairs: Pairs, frame: Frame, resamples: Resamples | No
     tasks = len(pairs.sizes)
     tail = expanded_tail(frame, tasks, tasks - 1)
     grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
-    law = law_over_tasks(grouped, frame, resamples)
+    law = OverTasks(grouped, frame, resamples)
     low, high = ends(law, column.ordered(pairs.deltas), tail)
-    exact = tasks * max(pairs.sizes) <= EXACT_UP_TO
-    return _answer(low, high, OVER_TASKS if exact else DRAWN_TASKS, (), pairs)
+    return _answer(low, high, OVER_TASKS if law.exact else DRAWN_TASKS, (), pairs)
 
 
 def bootstrap(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer:
@@ -229,7 +262,7 @@ def bootstrap(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer
         return _withheld("One pair: nothing to resample.")
     grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
     tail = expanded_tail(frame, len(pairs), len(pairs) - 1)
-    low, high = ends(law_within_tasks(grouped, frame), column.ordered(pairs.deltas), tail)
+    low, high = ends(WithinTasks(grouped, frame), column.ordered(pairs.deltas), tail)
     return _answer(
         low, high, "expanded percentile, repeats of one task resampled, exact", (), pairs
     )
@@ -245,13 +278,6 @@ def _answer(low: float, high: float, method: str, notes: tuple[str, ...], pairs:
     return Answer(interval=Interval(low=low, high=high, method=method, caveats=notes), caveats=())
 
 
-class Atoms(msgspec.Struct, frozen=True, kw_only=True):
-    """Values and the chance of each."""
-
-    values: list[float]
-    chances: list[float]
-
-
 def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
     """The difference of the two arm medians if the same tasks were run again."""
     for grouped in (ours, theirs):
@@ -262,12 +288,11 @@ def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
     tasks = len(ours.sizes)
     runs = (len(ours.values) + len(theirs.values)) / 2.0
     tail = expanded_tail(frame, runs / tasks, runs - tasks)
-    laws = [law_within_tasks(grouped, frame) for grouped in (ours, theirs)]
-    supports = [_carrying(law, g) for law, g in zip(laws, (ours, theirs), strict=True)]
-    lower = [_atoms(values, law, "lower") for values, law in zip(supports, laws, strict=True)]
-    upper = [_atoms(values, law, "upper") for values, law in zip(supports, laws, strict=True)]
-    low = _difference_quantile(lower[0], upper[1], tail)
-    high = _difference_quantile(upper[0], lower[1], 1.0 - tail)
+    (ours_lower, ours_upper), (theirs_lower, theirs_upper) = (
+        _atoms(WithinTasks(grouped, frame), grouped) for grouped in (ours, theirs)
+    )
+    low = frame.kernel.difference_quantile(ours_lower, theirs_upper, tail)
+    high = frame.kernel.difference_quantile(ours_upper, theirs_lower, 1.0 - tail)
     if low == high:
         return _withheld(IDENTICAL_REPEATS)
     exact = len(ours.values) <= NORMAL_FROM
@@ -275,42 +300,30 @@ def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
     return Answer(interval=Interval(low=low, high=high, method=method, caveats=()), caveats=())
 
 
-# Atoms of the law of one arm's median: more would change the interval by less than a rank.
-_MOST_ATOMS = 400
+# Atoms of the law of one arm's median: more would change the interval by less than a rank, and
+# for many runs each costs a pass over all of them.
+_MOST_ATOMS = 128
+_MOST_NORMAL_ATOMS = 64
 
 
-def _carrying(law: Law, grouped: Grouped) -> list[float]:
-    """The distinct values that carry all but a billionth of the law, thinned if they are many."""
+def _atoms(law: WithinTasks, grouped: Grouped) -> tuple[Atoms, Atoms]:
+    """The laws of the lower and the upper median, on the values that carry all but a billionth."""
     support = column.ordered(grouped.values)
-    first = _first(support, lambda x: law(x).lower >= 1e-9)
-    last = _first(support, lambda x: law(x).upper >= 1.0 - 1e-9)
+    first = _first(support, law, lambda tails: tails.lower >= 1e-9)
+    last = _first(support, law, lambda tails: tails.upper >= 1.0 - 1e-9)
     inside = support[first : last + 1]
-    step = max(1, len(inside) // _MOST_ATOMS)
-    return sorted({float(value) for value in inside[::step]} | {float(inside[-1])})
+    most = _MOST_NORMAL_ATOMS if law.normal else _MOST_ATOMS
+    step = -(-len(inside) // most)
+    values = sorted({float(value) for value in inside[::step]} | {float(inside[-1])})
+    tails = law(values)
+    lower = _steps(values, [one.lower for one in tails])
+    upper = _steps(values, [one.upper for one in tails])
+    return lower, upper
 
 
-def _atoms(values: list[float], law: Law, which: Literal["lower", "upper"]) -> Atoms:
+def _steps(values: list[float], reached: list[float]) -> Atoms:
     below, chances = 0.0, []
-    for value in values:
-        here: float = getattr(law(value), which)
+    for here in reached:
         chances.append(max(0.0, here - below))
         below = max(below, here)
     return Atoms(values=values, chances=chances)
-
-
-def _difference_quantile(left: Atoms, right: Atoms, p: float) -> float:
-    """The p-quantile of left minus right, independent of each other."""
-    pairs = sorted(
-        (a - b, pa * pb)
-        for a, pa in zip(left.values, left.chances, strict=True)
-        if pa
-        for b, pb in zip(right.values, right.chances, strict=True)
-        if pb
-    )
-    total = math.fsum(chance for _, chance in pairs)
-    reached = 0.0
-    for value, chance in pairs:
-        reached += chance
-        if reached >= p * total - 1e-12:
-            return value
-    return pairs[-1][0]

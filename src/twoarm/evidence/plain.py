@@ -7,6 +7,8 @@ import math
 from bisect import bisect_left, bisect_right
 from itertools import combinations
 
+from twoarm.evidence.interval import Atoms
+
 
 def student(p: float, df: float) -> float:
     """The p-quantile of Student's t with `df` degrees of freedom."""
@@ -89,14 +91,20 @@ def convolve(left: list[float], right: list[float]) -> list[float]:
     return result
 
 
-def binomials(sizes: list[int], counts: list[int]) -> list[float]:
-    """The law of the sum over tasks of Binomial(size, count / size)."""
-    result = [1.0]
-    for n, c in zip(sizes, counts, strict=True):
-        q = c / n
-        law = [math.comb(n, k) * q**k * (1.0 - q) ** (n - k) for k in range(n + 1)]
-        result = convolve(result, law)
-    return result
+def binomial_tails(
+    sizes: list[int], counts: list[list[int]], bounds: tuple[int, int]
+) -> list[list[float]]:
+    """For each row of counts: the chances that the sum over tasks of Binomial(size, count / size)
+    reaches each of the bounds."""
+    tails = []
+    for row in counts:
+        law = [1.0]
+        for n, c in zip(sizes, row, strict=True):
+            q = c / n
+            chances = [math.comb(n, k) * q**k * (1.0 - q) ** (n - k) for k in range(n + 1)]
+            law = convolve(law, chances)
+        tails.append([math.fsum(law[bound:]) for bound in bounds])
+    return tails
 
 
 def subset_sums(values: list[float], size: int) -> list[float]:
@@ -120,3 +128,20 @@ def share_beyond(left: list[float], right: list[float], bound: float) -> float:
         beyond += len(right) - bisect_left(right, bound - a)
         beyond += bisect_right(right, -bound - a)
     return beyond / (len(left) * len(right))
+
+
+def difference_quantile(left: Atoms, right: Atoms, p: float) -> float:
+    """The p-quantile of left minus right, independent of each other."""
+    pairs = sorted(
+        (a - b, pa * pb)
+        for a, pa in zip(left.values, left.chances, strict=True)
+        for b, pb in zip(right.values, right.chances, strict=True)
+        if pa and pb
+    )
+    wanted = p * math.fsum(chance for _, chance in pairs) - 1e-12
+    reached = 0.0
+    for value, chance in pairs:
+        reached += chance
+        if reached >= wanted:
+            return value
+    return pairs[-1][0]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 # Two-stage resampling is done run by run up to so many runs, and so many draws in all.
 MOST_RUNS = 40_000
-MOST_DRAWS = 4_000_000
+MOST_DRAWS = 2_000_000
 FEWEST_RESAMPLES = 200
 
 TWO_STAGE = "tasks and repeats resampled"

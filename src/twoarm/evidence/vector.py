@@ -9,6 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
+from twoarm.evidence.interval import Atoms
+
+# Cells of the laws that are held at once.
+_MOST_CELLS = 1 << 21
+
 
 @lru_cache(maxsize=256)
 def student(p: float, df: float) -> float:
@@ -24,21 +29,33 @@ def power(pmf: list[float], times: int) -> list[float]:
     return chances
 
 
-def binomials(sizes: list[int], counts: list[int]) -> list[float]:
-    """The law of the sum over tasks of Binomial(size, count / size)."""
+def binomial_tails(
+    sizes: list[int], counts: list[list[int]], bounds: tuple[int, int]
+) -> list[list[float]]:
+    """For each row of counts: the chances that the sum over tasks of Binomial(size, count / size)
+    reaches each of the bounds."""
     size = sum(sizes) + 1
     length = _fast(size)
+    shares = np.asarray(counts) / np.asarray(sizes)
+    distinct, which = np.unique(shares, return_inverse=True)
+    # How many draws each row makes with each distinct share: tasks alike share a factor.
+    rows, kinds = len(counts), len(distinct)
+    at = which.reshape(shares.shape) + kinds * np.arange(rows)[:, None]
+    weights = np.broadcast_to(sizes, shares.shape)
+    draws = np.bincount(at.ravel(), weights=weights.ravel(), minlength=rows * kinds)
+    draws = draws.reshape(rows, kinds)
     roots = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
-    # Tasks alike in size and count share a factor.
-    alike: dict[float, int] = {}
-    for n, c in zip(sizes, counts, strict=True):
-        alike[c / n] = alike.get(c / n, 0) + n
-    transform = np.ones(length // 2 + 1, dtype=complex)
-    for q, n in alike.items():
-        transform *= (1.0 - q + q * roots) ** n
-    law = np.fft.irfft(transform, length)[:size]
-    chances: list[float] = np.clip(law, 0.0, 1.0).tolist()
-    return chances
+    factors = 1.0 - distinct[:, None] + distinct[:, None] * roots
+    # The logarithm of zero, finite so that no draws of it make a factor of one.
+    logs = np.where(abs(factors) < 1e-300, -1e6, np.log(np.where(factors == 0, 1, factors)))
+    tails = []
+    step = max(1, _MOST_CELLS // length)
+    for start in range(0, rows, step):
+        laws = np.fft.irfft(np.exp(draws[start : start + step] @ logs), length, axis=1)
+        laws = np.clip(laws[:, :size], 0.0, 1.0)
+        tails.append(np.stack([laws[:, bound:].sum(axis=1) for bound in bounds], axis=1))
+    found: list[list[float]] = np.concatenate(tails).tolist()
+    return found
 
 
 def _fast(size: int) -> int:
@@ -72,3 +89,14 @@ def share_beyond(left: list[float], right: list[float], bound: float) -> float:
     above = len(right) - np.searchsorted(right, bound - starts, side="left")
     below = np.searchsorted(right, -bound - starts, side="right")
     return float((above + below).sum() / (len(left) * len(right)))
+
+
+def difference_quantile(left: Atoms, right: Atoms, p: float) -> float:
+    """The p-quantile of left minus right, independent of each other."""
+    values = np.subtract.outer(left.values, right.values).ravel()
+    chances = np.multiply.outer(left.chances, right.chances).ravel()
+    values, chances = values[chances > 0], chances[chances > 0]
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(chances[order])
+    at = int(np.searchsorted(reached, p * float(chances.sum()) - 1e-12))
+    return float(values[order[min(at, len(order) - 1)]])

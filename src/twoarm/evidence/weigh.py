@@ -94,9 +94,12 @@ def weigh(
     margins: Margins | None,
 ) -> Evidence:
     """Everything the runs can support."""
-    grouped = [group_pairs(metric, screening, pairing, len(names)) for metric in WEIGHED]
+    distinct_tasks = sum(map(bool, column.counts(pairing.task, len(names))))
+    frame = _frame(len(pairing), distinct_tasks, level, seed, resamples)
+    grouped = [
+        group_pairs(metric, screening, pairing, len(names), small=frame.small) for metric in WEIGHED
+    ]
     tasks = len(grouped[0].tasks)
-    frame = _frame(len(pairing), tasks, level, seed, resamples)
     headline: Scope = "tasks_like_these" if tasks >= SIX else "these_tasks"
     tested = [_tested(pairs, frame) for pairs in grouped]
     adjusted = permute.holm([getattr(p, headline) for p in tested])
@@ -185,7 +188,9 @@ def _gate_difference(gate: Gate, screening: Screening, task_count: int, frame: F
             tasks_like_these=None,
             caveats=("No task has runs in both arms.",),
         )
-    ours, theirs = (group_arm(metric, arm, task_count, shared) for arm in screening.arms)
+    ours, theirs = (
+        group_arm(metric, arm, task_count, shared, small=frame.small) for arm in screening.arms
+    )
     if metric is SUCCESS:
         successes = tuple(column.group_totals(g.values, g.starts) for g in (ours, theirs))
         passes = means.Passes(

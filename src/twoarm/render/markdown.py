@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING
 
 from twoarm.quote import markdown_cell, markdown_code, shortened
-from twoarm.render import sections
+from twoarm.render import sections, weighed
 from twoarm.render.sections import Name, Table
 
 if TYPE_CHECKING:
@@ -12,10 +12,10 @@ if TYPE_CHECKING:
 _NAME_WIDTH = 80
 
 
-def render(analysis: "Analysis") -> str:
+def render(analysis: "Analysis", shown: weighed.Shown = "headline") -> str:
     """The whole report; the decision and the gates come first."""
     promotion = analysis.promotion
-    first, *others = sections.tables(analysis)
+    first, *others = weighed.with_evidence(analysis, shown)
     parts = [
         f"## twoarm: {markdown_code(analysis.decision)}",
         f"**{promotion.verdict.capitalize()}**: {'; '.join(promotion.reasons)}.",
@@ -23,6 +23,12 @@ def render(analysis: "Analysis") -> str:
         f"{markdown_code(analysis.baseline)} (baseline). {sections.overview(analysis)}.",
         _laid_out(first, heading=False),
     ]
+    if analysis.evidence is not None:
+        parts.append(f"**Evidence**: {weighed.verdict(analysis)}.")
+        parts.append(f"**Stability**: {weighed.stability(analysis)}.")
+        rule = weighed.margin(analysis)
+        if rule is not None:
+            parts.append(f"**Margin rule**: {markdown_code(rule)}")
     if analysis.diagnostics.explanations:
         parts.append(
             "\n".join(f"- Moved with it: {text}" for text in analysis.diagnostics.explanations)

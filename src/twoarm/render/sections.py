@@ -151,7 +151,7 @@ def excluded(analysis: "Analysis") -> Table:
         rows=tuple(
             (Name(group.reason), Name(group.arm), f"{group.runs:,}") for group in groups[:_LISTED]
         ),
-        note=_more(len(groups)),
+        note=more(len(groups), _LISTED),
     )
 
 
@@ -165,9 +165,10 @@ def shortfalls(analysis: "Analysis") -> Table:
         rows=tuple(
             (Name(entry.task_id), Name(entry.arm), str(entry.repeats)) for entry in below[:_LISTED]
         ),
-        note=_more(len(below)),
+        note=more(len(below), _LISTED),
     )
 
 
-def _more(count: int) -> str:
-    return f"and {count - _LISTED:,} more" if count > _LISTED else ""
+def more(count: int, listed: int) -> str:
+    """What a table that shows only so many rows says of the others."""
+    return f"and {count - listed:,} more in analysis.json" if count > listed else ""

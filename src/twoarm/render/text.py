@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from twoarm.quote import columns, shortened, visible
-from twoarm.render import sections
+from twoarm.render import sections, weighed
 from twoarm.render.sections import Name, Table
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ _ROLES = {
 }
 
 
-def render(analysis: "Analysis", paint: Paint | None = None) -> str:
+def render(
+    analysis: "Analysis", paint: Paint | None = None, shown: weighed.Shown = "headline"
+) -> str:
     """The whole report."""
     look = paint or (lambda role, text: text)
     promotion = analysis.promotion
@@ -47,7 +49,13 @@ def render(analysis: "Analysis", paint: Paint | None = None) -> str:
             _ROLES.get(promotion.verdict, "strong"),
         ),
     ]
-    for table in sections.tables(analysis):
+    if analysis.evidence is not None:
+        lines += _labelled("EVIDENCE   ", weighed.verdict(analysis), look, "strong")
+        lines += _labelled("STABILITY  ", weighed.stability(analysis), look, "strong")
+        rule = weighed.margin(analysis)
+        if rule is not None:
+            lines += _labelled("MARGIN     ", rule, look, "strong")
+    for table in weighed.with_evidence(analysis, shown):
         lines += ["", *_laid_out(table, look)]
         if table.heading == "Gates":
             for explanation in analysis.diagnostics.explanations:
@@ -91,7 +99,7 @@ def _laid_out(table: Table, look: Paint) -> list[str]:
     lines = [look("strong", table.heading), line(head, lambda _, padded: look("faint", padded))]
     lines += [line(row, lambda cell, padded: look(_ROLES.get(cell, ""), padded)) for row in rows]
     if table.note:
-        lines.append(f"  {table.note}")
+        lines += _wrapped(table.note, first="  ", rest="  ")
     return lines
 
 
