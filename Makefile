@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check golden broken bench clean
+.PHONY: demo test check golden broken bench coverage clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -29,6 +29,10 @@ broken: $(VENV)/dev
 # About 15 minutes, 8 GB of disk and Debian's jq; SIZES=20 is quick.
 bench:
 	$(PYTHON) benchmarks/bench.py
+
+# The simulation behind docs/statistics.md; about an hour on one core, DATASETS=50 for a quick look.
+coverage: $(VENV)/dev
+	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
 
 $(VENV)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoarm needs Python 3.11 or later: make PYTHON=python3.12 ...")'

@@ -28,6 +28,8 @@ class Broken(NamedTuple):
 
 READING = "tests/test_reading.py"
 CLI = "tests/test_cli.py"
+EVIDENCE = "tests/test_evidence.py"
+KERNELS = "tests/test_kernels.py"
 
 BROKEN = [
     Broken("total tokens are all four counts", "metric.py", '"output_tokens", "cache_read_tokens", "cache_write_tokens")', '"output_tokens", "cache_read_tokens")'),
@@ -103,6 +105,41 @@ BROKEN = [
     Broken("a cell ends at its bar", "quote.py", '.replace("|", "\\\\|")', "", CLI),
     Broken("control characters are shown", "quote.py", "    if text.isprintable():\n        return text", "    return text", CLI),
     Broken("a fence is longer than any inside", "quote.py", '"`" * (longest + 1)', '"`"', CLI),
+    Broken("the rule of six", "evidence/interval.py", "SIX = 6", "SIX = 5", EVIDENCE),
+    Broken("one task says nothing about others", "evidence/means.py", "    if tasks == 1:\n        caveats.append(ONE_TASK)\n    elif tasks >= SIX or max(pairs.sizes) > 1:", "    if tasks == 0:\n        caveats.append(ONE_TASK)\n    elif tasks >= SIX or max(pairs.sizes) > 1:", EVIDENCE),
+    Broken("CR2 residuals", "evidence/means.py", "/ (1.0 - n / total)", "/ 1.0", KERNELS),
+    Broken("effective degrees of freedom", "evidence/means.py", "df=effective - 1.0", "df=len(sizes) - 1.0", KERNELS),
+    Broken("borrowed variance", "evidence/means.py", "if n > 1 else borrowed", "if n > 1 else 0.0", KERNELS),
+    Broken("two pseudo pairs", "evidence/means.py", "pseudo = 2.0 / (pairs + 2.0) ** 2", "pseudo = 0.0", EVIDENCE),
+    Broken("no interval of no width", "evidence/medians.py", "    if low == high:\n        support", "    if False:\n        support", EVIDENCE),
+    Broken("expanded tail", "evidence/medians.py", "reach = math.sqrt(units / (units - 1.0)) * frame.quantile(df)", "reach = 1.96", EVIDENCE),
+    Broken("six pairs for a median", "evidence/medians.py", "    if count < SIX:", "    if count < 2:", EVIDENCE),
+    Broken("order statistics below fifteen", "evidence/medians.py", "FIFTEEN = 15", "FIFTEEN = 6", EVIDENCE),
+    Broken("ties of the lower median", "evidence/medians.py", "lower=upper + law[zero], upper=upper", "lower=upper, upper=upper", KERNELS),
+    Broken("labels stay inside their task", "evidence/permute.py", "chosen = frame.kernel.subset_sums(values, len(values) // 2)", "chosen = frame.kernel.subset_sums(values, 1)", KERNELS),
+    Broken("tests on the log scale", "evidence/permute.py", "    logarithms = logs(pairs)\n", "    logarithms = None\n", KERNELS),
+    Broken("Holm", "evidence/permute.py", "(len(known) - rank) * p", "p", KERNELS),
+    Broken("a drawn test counts itself", "evidence/permute.py", "(1 + (abs(statistic) >= bound).sum()) / (frame.resamples + 1)", "(abs(statistic) >= bound).sum() * 2 / frame.resamples", KERNELS),
+    Broken("stability redraws repeats", "evidence/stability.py", "((words * size) >> 31)", "np.broadcast_to(np.arange(widest), words.shape) % size", EVIDENCE),
+    Broken("a zero has no ratio", "column.py", "if min(column, default=1) > 0 else None", "if True else None", EVIDENCE),
+    Broken("excluded runs that could flip", "evidence/exclusions.py", "could_flip=any(bound.decision != decision for bound in bounds)", "could_flip=False", EVIDENCE),
+    Broken("the audit tries both outcomes", "evidence/exclusions.py", 'gained = arm.excluded if outcome == "passed" else 0', "gained = 0", EVIDENCE),
+    Broken("a grade needs Holm", "evidence/weigh.py", "adjusted = permute.holm([finding.p for finding in findings])", "adjusted = [0.0 for finding in findings]", EVIDENCE),
+    Broken("worse is worse", "evidence/grade.py", "good = (finding.estimate > 0) == (finding.metric.better is Better.HIGHER)", "good = True", EVIDENCE),
+    Broken("evidence on these tasks promotes nothing", "evidence/grade.py", 'or found.scope == "these_tasks"', "", EVIDENCE),
+    Broken("evidence needs repeats too", "evidence/grade.py", "    if adequacy.below_minimum:\n        few", "    if False:\n        few", EVIDENCE),
+    Broken("the margin of success", "evidence/grade.py", "rate.low > -margin_success", "True", EVIDENCE),
+    Broken("the margin of the ratio", "evidence/grade.py", "all(one.high < limit for one in ratios)", "True", EVIDENCE),
+    Broken("a margin needs a gain", "evidence/grade.py", "gain = rate.low > 0 or any(one.high < 1 for one in ratios)", "gain = True", EVIDENCE),
+    Broken("separate time blocks", "evidence/design.py", "APART = 0.95", "APART = 2.0", EVIDENCE),
+    Broken("different models", "evidence/design.py", "found[0] and found[1] and found[0] != found[1]", "False", EVIDENCE),
+    Broken("durations cut at a limit", "evidence/design.py", "CUT = 0.20", "CUT = 2.0", EVIDENCE),
+    Broken("pass@k", "evidence/repeats.py", "math.comb(n - c, k) / math.comb(n, k)", "((n - c) / n) ** k", EVIDENCE),
+    Broken("failed spend counts", "evidence/repeats.py", "spend, count = column.total(costs), column.total(solved)", "spend, count = column.total([c * s for c, s in zip(costs, solved)]), column.total(solved)", EVIDENCE),
+    Broken("helped and hurt", "tasks.py", 'return "helped" if ours > theirs', 'return "helped" if ours < theirs', EVIDENCE),
+    Broken("one task left out", "evidence/stability.py", "weights = 1.0 - np.eye(tasks)", "weights = np.ones((tasks, tasks))", EVIDENCE),
+    Broken("the seed", "evidence/resample.py", "np.random.PCG64(seed).random_raw((count + 1) // 2)", "np.random.PCG64(0).random_raw((count + 1) // 2)", EVIDENCE),
+    Broken("tasks shares of the variance", "evidence/weigh.py", "repeats = min(1.0, within.variance / over.variance)", "repeats = 1.0", EVIDENCE),
 ]  # fmt: skip
 
 

@@ -7,7 +7,7 @@ import msgspec
 from twoarm import column
 from twoarm.evidence import means, medians
 from twoarm.evidence.cells import Pairs
-from twoarm.evidence.interval import NO_PAIRS, BootstrapEstimate, Estimate, Frame, Interval
+from twoarm.evidence.interval import NO_PAIRS, SIX, BootstrapEstimate, Estimate, Frame, Interval
 from twoarm.evidence.permute import P
 from twoarm.evidence.resample import (
     ALL_UP_TO,
@@ -39,7 +39,9 @@ def weigh_deltas(pairs: Pairs, p: P, frame: Frame) -> DeltaEvidence:
     bootstrap, reason = _bootstrap_mean(pairs, frame, resamples)
     these = medians.these_tasks(pairs, frame)
     like = medians.tasks_like_these(pairs, frame, resamples)
-    drawn = medians.bootstrap(pairs, frame, resamples)
+    # From six tasks on, the interval over tasks is the bootstrap itself.
+    same = len(pairs.sizes) >= SIX
+    drawn = like if same else medians.bootstrap(pairs, frame, resamples)
     return DeltaEvidence(
         pairs=len(pairs),
         mean=BootstrapEstimate(

@@ -6,6 +6,7 @@ import msgspec
 
 from twoarm import column
 from twoarm.evidence.cells import Pairs
+from twoarm.evidence.resample import Tables
 from twoarm.evidence.stability import ArmSample, without_each_task
 
 # A task that carries more than this share of the spread between tasks drives the mean.
@@ -46,11 +47,12 @@ def single_tasks(
     decision: str,
     arms: tuple[ArmSample, ArmSample] | None,
     roles: tuple[str, str],
+    tables: Tables,
 ) -> Influence:
     """The decision without each task, where the arms were resampled, and every mean."""
     changes: list[DecisionWithout] = []
     if arms is not None and len(arms[0].success.tasks) <= MOST_LEFT_OUT:
-        others = without_each_task(arms[0], arms[1], roles)
+        others = without_each_task(arms[0], arms[1], roles, tables)
         changes = [
             DecisionWithout(task_id=names[code], decision=other)
             for code, other in zip(arms[0].success.tasks, others, strict=True)

@@ -23,6 +23,9 @@ from twoarm.evidence.interval import (
 
 OVER_TASKS = "t on task means (CR2, effective df)"
 WITHIN_TASKS = "Welch t within tasks"
+# The degrees of freedom that six tasks have; fewer tasks than that have their own.
+FEWEST_DF = SIX - 1
+
 PASS_OVER_TASKS = "guarded t on task means"
 PASS_WITHIN_TASKS = "guarded Welch t within tasks"
 
@@ -217,7 +220,12 @@ def success_estimate(passes: Passes, difference: float, frame: Frame) -> Estimat
             (a / n - b / m) * size for a, n, b, m, size in zip(s1, n1, s0, n0, sizes, strict=True)
         ]
         notes = (few_tasks(tasks),) if tasks < SIX else ()
-        like = guarded(over_tasks(sums, sizes), PASS_OVER_TASKS, notes)
+        spread = over_tasks(sums, sizes)
+        # Tasks without a difference tell nothing of its spread: near the ceiling, where most are
+        # so, T - 1 degrees of freedom would promise too much.
+        telling = sum(1 for one in sums if one) - 1
+        df = min(spread.df, float(max(telling, FEWEST_DF)))
+        like = guarded(Spread(variance=spread.variance, df=df), PASS_OVER_TASKS, notes)
     else:
         caveats.append(few_tasks(tasks))
     return Estimate(

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 # An exact test lists the sums of two halves of the tasks, each no longer than this.
 LONGEST_HALF = 200_000
+_LARGEST_LISTED = 10
 # Up to so many tasks all sign flips are listed, as two halves.
 ALL_SIGNS_UP_TO = 24
 # From so many pairs or tasks on, the law of the statistic is normal for all that it matters.
@@ -65,8 +66,9 @@ def labels_within_tasks(pairs: Pairs, frame: Frame) -> float | None:
     bound = observed - 1e-12 * size
     if bound <= 0.0:
         return 1.0
-    ways = [math.comb(2 * n, n) for n in pairs.sizes]
-    halves = _halves(ways)
+    # The number of relabellings of a large task is a number too long to be worth computing.
+    listable = max(pairs.sizes) <= _LARGEST_LISTED
+    halves = _halves([math.comb(2 * n, n) for n in pairs.sizes]) if listable else None
     if halves is not None:
         return _exact_labels(tested, pairs, halves, bound, frame)
     if len(pairs) > NORMAL_FROM:

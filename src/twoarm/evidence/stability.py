@@ -8,7 +8,7 @@ from twoarm import column
 from twoarm.decide import decide, judge
 from twoarm.evidence.cells import Grouped, measured
 from twoarm.evidence.interval import SIX, Frame
-from twoarm.evidence.resample import MedianTable, Resamples, draws
+from twoarm.evidence.resample import Resamples, Tables, draws
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 from twoarm.screen import ArmRuns
 
@@ -57,6 +57,7 @@ class Columns(msgspec.Struct, frozen=True, kw_only=True):
 class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
     """The runs of one arm in the tasks that both arms have, by task."""
 
+    arm: str
     success: Grouped
     duration: Grouped
     tokens: Grouped
@@ -70,6 +71,7 @@ def sample(arm: ArmRuns, task_count: int, tasks: set[int]) -> ArmSample:
     kept = sorted(tasks)
     starts = [bounds[code] for code in kept] + [bounds[-1]]
     return ArmSample(
+        arm=arm.arm,
         **{
             name: Grouped(
                 values=column.take(arm.values[metric.name], rows), tasks=kept, starts=starts
@@ -79,7 +81,7 @@ def sample(arm: ArmRuns, task_count: int, tasks: set[int]) -> ArmSample:
                 ("duration", DURATION),
                 ("tokens", NON_CACHE_TOKENS),
             )
-        }
+        },
     )
 
 
@@ -90,6 +92,7 @@ def decision_stability(
     names: tuple[str, str],
     frame: Frame,
     resamples: Resamples,
+    tables: Tables,
 ) -> Stability | None:
     """The shares of the decisions, from six tasks on."""
     import numpy as np
@@ -106,9 +109,13 @@ def decision_stability(
         chances = np.full(count, 1.0 / count)
         method = TWO_STAGE
     else:
-        units = resamples.weights.shape[1]
         candidate, baseline = (
-            _weighted(arm, resamples.weights, resamples.unit, units) for arm in (ours, theirs)
+            Columns(
+                success_rate=_rates(arm, resamples.weights, resamples.unit),
+                duration=tables.drawn(arm.arm, measured(arm.duration), DURATION, resamples),
+                tokens=tables.drawn(arm.arm, measured(arm.tokens), NON_CACHE_TOKENS, resamples),
+            )
+            for arm in (ours, theirs)
         )
         chances = resamples.chances
         method = ONE_STAGE
@@ -124,32 +131,38 @@ def decision_stability(
     )
 
 
-def without_each_task(ours: ArmSample, theirs: ArmSample, names: tuple[str, str]) -> list[str]:
+def without_each_task(
+    ours: ArmSample, theirs: ArmSample, names: tuple[str, str], tables: Tables
+) -> list[str]:
     """The decision without each task in turn, in order of task."""
     import numpy as np
 
     tasks = len(ours.success.sizes)
     weights = 1.0 - np.eye(tasks)
     unit = np.arange(tasks)
-    candidate, baseline = (_weighted(arm, weights, unit, tasks) for arm in (ours, theirs))
+    candidate, baseline = (
+        Columns(
+            success_rate=_rates(arm, weights, unit),
+            duration=tables.table(arm.arm, measured(arm.duration), DURATION, unit).medians(weights),
+            tokens=tables.table(arm.arm, measured(arm.tokens), NON_CACHE_TOKENS, unit).medians(
+                weights
+            ),
+        )
+        for arm in (ours, theirs)
+    )
     return _decisions(candidate, baseline, names)
 
 
-def _weighted(arm: ArmSample, weights: "Floats2", unit: "NDArray[np.int64]", units: int) -> Columns:
+def _rates(arm: ArmSample, weights: "Floats2", unit: "NDArray[np.int64]") -> "Floats2":
     import numpy as np
 
     def totals(per_task: list[float]) -> "Floats2":
-        return weights @ np.bincount(unit, weights=per_task, minlength=units)
+        return weights @ np.bincount(unit, weights=per_task, minlength=weights.shape[1])
 
     runs = totals([float(size) for size in arm.success.sizes])
     passed = totals(column.group_totals(arm.success.values, arm.success.starts))
     with np.errstate(invalid="ignore", divide="ignore"):
-        rate = passed / runs
-    return Columns(
-        success_rate=rate,
-        duration=MedianTable(measured(arm.duration), unit, units).medians(weights),
-        tokens=MedianTable(measured(arm.tokens), unit, units).medians(weights),
-    )
+        return passed / runs
 
 
 def _two_stage(arm: ArmSample, drawn: "NDArray[np.int64]", seed: list[int]) -> Columns:

@@ -22,7 +22,7 @@ from twoarm.evidence.grade import GRADED, Finding, Grade, Margin, grade, margin_
 from twoarm.evidence.influence import Influence, single_tasks
 from twoarm.evidence.interval import SIX, Estimate, Frame, Interval, Scope, no_interval_over
 from twoarm.evidence.repeats import ArmRepeats, arm_repeats
-from twoarm.evidence.resample import MedianTable, shared_resamples
+from twoarm.evidence.resample import Tables, shared_resamples
 from twoarm.evidence.stability import Stability, decision_stability, sample
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
 from twoarm.pair import Pairing
@@ -107,8 +107,11 @@ def weigh(
         pairs.metric.name: weigh_deltas(pairs, msgspec.structs.replace(p, holm=adjusted_p), frame)
         for pairs, p, adjusted_p in zip(grouped, tested, adjusted, strict=True)
     }
+    tables = Tables()
     gate_evidence: dict[str, GateEvidence] = {
-        gate.name: GateEvidence(difference=_gate_difference(gate, screening, len(names), frame))
+        gate.name: GateEvidence(
+            difference=_gate_difference(gate, screening, len(names), frame, tables)
+        )
         for gate in gates
     }
     roles = screening.candidate.arm, screening.baseline.arm
@@ -118,7 +121,7 @@ def weigh(
     if decision != INSUFFICIENT and len(shared) >= SIX and resampled is not None:
         ours, theirs = (sample(arm, len(names), shared) for arm in screening.arms)
         arms = ours, theirs
-        stability = decision_stability(decision, ours, theirs, roles, frame, resampled)
+        stability = decision_stability(decision, ours, theirs, roles, frame, resampled, tables)
     exclusions = audit(screening, summaries, gates, decision)
     variance = _variance(grouped[WEIGHED.index(DURATION)])
     margin = None
@@ -143,7 +146,7 @@ def weigh(
         grade=_grade(grouped, tested, deltas, headline, tasks, frame),
         margin=margin,
         exclusions=exclusions,
-        influence=single_tasks(names, grouped, decision, arms, roles),
+        influence=single_tasks(names, grouped, decision, arms, roles, tables),
         variance=variance,
         repeats=(
             arm_repeats(screening.candidate, len(names), frame),
@@ -170,7 +173,9 @@ def _tested(pairs: Pairs, frame: Frame) -> permute.P:
     )
 
 
-def _gate_difference(gate: Gate, screening: Screening, task_count: int, frame: Frame) -> Estimate:
+def _gate_difference(
+    gate: Gate, screening: Screening, task_count: int, frame: Frame, tables: Tables
+) -> Estimate:
     if gate.candidate is None or gate.baseline is None:
         return Estimate(
             estimate=None,
@@ -205,10 +210,9 @@ def _gate_difference(gate: Gate, screening: Screening, task_count: int, frame: F
     if tasks < SIX or resamples is None:
         caveats.append(no_interval_over(tasks))
     else:
-        units = resamples.weights.shape[1]
         drawn = [
-            MedianTable(side, resamples.unit, units).medians(resamples.weights)
-            for side in (ours, theirs)
+            tables.drawn(arm.arm, side, metric, resamples)
+            for arm, side in zip(screening.arms, (ours, theirs), strict=True)
         ]
         moved = drawn[0] - drawn[1]
         tail = (1.0 - frame.level) / 2.0

@@ -1,0 +1,688 @@
+"""The evidence: what is printed, what is withheld, and the words."""
+
+import itertools
+import json
+import math
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+import twoarm as package
+from tests.conftest import both, lines, run, twoarm
+from tests.test_properties import many_runs
+from twoarm.evidence import weigh
+from twoarm.evidence.interval import Interval
+from twoarm.evidence.repeats import pass_rates
+
+WITH, WITHOUT = "with_skelly", "without_skelly"
+
+
+def suite(
+    tasks: int,
+    repeats: int,
+    *,
+    effect: float = 0.8,
+    seed: int = 1,
+    noise: float = 0.3,
+    pass_rate: float = 0.8,
+) -> list[dict[str, Any]]:
+    """Runs with task effects and run-to-run noise; the candidate takes `effect` of the time."""
+    draw = random.Random(seed)
+    runs = []
+    for task in range(tasks):
+        size = draw.gauss(5, 0.8)
+        for repeat in range(1, repeats + 1):
+            for arm, factor in ((WITH, effect), (WITHOUT, 1.0)):
+                seconds = factor * math.exp(size + draw.gauss(0, noise))
+                runs.append(
+                    run(
+                        f"t{task:03d}",
+                        arm,
+                        repeat,
+                        success=draw.random() < pass_rate,
+                        duration_seconds=seconds,
+                        total_cost_usd=seconds / 100 * draw.uniform(0.9, 1.1),
+                        input_tokens=round(seconds * 50 * draw.uniform(0.9, 1.1)),
+                        output_tokens=round(seconds * 9),
+                    )
+                )
+    return runs
+
+
+def evidence(runs: list[dict[str, Any]], **options: Any) -> weigh.Evidence:
+    found = package.score(runs, **options).evidence
+    assert found is not None
+    return found
+
+
+# The rule of six ----------------------------------------------------------------------------------
+
+# Tasks, repeats, headline, and which of the intervals of the mean duration there are.
+SIXES = [
+    (1, 5, "these_tasks", True, False),
+    (2, 5, "these_tasks", True, True),
+    (5, 3, "these_tasks", True, True),
+    (6, 3, "tasks_like_these", True, True),
+    (12, 5, "tasks_like_these", True, True),
+    (5, 1, "these_tasks", False, False),
+    (6, 1, "tasks_like_these", False, True),
+    (1, 1, "these_tasks", False, False),
+]
+
+
+@pytest.mark.parametrize(("tasks", "repeats", "headline", "these", "like"), SIXES)
+def test_the_rule_of_six_decides_what_is_the_headline_and_what_is_withheld(
+    tasks: int, repeats: int, headline: str, these: bool, like: bool
+) -> None:
+    found = evidence(suite(tasks, repeats))
+    assert found.tasks == tasks
+    assert found.headline == headline
+    mean = found.deltas["duration_seconds"].mean
+    assert (mean.these_tasks is not None, mean.tasks_like_these is not None) == (these, like)
+    ratio = found.deltas["duration_seconds"].ratio
+    assert ratio is not None
+    assert (ratio.these_tasks is not None, ratio.tasks_like_these is not None) == (these, like)
+    passed = found.deltas["pass"].mean
+    assert (passed.these_tasks is not None, passed.tasks_like_these is not None) == (these, like)
+    assert (found.stability is not None) == (tasks >= 6)
+    p = found.deltas["duration_seconds"].p
+    assert (p.tasks_like_these is not None) == (tasks >= 6)
+    assert p.these_tasks is not None
+    gate = found.gates["median_duration_seconds"].difference
+    assert (gate.tasks_like_these is not None) == (tasks >= 6)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "repeats", "words"),
+    [
+        (1, 5, "One task: this says nothing about other tasks."),
+        (6, 1, "One repeat: run-to-run noise cannot be told from task differences."),
+        (4, 1, "One repeat: run-to-run noise cannot be told from task differences."),
+    ],
+)
+def test_why_an_interval_is_withheld_is_said(tasks: int, repeats: int, words: str) -> None:
+    assert words in evidence(suite(tasks, repeats)).deltas["duration_seconds"].mean.caveats
+
+
+def test_few_tasks_are_marked_on_the_interval_itself() -> None:
+    mean = evidence(suite(4, 5)).deltas["duration_seconds"].mean
+    assert mean.tasks_like_these is not None
+    assert mean.tasks_like_these.caveats == (
+        "Only 4 tasks: the interval for other tasks leans on a normal-shape assumption.",
+    )
+
+
+@pytest.mark.parametrize(("repeats", "level"), [(3, "0.75"), (4, "0.875"), (5, "0.9375")])
+def test_fewer_than_six_pairs_have_no_median_interval_but_a_range_with_its_true_level(
+    repeats: int, level: str
+) -> None:
+    runs = []
+    for repeat in range(1, repeats + 1):
+        runs.append(run("t", WITH, repeat, duration_seconds=100 + repeat))
+        runs.append(run("t", WITHOUT, repeat, duration_seconds=90))
+    median = evidence(runs).deltas["duration_seconds"].median
+    assert median.these_tasks is None
+    expected = f"(the observed range 11 to {10 + repeats} holds the median {level} of the time)"
+    assert any(expected in caveat for caveat in median.caveats)
+
+
+def test_six_to_fourteen_pairs_use_order_statistics() -> None:
+    runs = []
+    for repeat in range(1, 11):
+        runs.append(run("t", WITH, repeat, duration_seconds=100 + repeat))
+        runs.append(run("t", WITHOUT, repeat, duration_seconds=100))
+    median = evidence(runs).deltas["duration_seconds"].median.these_tasks
+    assert median is not None
+    assert (median.low, median.high, median.method) == (2, 9, "order statistics")
+
+
+# Degenerate runs ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("pairs", "points"), [(3, 0.785), (10, 0.2476), (50, 0.0540)])
+def test_all_passes_leave_an_interval_that_rests_on_the_number_of_runs(
+    pairs: int, points: float
+) -> None:
+    found = evidence([one for repeat in range(1, pairs + 1) for one in both("t", repeat)])
+    interval = found.gates["success_rate"].difference.these_tasks
+    assert interval is not None
+    assert (interval.low, interval.high) == pytest.approx((-points, points), abs=1e-3)
+    assert "No failures seen" in interval.caveats[0]
+
+
+def test_all_failures_are_no_certainty_either() -> None:
+    found = evidence([one for r in range(1, 6) for one in both("t", r, success=False)])
+    interval = found.gates["success_rate"].difference.these_tasks
+    assert interval is not None
+    assert interval.low < 0 < interval.high
+    assert "No successes seen" in interval.caveats[0]
+
+
+def test_identical_repeats_and_tasks_have_no_interval_and_say_so() -> None:
+    runs = [one for t in range(7) for r in range(1, 6) for one in both(f"t{t}", r)]
+    analysis = package.score(runs)
+    assert analysis.evidence is not None
+    mean = analysis.evidence.deltas["duration_seconds"].mean
+    assert (mean.these_tasks, mean.tasks_like_these, mean.bootstrap) == (None, None, None)
+    assert "Repeats are identical: they add no information." in mean.caveats
+    assert any("No variation between tasks" in caveat for caveat in mean.caveats)
+    median = analysis.evidence.deltas["duration_seconds"].median
+    assert (median.these_tasks, median.tasks_like_these, median.bootstrap) == (None, None, None)
+    assert "identical_repeats" in [caveat.code for caveat in analysis.caveats]
+
+
+def test_ties_give_no_interval_of_no_width() -> None:
+    runs = []
+    for task, repeat in itertools.product(range(8), range(1, 6)):
+        runs.append(run(f"t{task}", WITH, repeat, duration_seconds=30 if repeat < 5 else 33 + task))
+        runs.append(run(f"t{task}", WITHOUT, repeat, duration_seconds=30))
+    median = evidence(runs).deltas["duration_seconds"].median
+    assert median.tasks_like_these is None
+    assert "More than half of the pairs share the value 0." in median.caveats
+
+
+def test_costs_of_zero_have_no_ratio_and_a_missing_metric_has_nothing() -> None:
+    few = suite(2, 3)
+    few[0]["total_cost_usd"] = 0
+    assert evidence(few).deltas["cost_usd"].ratio is None
+    runs = suite(6, 3)
+    for one in runs[:2]:
+        one["total_cost_usd"] = 0
+    for one in runs:
+        one["output_tokens"] = None
+    found = evidence(runs)
+    assert found.deltas["cost_usd"].ratio is None
+    assert found.deltas["cost_usd"].mean.tasks_like_these is not None
+    tokens = found.deltas["tokens"]
+    assert tokens.pairs == 0
+    assert tokens.mean.estimate is None
+    assert tokens.mean.caveats == ("No pair has this metric in both arms.",)
+    assert tokens.p.these_tasks is None
+    assert found.gates["median_non_cache_tokens"].difference.estimate is None
+
+
+def test_a_metric_missing_in_one_arm_is_withheld() -> None:
+    runs = suite(6, 3)
+    for one in runs:
+        if one["arm"] == WITH:
+            one["total_cost_usd"] = None
+    found = evidence(runs)
+    assert found.deltas["cost_usd"].pairs == 0
+    assert found.repeats[0].cost_per_solved_usd.estimate is None
+    assert found.repeats[1].cost_per_solved_usd.estimate is not None
+
+
+def intervals(value: Any) -> list[dict[str, Any]]:
+    if isinstance(value, dict):
+        if {"low", "high", "method"} <= value.keys():
+            return [value]
+        return [found for inner in value.values() for found in intervals(inner)]
+    if isinstance(value, list):
+        return [found for inner in value for found in intervals(inner)]
+    return []
+
+
+@settings(max_examples=60)
+@given(many_runs)
+def test_any_runs_give_intervals_with_a_width_or_none_and_no_nan(
+    runs: list[dict[str, Any]],
+) -> None:
+    analysis = package.score(runs, resamples=99)
+    written = json.loads(analysis.to_json())
+    for interval in intervals(written["evidence"]):
+        assert interval["low"] < interval["high"]
+    assert analysis.to_text()
+    assert analysis.to_markdown(interval="bootstrap")
+
+
+# Agreement ----------------------------------------------------------------------------------------
+
+
+def test_the_two_kernels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
+    for tasks, repeats in ((1, 6), (2, 5), (3, 4), (4, 3), (5, 2)):
+        runs = suite(tasks, repeats, seed=tasks)
+        plain = package.score(runs).to_dict()["evidence"]
+        with monkeypatch.context() as patch:
+            patch.setattr(weigh, "HANDFUL_OF_PAIRS", -1)
+            assert_close(package.score(runs).to_dict()["evidence"], plain)
+
+
+def assert_close(found: Any, expected: Any) -> None:
+    if isinstance(expected, dict):
+        assert found.keys() == expected.keys()
+        for key in expected:
+            assert_close(found[key], expected[key])
+    elif isinstance(expected, list | tuple):
+        assert len(found) == len(expected)
+        for one, two in zip(found, expected, strict=True):
+            assert_close(one, two)
+    elif isinstance(expected, float):
+        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
+    else:
+        assert found == expected
+
+
+def test_the_same_input_options_and_seed_give_the_same_bytes_and_another_seed_does_not() -> None:
+    runs = suite(12, 5)
+    first = package.score(runs, seed=5).to_json()
+    assert package.score(runs, seed=5).to_json() == first
+    assert package.score(list(reversed(runs)), seed=5).to_json() == first
+    assert package.score(runs, seed=6).to_json() != first
+    bootstraps = [evidence(runs, seed=s).deltas["tokens"].mean.bootstrap for s in (5, 6)]
+    assert bootstraps[0] != bootstraps[1]
+
+
+def test_the_bootstrap_of_few_tasks_is_that_of_every_resample() -> None:
+    runs = suite(6, 2, seed=4)
+    mean = evidence(runs).deltas["duration_seconds"].mean.bootstrap
+    assert mean is not None
+    by_task: dict[str, list[float]] = {}
+    for ours, theirs in zip(runs[::2], runs[1::2], strict=True):
+        delta = ours["duration_seconds"] - theirs["duration_seconds"]
+        by_task.setdefault(ours["task_id"], []).append(delta)
+    drawn = sorted(
+        sum(sum(by_task[task]) for task in tasks) / 12
+        for tasks in itertools.product(by_task, repeat=6)
+    )
+    from scipy import stats
+
+    tail = stats.norm.cdf(-math.sqrt(6 / 5) * stats.t.ppf(0.975, 5))
+    assert mean.low == pytest.approx(drawn[math.ceil(6**6 * tail - 1e-9) - 1])
+    assert mean.high == pytest.approx(drawn[math.ceil(6**6 * (1 - tail) - 1e-9) - 1])
+
+
+def test_the_bootstrap_is_in_the_file_and_shown_on_request(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines(suite(7, 3)))
+    shown = twoarm("score", str(path), "--interval", "bootstrap").out
+    assert "Bootstrap intervals on the paired deltas" in shown
+    assert "Tasks like these" not in shown
+    written = json.loads(twoarm("score", str(path), "--format", "json").out)["evidence"]
+    for delta in written["deltas"].values():
+        assert delta["mean"]["bootstrap"] is not None
+
+
+# Stability and influence --------------------------------------------------------------------------
+
+
+def test_stability_agrees_with_plain_two_stage_resampling() -> None:
+    runs = suite(8, 4, effect=0.93, seed=2)
+    found = evidence(runs).stability
+    assert found is not None
+    assert sum(found.shares.values()) == pytest.approx(1.0)
+    by: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for one in runs:
+        by.setdefault((one["task_id"], one["arm"]), []).append(one)
+    names = sorted({one["task_id"] for one in runs})
+    draw, count, same = random.Random(8), 1_500, 0
+    decision = package.score(runs, evidence=False).decision
+    for _ in range(count):
+        drawn = []
+        for number, task in enumerate(draw.choices(names, k=len(names))):
+            for arm in (WITH, WITHOUT):
+                cell = by[task, arm]
+                for repeat, one in enumerate(draw.choices(cell, k=len(cell)), 1):
+                    drawn.append(one | {"task_id": f"d{number}", "repeat": repeat})
+        same += package.score(drawn, evidence=False).decision == decision
+    share = same / count
+    assert found.decision_share == pytest.approx(
+        share, abs=4 * math.sqrt(share * (1 - share) / count)
+    )
+
+
+def test_one_stage_stability_is_used_for_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    from twoarm.evidence import stability
+
+    monkeypatch.setattr(stability, "MOST_RUNS", 1)
+    found = evidence(suite(8, 30, effect=0.9)).stability
+    assert found is not None
+    assert found.method == "tasks resampled"
+    assert sum(found.shares.values()) == pytest.approx(1.0)
+
+
+def test_leaving_one_task_out_is_scoring_without_it() -> None:
+    runs = suite(7, 4, effect=0.97, seed=3)
+    analysis = package.score(runs)
+    assert analysis.evidence is not None
+    expected = []
+    for task in sorted({one["task_id"] for one in runs}):
+        other = package.score([one for one in runs if one["task_id"] != task], evidence=False)
+        if other.decision != analysis.decision:
+            expected.append((task, other.decision))
+    found = analysis.evidence.influence.decision_changes_without
+    assert [(change.task_id, change.decision) for change in found] == expected
+    assert expected, "the example should have such a task"
+    assert "one_task_decides" in [caveat.code for caveat in analysis.caveats]
+
+
+def test_a_task_that_drives_the_mean_is_named() -> None:
+    runs = suite(6, 4, effect=1.0)
+    for one in runs:
+        if one["task_id"] == "t002" and one["arm"] == WITH:
+            one["duration_seconds"] += 5_000
+    analysis = package.score(runs)
+    assert analysis.evidence is not None
+    mean = analysis.evidence.influence.means["duration_seconds"]
+    assert mean.driven_by == "t002"
+    assert mean.low_without == "t002"
+    others = package.score([one for one in runs if one["task_id"] != "t002"])
+    assert mean.mean_without_it == pytest.approx(others.paired.mean_duration_delta_seconds)
+    assert "one_task_drives" in [caveat.code for caveat in analysis.caveats]
+
+
+def test_where_the_uncertainty_comes_from() -> None:
+    steady = evidence(suite(10, 5, noise=1e-3)).variance
+    assert steady is not None
+    assert steady.repeats_share + steady.tasks_share == pytest.approx(1.0)
+    runs = suite(10, 5, noise=0.02, seed=2)
+    for one in runs:
+        if one["arm"] == WITH:
+            one["duration_seconds"] *= 1 + int(one["task_id"][1:]) / 5
+    analysis = package.score(runs)
+    assert analysis.evidence is not None
+    assert analysis.evidence.variance is not None
+    assert analysis.evidence.variance.tasks_share > 0.9
+    messages = [caveat.message for caveat in analysis.caveats if caveat.code == "add_tasks"]
+    assert "add tasks, not repeats" in messages[0]
+
+
+# Grade, margin, gates -----------------------------------------------------------------------------
+
+
+def test_the_grade_names_what_is_better_where_and_for_which_tasks() -> None:
+    clear = evidence(suite(12, 5, effect=0.6))
+    assert (clear.grade.verdict, clear.grade.scope) == ("candidate better", "tasks_like_these")
+    worse = evidence(suite(12, 5, effect=1.7))
+    assert worse.grade.verdict == "baseline better"
+    same = evidence(suite(12, 5, effect=1.0))
+    assert same.grade.verdict == "no clear difference"
+    here = evidence(suite(3, 6, effect=0.5))
+    assert (here.grade.verdict, here.grade.scope) == ("candidate better", "these_tasks")
+    assert "3 tasks: no test over tasks can reach p < 0.05" in here.grade.reasons
+    few = evidence(suite(1, 3, effect=0.1))
+    assert few.grade.verdict == "too few tasks"
+
+
+def test_better_here_and_worse_there_is_a_trade_off() -> None:
+    runs = suite(12, 5, effect=0.6)
+    for one in runs:
+        if one["arm"] == WITH:
+            one["input_tokens"] *= 4
+    assert evidence(runs).grade.verdict == "trade-off"
+
+
+def test_holm_is_over_the_metrics_of_the_headline_question() -> None:
+    found = evidence(suite(8, 4, effect=0.7))
+    ps = {name: delta.p.tasks_like_these for name, delta in found.deltas.items()}
+    ordered = sorted(p for p in ps.values() if p is not None)
+    highest = 0.0
+    for rank, p in enumerate(ordered):
+        highest = max(highest, min(1.0, p * (5 - rank)))
+        name = next(n for n, q in ps.items() if q == p)
+        assert found.deltas[name].p.holm == pytest.approx(highest)
+
+
+def interval(low: float, high: float) -> Interval:
+    return Interval(low=low, high=high, method="", caveats=())
+
+
+# Intervals of success, of the ratios of time and of tokens, and the verdict of the margin rule.
+MARGINS = [
+    ((-0.05, 0.05), (0.8, 0.95), (0.9, 1.05), "candidate"),
+    ((0.01, 0.05), (0.95, 1.05), (0.95, 1.05), "candidate"),
+    ((-0.05, 0.05), (0.95, 1.05), (0.95, 1.05), "inconclusive"),
+    ((-0.11, 0.05), (0.8, 0.95), (0.9, 1.05), "inconclusive"),
+    ((-0.05, 0.05), (0.8, 0.95), (0.9, 1.11), "inconclusive"),
+    ((-0.05, 0.05), (1.05, 1.3), (0.95, 1.05), "baseline"),
+    ((-0.05, -0.01), (0.95, 1.05), (0.95, 1.05), "baseline"),
+    ((-0.05, 0.11), (1.05, 1.3), (0.95, 1.05), "inconclusive"),
+    ((-0.05, 0.05), (1.05, 1.3), (0.85, 1.05), "inconclusive"),
+]
+
+
+@pytest.mark.parametrize(("success", "time", "tokens", "verdict"), MARGINS)
+def test_the_margin_rule(
+    success: tuple[float, float],
+    time: tuple[float, float],
+    tokens: tuple[float, float],
+    verdict: str,
+) -> None:
+    from twoarm.evidence.grade import margin_rule
+    from twoarm.evidence.interval import Estimate
+
+    found = [
+        Estimate(estimate=0.0, these_tasks=None, tasks_like_these=interval(*ends), caveats=())
+        for ends in (success, time, tokens)
+    ]
+    margin = margin_rule(*found, margin_success=0.10, margin_ratio=0.10, scope="tasks_like_these")
+    assert margin.verdict == verdict
+    nothing = margin_rule(*found, margin_success=0.10, margin_ratio=0.10, scope="these_tasks")
+    assert nothing.verdict == "inconclusive"
+    assert nothing.reasons[0] == "success: no interval"
+
+
+# Runs, options, exit code.
+GATES = [
+    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "evidence"], 0),
+    (suite(12, 5, effect=1.0, pass_rate=1.0), ["--gate", "evidence"], 1),
+    (suite(12, 5, effect=1.7, pass_rate=1.0), ["--gate=evidence"], 1),
+    (suite(5, 6, effect=0.4, pass_rate=1.0), ["--gate", "evidence"], 3),
+    (suite(12, 4, effect=0.6, pass_rate=1.0), ["--gate", "evidence"], 3),
+    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "margin"], 0),
+    (suite(12, 5, effect=1.7, pass_rate=1.0), ["--gate", "margin"], 1),
+    (suite(12, 5, effect=1.0, pass_rate=0.5), ["--gate", "margin"], 3),
+    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "rule"], 0),
+    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate"], 0),
+    ([run()], ["--gate", "evidence"], 3),
+]
+
+
+@pytest.mark.parametrize(("runs", "options", "code"), GATES)
+def test_a_gate_goes_by_the_rule_the_evidence_or_the_margin(
+    runs: list[dict[str, Any]], options: list[str], code: int, tmp_path: Path
+) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines(runs))
+    result = twoarm("score", *options, str(path))
+    assert result.code == code, result.err
+    word = {0: "promote", 1: "do not promote", 3: "not enough data"}[code]
+    assert f": {word}: " in result.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["--level", "1"],
+        ["--level", "0.2"],
+        ["--seed", "-1"],
+        ["--resamples", "5"],
+        ["--margin-success", "0"],
+        ["--margin-ratio", "2"],
+        ["--no-evidence", "--gate", "evidence"],
+        ["--no-evidence", "--rule", "margin"],
+        ["--gate", "--level"],
+    ],
+)
+def test_options_out_of_bounds_are_refused(options: list[str]) -> None:
+    result = twoarm("demo", *options)
+    assert (result.code, result.out) == (2, "")
+    assert result.err
+
+
+def test_no_evidence_leaves_every_figure_as_it_is() -> None:
+    runs = suite(8, 5)
+    full, bare = package.score(runs).to_dict(), package.score(runs, evidence=False).to_dict()
+    assert bare["evidence"] is None
+    for key in full.keys() - {"evidence", "options", "caveats"}:
+        assert full[key] == bare[key], key
+    with pytest.raises(package.UsageError):
+        package.score(runs, evidence=False).promotion_by("evidence")
+
+
+# Exclusions ---------------------------------------------------------------------------------------
+
+
+def test_excluded_runs_that_could_flip_the_decision_are_said() -> None:
+    runs = [one for repeat in range(1, 11) for one in both("t", repeat)]
+    runs[1]["success"] = False
+    runs += [run("t", WITH, 11, failure="infra"), run("t", WITH, 12, failure="infra")]
+    analysis = package.score(runs)
+    assert analysis.decision == "prefer with_skelly"
+    assert analysis.evidence is not None
+    audit = analysis.evidence.exclusions
+    assert audit.could_flip
+    assert [(b.arm, b.outcome, b.decision.split()[0]) for b in audit.bounds] == [
+        (WITH, "failed", "mixed"),
+        (WITH, "passed", "prefer"),
+    ]
+    assert [(arm.excluded, arm.runs) for arm in audit.arms] == [(2, 12), (0, 10)]
+    messages = [caveat.message for caveat in analysis.caveats]
+    assert any("excluded runs could flip this decision" in message for message in messages)
+
+
+def test_an_arm_that_loses_more_runs_is_said_by_an_exact_test() -> None:
+    runs = [one for repeat in range(1, 21) for one in both("t", repeat)]
+    for one in runs[:24:2]:
+        one |= {"failure": "infra", "failure_reason": "timeout of the provider"}
+    analysis = package.score(runs)
+    assert analysis.evidence is not None
+    assert analysis.evidence.exclusions.p is not None
+    assert analysis.evidence.exclusions.p < 0.001
+    assert "uneven_exclusion" in [caveat.code for caveat in analysis.caveats]
+    assert evidence(both()).exclusions.p is None
+
+
+# Design -------------------------------------------------------------------------------------------
+
+
+def timed(runs: list[dict[str, Any]], start: dict[str, int]) -> list[dict[str, Any]]:
+    clock = dict(start)
+    for one in runs:
+        minute = clock[one["arm"]]
+        clock[one["arm"]] += 10
+        one["started_at_utc"] = f"2026-11-01T{minute // 60:02d}:{minute % 60:02d}:00Z"
+    return runs
+
+
+def codes(runs: list[dict[str, Any]]) -> list[str]:
+    return [caveat.code for caveat in package.score(runs).caveats]
+
+
+def test_arms_run_in_separate_time_blocks_are_said() -> None:
+    assert "separate_time_blocks" in codes(timed(suite(3, 5), {WITH: 0, WITHOUT: 400}))
+    assert "separate_time_blocks" in codes(timed(suite(3, 5), {WITH: 400, WITHOUT: 0}))
+    assert "separate_time_blocks" not in codes(timed(suite(3, 5), {WITH: 0, WITHOUT: 5}))
+    odd = suite(3, 5)
+    for one in odd:
+        one["started_at_utc"] = "yesterday"
+    assert "separate_time_blocks" not in codes(odd)
+
+
+def test_models_and_agents_that_differ_are_said() -> None:
+    runs = suite(2, 3)
+    for number, one in enumerate(runs):
+        one["model"] = "m1"
+        one["agent"] = "a1"
+        if number == 0:
+            one["model"] = "m2"
+    assert {"several_models", "different_models"} <= set(codes(runs))
+    assert not {"several_agents", "different_agents"} & set(codes(runs))
+
+
+@pytest.mark.parametrize(
+    ("changed", "code"),
+    [
+        (lambda runs: runs[:-1], "unequal_repeats"),
+        (
+            lambda runs: [
+                one | {"duration_seconds": min(one["duration_seconds"], 100.0)} for one in runs
+            ],
+            "durations_cut",
+        ),
+    ],
+)
+def test_other_faults_of_the_design_are_said(changed: Any, code: str) -> None:
+    runs = suite(6, 4)
+    assert code not in codes(runs)
+    assert code in codes(changed(runs))
+
+
+# Repeats ------------------------------------------------------------------------------------------
+
+
+def test_pass_at_k_and_pass_hat_k_are_those_of_every_choice() -> None:
+    passed = [[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 1, 0, 0, 0]]
+    found = pass_rates([sum(one) for one in passed], [5] * 4)
+    assert [rates.k for rates in found] == [1, 2, 3, 5]
+    for rates in found:
+        chosen = [list(itertools.combinations(one, rates.k)) for one in passed]
+        some = [sum(map(any, choices)) / len(choices) for choices in chosen]
+        every = [sum(map(all, choices)) / len(choices) for choices in chosen]
+        assert rates.at_least_one == pytest.approx(sum(some) / 4)
+        assert rates.all == pytest.approx(sum(every) / 4)
+
+
+def test_the_cost_of_a_solved_task_includes_failed_spend() -> None:
+    runs = [
+        run(f"t{t}", arm, 1, total_cost_usd=2.0 + t, success=t % 2 == 0)
+        for t in range(8)
+        for arm in (WITH, WITHOUT)
+    ]
+    cost = evidence(runs).repeats[0].cost_per_solved_usd
+    assert cost.estimate == pytest.approx(sum(2.0 + t for t in range(8)) / 4)
+    assert cost.these_tasks is None
+    assert cost.tasks_like_these is not None
+    assert cost.estimate is not None
+    assert cost.tasks_like_these.low < cost.estimate < cost.tasks_like_these.high
+    none = [one | {"success": False} for one in runs]
+    assert evidence(none).repeats[0].cost_per_solved_usd.caveats == ("No figure: nothing solved.",)
+
+
+def test_tasks_are_helped_hurt_or_unchanged_by_success() -> None:
+    runs = []
+    for task, ours, theirs in (("a", 3, 1), ("b", 1, 1), ("c", 0, 2)):
+        for repeat in range(1, 4):
+            runs.append(run(task, WITH, repeat, success=repeat <= ours))
+            runs.append(run(task, WITHOUT, repeat, success=repeat <= theirs))
+    runs.append(run("d"))
+    found = [(t.task_id, t.standing, t.gained, t.lost) for t in package.score(runs).tasks]
+    assert found == [
+        ("a", "helped", 2, 0),
+        ("b", "unchanged", 0, 0),
+        ("c", "hurt", 0, 2),
+        ("d", None, 0, 0),
+    ]
+
+
+# Words --------------------------------------------------------------------------------------------
+
+
+def test_the_two_questions_never_share_a_table() -> None:
+    text = package.score(suite(7, 4)).to_text()
+    like = text.index("Tasks like these: would other tasks of this kind show it? (7 tasks)")
+    these = text.index("These tasks: would the same tasks show it again?")
+    assert like < these
+    text = package.score(suite(4, 4)).to_text()
+    assert text.index("These tasks:") < text.index("Tasks like these:")
+    assert "STABILITY  not given for 4 tasks: below 6 it would mislead" in text
+
+
+@pytest.mark.parametrize(
+    ("share", "word"), [(0.97, "stable"), (0.85, "fairly stable"), (0.6, "could easily change")]
+)
+def test_stability_is_worded_as_stability(share: float, word: str) -> None:
+    import msgspec
+
+    from twoarm.evidence.stability import Stability
+    from twoarm.render.weighed import stability
+
+    analysis = package.score(suite(6, 3))
+    assert analysis.evidence is not None
+    made = Stability(decision_share=share, shares={}, resamples=99, method="tasks resampled")
+    weighed = msgspec.structs.replace(analysis.evidence, stability=made)
+    said = stability(msgspec.structs.replace(analysis, evidence=weighed))
+    assert said.startswith(f"{word}: the same decision in {share:.0%}")
+    assert said.endswith("stability is not the probability of being right")
