@@ -1,7 +1,8 @@
 """How often the intervals hold the truth, and how often the tests cry wolf, by simulation.
 
-    make coverage                  about an hour on one core; writes docs/coverage.json and tables
+    make coverage                  about an hour; writes docs/coverage.json and docs/statistics.md
     make coverage DATASETS=50      a quick look
+    make coverage KINDS=gates      only some: gates, means, duration, pass, holm
 
 Every data set draws fresh tasks. log duration = task + arm * (effect + tau * u) + noise; the noise
 is a mixture of two normals, the second being runaway runs. Each interval is held against the truth
@@ -22,14 +23,17 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from twoarm.decide import MIXED, decide, judge
 from twoarm.evidence import means, medians, permute, vector
 from twoarm.evidence.cells import Grouped, Pairs
 from twoarm.evidence.interval import SIX, Frame, Interval
 from twoarm.evidence.resample import MedianTable, resample_tasks
+from twoarm.evidence.stability import Figures
 from twoarm.metric import DURATION, SUCCESS
 
 Floats = NDArray[np.float64]
 DOCS = Path(__file__).parent.parent / "docs"
+START, END = "<!-- coverage -->", "<!-- /coverage -->"
 RESAMPLES = 1_999
 TASKS = (1, 2, 5, 6, 10, 20, 50)
 REPEATS = (3, 5, 10)
@@ -309,7 +313,46 @@ def holm_cell(_: str, tasks: int, repeats: int, datasets: int) -> dict[str, list
     return dict(count.hits)
 
 
-KINDS = {"means": means_cell, "duration": duration_cell, "pass": pass_cell, "holm": holm_cell}
+# Success of both arms in every task: always, or differing by task.
+GATE_SCENARIOS = {"G1 same arms, all succeed": None, "G2 same arms, some fail": (1.0, 2.0)}
+
+
+def gates_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
+    """What the three gates decide when the two arms are the same."""
+    draw = np.random.default_rng([29, len(name), tasks, repeats])
+    levels = GATE_SCENARIOS[name]
+    names = ("candidate", "baseline")
+    seen: dict[str, int] = defaultdict(int)
+    shape = (2, tasks, repeats)
+    for _number in range(2 * datasets):
+        size = draw.normal(0.0, 0.8, tasks)[:, None]
+        common = noise(draw, shape, 0.08, 0.9)
+        durations = np.exp(size + common).reshape(2, -1)
+        tokens = np.exp(size + 0.8 * common + 0.18 * draw.normal(size=shape)).reshape(2, -1)
+        rate = 1.0 if levels is None else logistic(draw.normal(*levels, tasks))[:, None]
+        passed = (draw.random(shape) < rate).reshape(2, -1)
+        ours, theirs = (
+            Figures(
+                success_rate=float(passed[arm].mean()),
+                median_duration_seconds=float(np.median(durations[arm])),
+                median_non_cache_tokens=float(np.median(tokens[arm])),
+            )
+            for arm in (0, 1)
+        )
+        seen[decide(judge(ours, theirs), *names)] += 1
+    return {
+        decision: [seen[decision], 2 * datasets]
+        for decision in ("prefer candidate", "prefer baseline", MIXED)
+    }
+
+
+KINDS = {
+    "gates": gates_cell,
+    "means": means_cell,
+    "duration": duration_cell,
+    "pass": pass_cell,
+    "holm": holm_cell,
+}
 
 
 def work(job: tuple[str, str, int, int, int]) -> tuple[str, int, int, dict[str, list[int]]]:
@@ -323,11 +366,16 @@ def main() -> int:
     for tasks in TASKS:
         for repeats in REPEATS:
             jobs += [("duration", name, tasks, repeats, datasets) for name in SCENARIOS]
+            jobs += [("gates", name, tasks, repeats, datasets) for name in GATE_SCENARIOS]
             jobs += [("means", name, tasks, repeats, datasets) for name in SCENARIOS]
             jobs += [("pass", name, tasks, repeats, 2 * datasets) for name in PASS_SCENARIOS]
             if tasks >= SIX:
                 jobs.append(("holm", "H five metrics", tasks, repeats, datasets))
+    wanted = os.environ.get("KINDS")
     results: dict[str, dict[str, dict[str, list[int]]]] = {}
+    if wanted:
+        jobs = [job for job in jobs if job[0] in wanted.split(",")]
+        results = json.loads((DOCS / "coverage.json").read_text(encoding="utf-8"))["cells"]
     with Pool(int(os.environ.get("JOBS") or os.cpu_count() or 1)) as pool:
         for name, tasks, repeats, hits in pool.imap_unordered(work, jobs):
             results.setdefault(name, {}).setdefault(f"{tasks}x{repeats}", {}).update(hits)
@@ -345,7 +393,10 @@ def main() -> int:
     (DOCS / "coverage.json").write_text(
         json.dumps({"datasets": datasets, "cells": ordered}, indent=1) + "\n", encoding="utf-8"
     )
-    print(tables(ordered))
+    page = DOCS / "statistics.md"
+    before, after = page.read_text(encoding="utf-8").split(START)[0], END
+    after += page.read_text(encoding="utf-8").split(END)[1]
+    page.write_text(f"{before}{START}\n\n{tables(ordered)}\n\n{after}", encoding="utf-8")
     return 0
 
 
