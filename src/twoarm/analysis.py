@@ -1,19 +1,20 @@
 """Analysis: everything that was found, in the shape of the analysis file."""
 
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
 from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
 from twoarm.diagnose import Diagnostics
 from twoarm.errors import Caveat, UsageError
-from twoarm.evidence.grade import promote_by_evidence, promote_by_margin
-from twoarm.evidence.weigh import Evidence
 from twoarm.pair import Paired
 from twoarm.runs import Input
 from twoarm.screen import Duplicates, Excluded, Missing
 from twoarm.summarize import ArmSummary
 from twoarm.tasks import Task
+
+if TYPE_CHECKING:
+    from twoarm.evidence.weigh import Evidence
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.analysis/1"] = "twoarm.analysis/1"
@@ -73,7 +74,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     adequacy: Adequacy
     excluded: tuple[Excluded, ...]
     diagnostics: Diagnostics
-    evidence: Evidence | None
+    evidence: "Evidence | None"
     tasks: tuple[Task, ...]
     caveats: tuple[Caveat, ...]
 
@@ -85,6 +86,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(f"the {gate} gate needs the evidence")
         if self.decision == INSUFFICIENT:
             return self.promotion
+        from twoarm.evidence.grade import promote_by_evidence, promote_by_margin
+
         if gate == "evidence":
             return promote_by_evidence(self.evidence.grade, self.adequacy)
         if self.evidence.margin is None:
@@ -115,6 +118,10 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
 
 def analysis_schema() -> dict[str, Any]:
     """The JSON Schema of the analysis file, made from the type that writes it."""
+    from twoarm.evidence.weigh import Evidence
+
+    # Only here is the type needed: a small file is scored faster than it is imported.
+    globals()["Evidence"] = Evidence
     schema = msgspec.json.schema(Analysis, ref_template="#/$defs/{name}")
     root = schema["$defs"].pop("Analysis")
     return {

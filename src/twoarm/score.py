@@ -5,9 +5,7 @@ from twoarm.analysis import SCHEMA, Analysis, Options, Rule, Tool
 from twoarm.caveats import caution
 from twoarm.decide import assess, decide, judge, promote
 from twoarm.diagnose import diagnose
-from twoarm.errors import UsageError
-from twoarm.evidence.design import check_design
-from twoarm.evidence.weigh import Margins, weigh
+from twoarm.errors import Caveat, UsageError
 from twoarm.pair import aggregate, pair
 from twoarm.runfile import Source, read
 from twoarm.screen import Duplicates, Missing, choose_arms, screen
@@ -61,7 +59,12 @@ def score(
         margin_ratio=margin_ratio,
     )
     weighed = None
+    faults: tuple[Caveat, ...] = ()
     if evidence:
+        from twoarm.evidence.design import check_design
+        from twoarm.evidence.weigh import Margins, weigh
+
+        faults = tuple(check_design(runs, screening, tasks))
         weighed = weigh(
             runs.tasks,
             screening,
@@ -110,7 +113,7 @@ def score(
             keep_infra=keep_infra,
         )
         + (weighed.caveats if weighed else ())
-        + (tuple(check_design(runs, screening, tasks)) if weighed else ()),
+        + faults,
     )
 
 
