@@ -7,7 +7,15 @@ import msgspec
 from twoarm import column
 from twoarm.evidence import means, medians
 from twoarm.evidence.cells import Pairs
-from twoarm.evidence.interval import NO_PAIRS, SIX, BootstrapEstimate, Estimate, Frame, Interval
+from twoarm.evidence.interval import (
+    NO_PAIRS,
+    SIX,
+    BootstrapEstimate,
+    Estimate,
+    Frame,
+    Interval,
+    between,
+)
 from twoarm.evidence.permute import P
 from twoarm.evidence.resample import (
     ALL_UP_TO,
@@ -106,7 +114,7 @@ def _bootstrap_mean(
         return None, ("The bootstrap has no width: every resample has the same mean.",)
     exact = units <= ALL_UP_TO
     method = f"expanded percentile, {over} resampled{', exact' if exact else ''}"
-    return Interval(low=ends[0], high=ends[1], method=method, caveats=()), ()
+    return between(low=ends[0], high=ends[1], method=method, caveats=()), ()
 
 
 def _listed_ends(sums: list[float], sizes: list[int], tail: float) -> tuple[float, float]:

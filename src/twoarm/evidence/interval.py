@@ -23,6 +23,14 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     caveats: tuple[str, ...]
 
 
+def between(*, low: float, high: float, method: str, caveats: tuple[str, ...]) -> Interval:
+    """An interval whose ends are rounded to what any processor's sums agree on."""
+    ends = float(f"{low:.12g}"), float(f"{high:.12g}")
+    if ends[0] < ends[1]:
+        low, high = ends
+    return Interval(low=low, high=high, method=method, caveats=caveats)
+
+
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
     """A figure and what the runs can support about it; `caveats` says why an interval is null."""
 

@@ -18,6 +18,7 @@ from twoarm.evidence.interval import (
     Estimate,
     Frame,
     Interval,
+    between,
     few_tasks,
 )
 
@@ -143,7 +144,7 @@ def _around(
     mean: float, spread: Spread, method: str, caveats: tuple[str, ...], frame: Frame
 ) -> Interval:
     reach = frame.quantile(spread.df) * math.sqrt(spread.variance)
-    return Interval(low=mean - reach, high=mean + reach, method=method, caveats=caveats)
+    return between(low=mean - reach, high=mean + reach, method=method, caveats=caveats)
 
 
 def _exp(value: float) -> float:
@@ -154,7 +155,7 @@ def _exp(value: float) -> float:
 def _exp_interval(interval: Interval | None) -> Interval | None:
     if interval is None:
         return None
-    return Interval(
+    return between(
         low=_exp(interval.low),
         high=_exp(interval.high),
         method=f"{interval.method}, on logarithms",
@@ -187,7 +188,7 @@ def success_estimate(passes: Passes, difference: float, frame: Frame) -> Estimat
     def guarded(spread: Spread, method: str, notes: tuple[str, ...]) -> Interval:
         reach = frame.quantile(spread.df) * math.sqrt(spread.variance * shrink**2 + pseudo)
         centre = difference * shrink
-        return Interval(
+        return between(
             low=max(-1.0, centre - reach),
             high=min(1.0, centre + reach),
             method=method,

@@ -24,6 +24,7 @@ from twoarm.evidence.interval import (
     Atoms,
     Frame,
     Interval,
+    between,
     few_tasks,
 )
 from twoarm.evidence.resample import Resamples, task_medians
@@ -279,7 +280,7 @@ def _answer(low: float, high: float, method: str, notes: tuple[str, ...], pairs:
         if float(support[0]) == float(support[-1]):
             return _withheld(f"Every pair has the same delta, {low:.6g}.")
         return _withheld(f"More than half of the pairs share the value {low:.6g}.")
-    return Answer(interval=Interval(low=low, high=high, method=method, caveats=notes), caveats=())
+    return Answer(interval=between(low=low, high=high, method=method, caveats=notes), caveats=())
 
 
 def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
@@ -301,7 +302,7 @@ def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
         return _withheld(IDENTICAL_REPEATS)
     exact = len(ours.values) <= NORMAL_FROM
     method = ARMS_APART if exact else ARMS_APART_NORMAL
-    return Answer(interval=Interval(low=low, high=high, method=method, caveats=()), caveats=())
+    return Answer(interval=between(low=low, high=high, method=method, caveats=()), caveats=())
 
 
 # Atoms of the law of one arm's median: more would change the interval by less than a rank, and

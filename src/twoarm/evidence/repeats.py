@@ -14,6 +14,7 @@ from twoarm.evidence.interval import (
     Estimate,
     Frame,
     Interval,
+    between,
     no_interval_over,
 )
 from twoarm.metric import COST, SUCCESS
@@ -119,7 +120,7 @@ def _log_interval(
     ratio: float, variance: float, spend: float, df: float, over: str, frame: Frame
 ) -> Interval:
     reach = min(700.0, frame.quantile(df) * math.sqrt(variance) / spend)
-    return Interval(
+    return between(
         low=ratio * math.exp(-reach),
         high=ratio * math.exp(reach),
         method=f"t on the linearised ratio {over}, on logarithms",

@@ -20,7 +20,7 @@ from twoarm.evidence.deltas import DeltaEvidence, distinct, weigh_deltas
 from twoarm.evidence.exclusions import Exclusions, audit
 from twoarm.evidence.grade import GRADED, Finding, Grade, Margin, grade, margin_rule
 from twoarm.evidence.influence import Influence, single_tasks
-from twoarm.evidence.interval import SIX, Estimate, Frame, Interval, Scope, no_interval_over
+from twoarm.evidence.interval import SIX, Estimate, Frame, Scope, between, no_interval_over
 from twoarm.evidence.repeats import ArmRepeats, arm_repeats
 from twoarm.evidence.resample import Tables, shared_resamples
 from twoarm.evidence.stability import Stability, decision_stability, sample
@@ -221,7 +221,7 @@ def _gate_difference(
             caveats.append("Every resample of the tasks has the same difference.")
         else:
             method = f"percentile, tasks resampled{', exact' if resamples.exact else ''}"
-            like = Interval(low=low, high=high, method=method, caveats=())
+            like = between(low=low, high=high, method=method, caveats=())
     return Estimate(
         estimate=difference,
         these_tasks=these.interval,
