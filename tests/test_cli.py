@@ -131,7 +131,7 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     result = twoarm("check", str(path))
     assert result.code == 0
     assert result.out.splitlines() == [
-        "no problems: 2 runs, 1 tasks, arms `with_skelly`, `without_skelly`",
+        "no problems: 2 runs, 1 task, arms `with_skelly`, `without_skelly`",
         "unknown key, kept out of scoring: `extra`",
     ]
 

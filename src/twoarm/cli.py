@@ -279,7 +279,8 @@ def _check(given: Namespace) -> int:
         _say(f"twoarm: {counted(len(problems), 'problem')}")
         return BAD
     arms = ", ".join(named(arm) for arm in sorted(runs.arms))
-    print(f"no problems: {len(runs):,} runs, {len(runs.tasks):,} tasks, arms {arms}")
+    counts = f"{counted(len(runs), 'run')}, {counted(len(runs.tasks), 'task')}"
+    print(f"no problems: {counts}, arms {arms}")
     for key in runs.unknown_keys:
         print(f"unknown key, kept out of scoring: {named(key)}")
     return DONE

@@ -9,6 +9,7 @@ from twoarm.column import Floats, Ints
 from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem
 from twoarm.metric import METRICS
 from twoarm.quote import counted, named
+from twoarm.runfile import LISTED
 from twoarm.runs import Runs
 
 DEFAULT_CANDIDATE = "with_skelly"
@@ -16,8 +17,6 @@ DEFAULT_BASELINE = "without_skelly"
 
 Duplicates = Literal["error", "first", "last"]
 Missing = Literal["keep", "zero"]
-
-_LISTED = 100
 
 
 class Arms(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,7 +114,7 @@ def screen(
     if duplicates == "error":
         problems = _duplicate_problems(runs, kept)
         if problems:
-            raise BadRunsError(problems[:_LISTED], len(problems))
+            raise BadRunsError(problems[:LISTED], len(problems))
     for number, arm in enumerate(both):
         again = column.repeated(column.take(runs.key, kept[number]))
         if again:

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from twoarm.decide import Adequacy, Promotion
-from twoarm.evidence.interval import ONE_TASK, SIX, Estimate, Interval, Scope
+from twoarm.evidence.interval import ONE_TASK, SIX, Estimate, Scope
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.quote import counted
 
@@ -36,12 +36,11 @@ class Margin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about one graded metric at the headline: direction, p-value, interval."""
+    """What is known about one graded metric at the headline: its direction and p-value."""
 
     metric: Metric
     estimate: float | None
     p: float | None
-    interval: Interval | None
 
 
 def grade(

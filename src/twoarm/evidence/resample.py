@@ -171,7 +171,6 @@ class MedianTable:
         owner = np.repeat(np.arange(len(grouped.sizes)), grouped.sizes)
         self._values = values[order]
         self._task = unit[owner[order]]
-        self._units = units
         size = len(values)
         # A step of the product for all cuts is far quicker than one inside a block.
         blocks = max(1, min(_BLOCKS, math.isqrt(100 * size // units)))

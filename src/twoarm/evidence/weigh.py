@@ -266,7 +266,6 @@ def _grade(
                 metric=pairs.metric,
                 estimate=estimate,
                 p=getattr(p, headline),
-                interval=None,
             )
         )
     adjusted = permute.holm([finding.p for finding in findings])
