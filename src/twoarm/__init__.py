@@ -10,6 +10,7 @@ The pipeline, stage by stage:
     decide     three gates to one decision; adequacy; promotion
     diagnose   what moved with a failed gate
     caveats    what the reader must know
+    evidence   what the runs can support: intervals, tests, stability, audits
     score      all of it, in one function
     render     the analysis as text, JSON and Markdown
 """

@@ -1,13 +1,16 @@
 """What the runs can support beyond the point estimates: intervals, tests, stability, audits.
 
 cells       the pairs and runs of each metric, grouped by task
+interval    the result type, and when an interval is withheld
 plain       the numerical kernel for a handful of runs
 vector      the same for more, with numpy and scipy
-interval    the result type, and when an interval is withheld
+resample    tasks drawn again, once for every metric; the medians of the arms
 means       intervals of means, ratios and success
 medians     intervals of medians, exact
-resample    tasks drawn again: bootstrap, arm medians, stability
 permute     tests by relabelling, and Holm
+deltas      mean, median and ratio of one metric, with every interval
+stability   the decision when tasks and repeats are drawn again, or a task is left out
+influence   what hangs on single tasks
 grade       the verdict on the evidence, and the margin rule
 exclusions  whether excluded runs could change the decision
 design      what the records say about how the runs were made
