@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from twoarm import __version__
+from twoarm import __version__, collect_command
 from twoarm.errors import BadRunsError, InputError, TwoarmError
 from twoarm.quote import counted, named, visible
 
@@ -111,10 +111,19 @@ def _parser() -> ArgumentParser:
     schema = commands.add_parser(
         "schema",
         help="print a JSON Schema",
-        description="Print the JSON Schema of a run record or of the analysis file.",
+        description="Print the JSON Schema of a run record, of the analysis file, or of the "
+        "sidecar run.json that collect reads.",
     )
-    schema.add_argument("name", choices=("record", "analysis"))
+    schema.add_argument("name", choices=("record", "analysis", "sidecar"))
     schema.set_defaults(command=_schema)
+
+    collect = commands.add_parser(
+        "collect",
+        help="turn the results of other programs into run records",
+        description=collect_command.DESCRIPTION,
+    )
+    collect_command.add_options(collect)
+    collect.set_defaults(command=_collect)
 
     demo = commands.add_parser(
         "demo",
@@ -209,11 +218,17 @@ def _schema(given: Namespace) -> int:
     import json
 
     from twoarm.analysis import analysis_schema
+    from twoarm.collect.sidecar import sidecar_schema
     from twoarm.record import record_schema
 
-    schema = record_schema() if given.name == "record" else analysis_schema()
-    print(json.dumps(schema, indent=2))
+    schemas = {"record": record_schema, "analysis": analysis_schema, "sidecar": sidecar_schema}
+    print(json.dumps(schemas[given.name](), indent=2))
     return DONE
+
+
+def _collect(given: Namespace) -> int:
+    terminal = sys.stderr if sys.stderr.isatty() else None
+    return collect_command.run(given, say=_say, write=_write_out, terminal=terminal)
 
 
 def _report(analysis: "Analysis", given: Namespace) -> int:
