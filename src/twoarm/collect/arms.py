@@ -27,16 +27,11 @@ class ArmKey:
     def __init__(self, key: str, arms: Mapping[str, str]) -> None:
         self.key = key
         self.arms = arms
+        self._decoder = msgspec.json.Decoder(_path_type(key.split(".")))
 
     def arm_of(self, attempt: Attempt) -> str:
         """The arm, or an error that names the value found."""
-        document: Any = attempt.document
-        if isinstance(document, bytes):
-            try:
-                document = msgspec.json.decode(document)
-            except (ValueError, RecursionError) as error:
-                raise SourceError(attempt.where, f"not JSON: {visible(str(error))}") from error
-        found = _at(document, self.key)
+        found = self._found(attempt)
         if found is _NOTHING:
             raise SourceError(attempt.where, f"no {named(self.key)} in it to tell the arm by")
         value = as_text(found)
@@ -47,6 +42,39 @@ class ArmKey:
                 f"say for which with --arm-map {shortened(value, 60)}=NAME",
             )
         return self.arms[value]
+
+    def _found(self, attempt: Attempt) -> Any:
+        document = attempt.document
+        if not isinstance(document, bytes):
+            return _at(document, self.key)
+        try:
+            found: Any = self._decoder.decode(document)
+            while isinstance(found, _Below):
+                found = found.below  # type: ignore[attr-defined]
+            if found is not msgspec.UNSET:
+                return found
+        except (ValueError, RecursionError):
+            # A list on the way, perhaps; then the whole document is needed.
+            pass
+        try:
+            return _at(msgspec.json.decode(document), self.key)
+        except (ValueError, RecursionError) as error:
+            raise SourceError(attempt.where, f"not JSON: {visible(str(error))}") from error
+
+
+class _Below(msgspec.Struct):
+    pass
+
+
+def _path_type(parts: list[str]) -> Any:
+    """A type that decodes what is at a path and skips all else, which is most of a document."""
+    found: Any = Any
+    for part in reversed(parts):
+        if not part.isidentifier():
+            return Any
+        field = ("below", found | msgspec.UnsetType if found is not Any else Any, msgspec.UNSET)
+        found = msgspec.defstruct("At", [field], bases=(_Below,), rename={"below": part})
+    return found
 
 
 _NOTHING = object()

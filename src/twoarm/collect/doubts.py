@@ -23,6 +23,9 @@ DOUBTS = {
     "other_models_left_out": "other models such as graders are in the log, "
     "and only the evaluated one is counted",
     "total_disagrees": "the total of tokens does not equal its parts",
+    "scorer_chosen": "several scores, of which the headline one tells success; see --scorer",
+    "log_unfinished": "the log did not finish, so runs may be missing from it",
+    "partial_reward": "a reward above 0 but below the threshold, counted as failed",
     "retried": "retried by the harness after an error",
     "no_start_time": "no start time, so numbered by path",
 }

@@ -33,6 +33,8 @@ class SourceError(InputError):
 
 def shown(path: str) -> str:
     """A path as text: bytes that are no text become escapes."""
+    if path.isascii() and path.isprintable():
+        return path
     return visible(os.fsencode(path).decode("utf-8", "backslashreplace"))
 
 
@@ -52,7 +54,10 @@ class Folder:
 
     def where(self, name: str = "") -> str:
         """A path to show."""
-        return shown(os.path.join(self.path, name) if name else self.path)
+        return shown(self._path(name) if name else self.path)
+
+    def _path(self, name: str) -> str:
+        return f"{self.path}/{name}" if self.path else name
 
     def __contains__(self, name: str) -> bool:
         return name in self.names
@@ -79,17 +84,18 @@ class Folder:
 
     def decode(self, name: str, decoder: "msgspec.json.Decoder[T]") -> T:
         """A JSON document as its type; every way in which it is not one is named."""
-        return decoded(self.read(name), decoder, self.where(name))
+        text = self.read(name)
+        try:
+            return decoder.decode(text)
+        except (ValueError, RecursionError):
+            return decoded(text, decoder, self.where(name))
 
     def decode_if_there(self, name: str, decoder: "msgspec.json.Decoder[T]") -> T | None:
         """A JSON document one folder below, or None if there is none."""
         first = name.split("/", 1)[0]
-        if first not in self.names:
+        if first not in self.names or not os.path.lexists(self._path(name)):
             return None
-        try:
-            text = self._read(name, LARGEST_DOCUMENT, "one JSON document")
-        except FileNotFoundError:
-            return None
+        text = self._read(name, LARGEST_DOCUMENT, "one JSON document")
         return decoded(text, decoder, self.where(name))
 
     def decode_lines(self, name: str, decoder: "msgspec.json.Decoder[T]") -> Iterator[T]:
@@ -115,7 +121,7 @@ class Folder:
         """The bytes of a file."""
         self._guard(name)
         try:
-            return os.stat(os.path.join(self.path, name)).st_size
+            return os.stat(self._path(name)).st_size
         except (OSError, ValueError) as error:
             raise self._unread(name, error) from error
 
@@ -141,26 +147,28 @@ class Folder:
                 yield line.rstrip(b"\r\n")
 
     def _read(self, name: str, limit: int, what: str) -> bytes:
-        with self._open(name) as stream:
-            size = os.fstat(stream.fileno()).st_size
-            if size > limit:
-                message = f"{size:,} bytes; {what} may have {limit:,}"
-                raise self.refuse(message, name)
+        self._guard(name)
+        try:
+            # Without the layers of `open`, which would take as long as the reading itself.
+            descriptor = os.open(self._path(name), os.O_RDONLY | getattr(os, "O_BINARY", 0))
             try:
-                text: bytes = stream.read()
-            except OSError as error:
-                raise self._unread(name, error) from error
-        return text
+                size = os.fstat(descriptor).st_size
+                if size > limit:
+                    raise self.refuse(f"{size:,} bytes; {what} may have {limit:,}", name)
+                text = os.read(descriptor, size)
+                while len(text) < size and (piece := os.read(descriptor, size - len(text))):
+                    text += piece
+                return text
+            finally:
+                os.close(descriptor)
+        except (OSError, ValueError) as error:
+            raise self._unread(name, error) from error
 
     def _open(self, name: str, *, buffered: bool = False) -> Any:
         self._guard(name)
-        path = os.path.join(self.path, name)
         try:
+            path = self._path(name)
             return open(path, "rb") if buffered else open(path, "rb", buffering=0)
-        except FileNotFoundError:
-            if "/" in name:
-                raise
-            raise self.refuse("cannot be read: no such file", name) from None
         except (OSError, ValueError) as error:
             raise self._unread(name, error) from error
 
@@ -174,10 +182,10 @@ class Folder:
         entry = self.names.get(first)
         if entry is None:
             return
-        path = os.path.join(self.path, name)
-        if entry.is_symlink() or (rest and os.path.islink(path)):
-            inside(path, self.root)
-        if not rest and not entry.is_file():
+        if entry.is_symlink() or (rest and os.path.islink(self._path(name))):
+            inside(self._path(name), self.root)
+        plain = os.path.isfile(self._path(name)) if rest else entry.is_file()
+        if not plain:
             raise self.refuse("not a plain file", name)
 
 
@@ -218,9 +226,7 @@ def walk(path: str) -> Iterator[Folder | Problem]:
     if os.path.isfile(path):
         parent, name = os.path.split(path)
         root = os.path.realpath(path)
-        folder = Folder(parent or ".", {name: None}, root)
-        if not parent:
-            folder.path = ""
+        folder = Folder(parent, {name: None}, root)
         folder.below = False
         yield folder
         return
@@ -233,7 +239,7 @@ def walk(path: str) -> Iterator[Folder | Problem]:
             continue
         try:
             with os.scandir(at) as entries:
-                names = {entry.name: entry for entry in entries}
+                names: dict[str, os.DirEntry[str] | None] = {entry.name: entry for entry in entries}
         except OSError as error:
             if at == path:
                 reason = error.strerror
@@ -241,13 +247,13 @@ def walk(path: str) -> Iterator[Folder | Problem]:
             message = f"cannot be read: {error.strerror}"
             yield Problem(where=shown(at), field=None, message=message)
             continue
-        folder = Folder(at, dict(names), root)
+        folder = Folder(at, names, root)
         yield folder
         if not folder.below:
             continue
         for name in sorted(names, reverse=True):
             entry = names[name]
-            if name.startswith(".") or not _is_folder(entry):
+            if entry is None or name.startswith(".") or not _is_folder(entry):
                 continue
             if entry.is_symlink():
                 try:

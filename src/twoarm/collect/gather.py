@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import attrgetter
 
 import msgspec
 
@@ -24,6 +25,8 @@ AUTO = "auto"
 # How many bad inputs an error lists before it only counts.
 LISTED = 100
 
+_NAME_SETS = 1000
+
 Progress = Callable[[int, int], None]
 
 _MEASURED = (
@@ -35,6 +38,9 @@ _MEASURED = (
     "step_count",
     "tool_call_count",
 )
+
+
+_measured = attrgetter(*_MEASURED)
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -260,6 +266,7 @@ class _Work:
         self.doubts: Counter[str] = Counter()
         self.first: dict[str, str] = {}
         self._others = {name: one for name, one in formats.items() if one is not format}
+        self._unmixed: set[frozenset[str]] = set()
         self._format = format
         self._key = key
         self._configurations = configurations
@@ -289,7 +296,7 @@ class _Work:
             claims = self._format.claims(folder)
             if claims and self._format.one_run_per_folder:
                 folder.below = False
-                self._unmixed(folder)
+                self._check_unmixed(folder)
         except SourceError as error:
             folder.below = False
             self.problems.append(error.problem)
@@ -304,8 +311,13 @@ class _Work:
             except SourceError as error:
                 self.problems.append(error.problem)
 
-    def _unmixed(self, folder: Folder) -> None:
+    def _check_unmixed(self, folder: Folder) -> None:
         """Refuse a run folder that another program wrote into as well, or alone."""
+        # Programs name their files alike in every run: one look per set of names is enough, since
+        # a file of another program under a name of this one does not decode.
+        names = frozenset(folder.names)
+        if names in self._unmixed:
+            return
         others = _recognised(folder, self._others)
         if others:
             mine = f"{self._format.name} and " if self._format.recognises(folder) else ""
@@ -313,6 +325,8 @@ class _Work:
                 f"files of {mine}{' and '.join(others)} in it, collected as {self._format.name}; "
                 "one program per folder"
             )
+        if len(self._unmixed) < _NAME_SETS:
+            self._unmixed.add(names)
 
     def _attempt(self, attempt: Attempt, arm: str | None) -> None:
         try:
@@ -360,7 +374,7 @@ class _Work:
             task_id=attempt.task_id,
             arm=arm,
             # Settled by the spool, once all runs are known.
-            repeat=0,
+            repeat=1,
             success=success,
             duration_seconds=attempt.duration_seconds,  # type: ignore[arg-type]
             total_cost_usd=cost,
@@ -385,7 +399,7 @@ class _Work:
             started_at_utc=utc_text(attempt.started),
             ended_at_utc=utc_text(attempt.ended),
             acceptance_command=attempt.acceptance_command,
-            tags=sorted(set(doubts)) or None,
+            tags=sorted(set(doubts)) if doubts else None,
         )
 
     def _outcome(self, attempt: Attempt, arm: str) -> tuple[bool, Failed | None]:
@@ -409,8 +423,8 @@ class _Work:
         return outcome, attempt.failure
 
     def _count(self, record: Run, where: str) -> None:
-        for field in _MEASURED:
-            if getattr(record, field) is None:
+        for field, value in zip(_MEASURED, _measured(record), strict=True):
+            if value is None:
                 self.missing[field][record.arm] += 1
         if record.failure:
             self.lost[record.arm, str(record.failure), record.failure_reason or ""] += 1
@@ -420,16 +434,15 @@ class _Work:
 
 
 def _checked(record: Run, where: str) -> bytes:
-    """The record as JSON, such that scoring will read it; its repeat may still be open."""
+    """The record as JSON, such that scoring will read it."""
     try:
         line = _ENCODER.encode(record)
     except ValueError as error:
         raise SourceError(where, f"holds text that no file can: {error}") from error
     try:
-        _LINE.decode(line.replace(b'"repeat":0,', b'"repeat":1,', 1))
+        _LINE.decode(line)
     except ValueError as error:
         found = explain(msgspec.to_builtins(record), where)
-        found = [problem for problem in found if problem.field != "repeat"]
         text = f"{found[0].field}: {found[0].message}" if found else str(error)
         raise SourceError(where, text) from error
     return line

@@ -163,6 +163,8 @@ class Harbor:
             failure = infra("no reward: the verifier did not run")
         if passed and failure is not None and failure.failure == "agent":
             doubts.append("passed_despite_failure")
+        if reward is not None and not passed and reward > 0:
+            doubts.append("partial_reward")
         started, ended = seconds(trial.started_at), seconds(trial.finished_at)
         duration = _agent_time(steps)
         if duration is None:
@@ -276,11 +278,15 @@ def _spend(
 ) -> Spend | None:
     if not results:
         return None
-    if any(result.n_input_tokens is None or result.n_output_tokens is None for result in results):
-        return None
-    with_cache = sum(result.n_input_tokens or 0 for result in results)
-    output = sum(result.n_output_tokens or 0 for result in results)
-    read = sum(result.n_cache_tokens or 0 for result in results)
+    with_cache = output = read = 0
+    cache_known = False
+    for result in results:
+        if result.n_input_tokens is None or result.n_output_tokens is None:
+            return None
+        with_cache += result.n_input_tokens
+        output += result.n_output_tokens
+        read += result.n_cache_tokens or 0
+        cache_known = cache_known or result.n_cache_tokens is not None
     written: int | None = None
     if told.name == "claude-code":
         # Harbor counts what Claude writes to the cache as input.
@@ -296,7 +302,7 @@ def _spend(
         model=model,
         input=outside_cache(with_cache, read, written or 0, where=where),
         output=output,
-        cache_read=read if any(r.n_cache_tokens is not None for r in results) else None,
+        cache_read=read if cache_known else None,
         cache_write=written,
     )
 

@@ -262,8 +262,12 @@ def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Atte
                     doubts.append("passed_despite_failure")
             else:
                 doubts.append("limit_reached")
+        if settings.scorer is None and len(sample.scores or ()) > 1:
+            doubts.append("scorer_chosen")
     if sample.error_retries:
         doubts.append("retried")
+    if log.status != "success":
+        doubts.append("log_unfinished")
     spends, cost = _spends(sample, where, header, model, doubts)
     started, ended = seconds(sample.started_at), seconds(sample.completed_at)
     kinds = [event.event for event in sample.events]
@@ -291,7 +295,7 @@ def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Atte
             ("eval.model_generate_config", header.get("model_generate_config")),
             ("eval.packages.inspect_ai", _version_text(header)),
         ),
-        # Samples of two tasks may share their ids, so one arm has one task unless ids are qualified.
+        # Samples of two tasks may share their ids: one arm has one task, unless ids are qualified.
         scope=str(header.get("task")) if settings.task_names else "",
         doubts=tuple(doubts),
         step_count=steps,

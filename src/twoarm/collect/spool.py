@@ -11,7 +11,8 @@ from twoarm.quote import named
 # Up to this size the records wait in memory after all.
 IN_MEMORY = 16 * 2**20
 
-_OPEN_REPEAT = b'"repeat":0,'
+# How a record spells its repeat until it is settled. No text in JSON can hold these bytes.
+OPEN_REPEAT = b'"repeat":1,'
 
 
 class Spool:
@@ -26,6 +27,7 @@ class Spool:
         self._repeat = array("q")
         self._started = array("d")
         self._offset = array("q")
+        self._end = 0
 
     def __len__(self) -> int:
         return len(self._task)
@@ -44,13 +46,15 @@ class Spool:
         repeat: int | None,
         started: float | None,
     ) -> None:
-        """Keep one record; its JSON says repeat 0 until it is numbered."""
+        """Keep one record; its JSON says repeat 1 until it is numbered."""
         self._task.append(self._tasks.setdefault(task, len(self._tasks)))
         self._arm.append(self._arms.setdefault(arm, len(self._arms)))
         self._repeat.append(repeat or 0)
         self._started.append(math.nan if started is None else started)
-        self._offset.append(self._file.tell())
-        self._file.write(b"%s\n%s\n" % (where.encode("utf-8", "backslashreplace"), line))
+        self._offset.append(self._end)
+        self._end += self._file.write(
+            b"%s\n%s\n" % (line, where.encode("utf-8", "backslashreplace"))
+        )
 
     def number(self, *, renumber: bool) -> tuple[list[Problem], int]:
         """Settle every repeat; gives what stands in the way, and how many runs were numbered.
@@ -86,8 +90,10 @@ class Spool:
             key=lambda row: (tasks[self._task[row]], arms[self._arm[row]], self._repeat[row]),
         )
         for row in order:
-            line = self._at(row)[1]
-            yield line.replace(_OPEN_REPEAT, b'"repeat":%d,' % self._repeat[row], 1)
+            self._file.seek(self._offset[row])
+            line = self._file.readline()
+            repeat = self._repeat[row]
+            yield line if repeat == 1 else line.replace(OPEN_REPEAT, b'"repeat":%d,' % repeat, 1)
 
     def counts(self) -> dict[str, dict[str, int]]:
         """Runs per task and arm."""
@@ -123,18 +129,18 @@ class Spool:
                 arm = named(list(self._arms)[self._arm[row]])
                 message = (
                     f"task {task}, arm {arm}, repeat {self._repeat[row]} is already in "
-                    f"{self._at(earlier)[0]}; number them apart, or pass --renumber"
+                    f"{self._where(earlier)}; number them apart, or pass --renumber"
                 )
                 problems.append(self._problem(row, message))
         return problems
 
     def _problem(self, row: int, message: str) -> Problem:
-        return Problem(where=self._at(row)[0], field=None, message=message)
+        return Problem(where=self._where(row), field=None, message=message)
 
-    def _at(self, row: int) -> tuple[str, bytes]:
+    def _where(self, row: int) -> str:
         self._file.seek(self._offset[row])
-        where = self._file.readline()
-        return where[:-1].decode("utf-8"), self._file.readline()
+        self._file.readline()
+        return self._file.readline()[:-1].decode("utf-8")
 
 
 def _ranks(codes: dict[str, int]) -> list[int]:
