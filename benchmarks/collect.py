@@ -104,13 +104,13 @@ def collect(name: str, folder: Path, key: str) -> None:
     from twoarm.collect.gather import Place, gather
     from twoarm.collect.output import write_lines
 
-    made = gather(
+    with gather(
         name,
         [Place(arm=None, path=str(folder))],
         arm_key=key,
         arm_map={"solve": "with_x", "fail": "without_x"},
-    )
-    write_lines(f"{folder}.jsonl", made.lines())
+    ) as made:
+        write_lines(f"{folder}.jsonl", made.lines())
 
 
 def least(ways: "dict[str, partial[None]]") -> dict[str, float]:

@@ -128,16 +128,16 @@ def run(
             "--skip-bad goes on without inputs that cannot be read"
         )
         return BAD
-    if given.output is None:
-        for line in collection.lines():
-            write(line.decode())
-    else:
-        write_lines(given.output, collection.lines())
-    for text in summarise(collection):
-        say(text)
+    with collection:
+        if given.output is None:
+            for line in collection.lines():
+                write(line.decode())
+        else:
+            write_lines(given.output, collection.lines())
+        for text in summarise(collection):
+            say(text)
     if given.output is not None:
         say(f"twoarm: wrote {visible(given.output)}")
-    collection.spool.close()
     return DONE
 
 

@@ -1,5 +1,6 @@
 """Codex: the events of `codex exec --json`, the rollout file of the session, or both."""
 
+import os
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
@@ -7,7 +8,7 @@ from typing import Any, ClassVar
 import msgspec
 
 from twoarm.collect.failure import agent, infra, of_provider
-from twoarm.collect.folder import Folder, decoded, inside, walk
+from twoarm.collect.folder import Folder, SourceError, decoded, inside, walk
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import seconds
 from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
@@ -285,13 +286,17 @@ def _turn_of(rollout: _Rollout | None, usage: _Usage | None) -> _Turn | None:
 
 def _usage_of(folder: Folder, resumed: str) -> _Usage:
     """The tokens that a thread had spent when it was resumed."""
-    import os
-
     path = os.path.normpath(os.path.join(folder.path, resumed))
-    inside(path, folder.root)
-    if os.path.isabs(resumed) or not os.path.isdir(path):
+    try:
+        inside(path, folder.root)
+        outside = os.path.isabs(resumed) or not os.path.isdir(path)
+    except (SourceError, ValueError):
+        outside = True
+    if outside or os.path.realpath(path) == os.path.realpath(folder.path):
         raise folder.refuse(
-            f"resumed_from {named(resumed)} is no folder, relative to this one", NAME
+            f"resumed_from {named(resumed)} is no other run; "
+            "name its folder relative to this one, inside what is collected",
+            NAME,
         )
     earlier = next(iter(walk(path)))
     if isinstance(earlier, Folder):

@@ -60,7 +60,10 @@ class Lost(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Collection(msgspec.Struct, frozen=True, kw_only=True):
-    """The records of all places, and what the reader must know about them."""
+    """The records of all places, and what the reader must know about them.
+
+    The records wait in a temporary file, which leaving a `with` block gives back.
+    """
 
     format: str
     # Whether the format was recognised and not named.
@@ -74,6 +77,12 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     caveats: tuple[Caveat, ...]
     problems: tuple[Problem, ...]
     spool: Spool
+
+    def __enter__(self) -> "Collection":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self.spool.close()
 
     def lines(self) -> Iterator[bytes]:
         """The records as JSON lines, sorted by task, arm and repeat."""
@@ -128,6 +137,16 @@ def gather(
         prices=read_prices(prices) if prices is not None else None,
         progress=progress,
     )
+    try:
+        return _collected(work, places, recognised=recognised, renumber=renumber, skip_bad=skip_bad)
+    except BaseException:
+        work.spool.close()
+        raise
+
+
+def _collected(
+    work: "_Work", places: Sequence[Place], *, recognised: bool, renumber: bool, skip_bad: bool
+) -> Collection:
     for place in places:
         work.place(place)
     problems, numbered = work.spool.number(renumber=renumber)
@@ -139,9 +158,9 @@ def gather(
         raise BadRunsError(problems[:LISTED], len(problems))
     if not len(work.spool):
         where = ", ".join(shown(place.path) for place in places)
-        raise InputError(f"{where}: no runs of format {format_name}")
+        raise InputError(f"{where}: no runs of format {work.format.name}")
     return Collection(
-        format=format_name,
+        format=work.format.name,
         recognised=recognised,
         runs=len(work.spool),
         counts=work.spool.counts(),
@@ -267,7 +286,7 @@ class _Work:
         self.first: dict[str, str] = {}
         self._others = {name: one for name, one in formats.items() if one is not format}
         self._unmixed: set[frozenset[str]] = set()
-        self._format = format
+        self.format = format
         self._key = key
         self._configurations = configurations
         self._settings = settings
@@ -293,8 +312,8 @@ class _Work:
 
     def _folder(self, folder: Folder, arm: str | None) -> None:
         try:
-            claims = self._format.claims(folder)
-            if claims and self._format.one_run_per_folder:
+            claims = self.format.claims(folder)
+            if claims and self.format.one_run_per_folder:
                 folder.below = False
                 self._check_unmixed(folder)
         except SourceError as error:
@@ -303,7 +322,7 @@ class _Work:
             return
         for name in claims:
             try:
-                for found in self._format.read(folder, name, self._settings):
+                for found in self.format.read(folder, name, self._settings):
                     if isinstance(found, Problem):
                         self.problems.append(found)
                     else:
@@ -320,9 +339,9 @@ class _Work:
             return
         others = _recognised(folder, self._others)
         if others:
-            mine = f"{self._format.name} and " if self._format.recognises(folder) else ""
+            mine = f"{self.format.name} and " if self.format.recognises(folder) else ""
             raise folder.refuse(
-                f"files of {mine}{' and '.join(others)} in it, collected as {self._format.name}; "
+                f"files of {mine}{' and '.join(others)} in it, collected as {self.format.name}; "
                 "one program per folder"
             )
         if len(self._unmixed) < _NAME_SETS:
