@@ -27,7 +27,9 @@ class ArmKey:
     def __init__(self, key: str, arms: Mapping[str, str]) -> None:
         self.key = key
         self.arms = arms
-        self._decoder = msgspec.json.Decoder(_path_type(key.split(".")))
+        parts = key.split(".")
+        named_parts = all(part.isidentifier() for part in parts)
+        self._decoder = msgspec.json.Decoder(_path_type(parts)) if named_parts else None
 
     def arm_of(self, attempt: Attempt) -> str:
         """The arm, or an error that names the value found."""
@@ -48,13 +50,14 @@ class ArmKey:
         if not isinstance(document, bytes):
             return _at(document, self.key)
         try:
-            found: Any = self._decoder.decode(document)
-            while isinstance(found, _Below):
-                found = found.below  # type: ignore[attr-defined]
-            if found is not msgspec.UNSET:
-                return found
-        except (ValueError, RecursionError):
-            # A list on the way, perhaps; then the whole document is needed.
+            if self._decoder is not None:
+                found: Any = self._decoder.decode(document)
+                while isinstance(found, _Below):
+                    found = found.below  # type: ignore[attr-defined]
+                if found is not msgspec.UNSET:
+                    return found
+        except msgspec.ValidationError:
+            # No object on the way, perhaps; then the whole document is needed.
             pass
         try:
             return _at(msgspec.json.decode(document), self.key)
@@ -70,8 +73,6 @@ def _path_type(parts: list[str]) -> Any:
     """A type that decodes what is at a path and skips all else, which is most of a document."""
     found: Any = Any
     for part in reversed(parts):
-        if not part.isidentifier():
-            return Any
         field = ("below", found | msgspec.UnsetType if found is not Any else Any, msgspec.UNSET)
         found = msgspec.defstruct("At", [field], bases=(_Below,), rename={"below": part})
     return found

@@ -1,5 +1,6 @@
 """From paths to run records in one function: walk, read, settle arms and repeats, sort."""
 
+import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import attrgetter
@@ -190,8 +191,21 @@ def _check(places: Sequence[Place], arm_key: str | None, arm_map: Mapping[str, s
         raise UsageError("--arm and --arm-key both tell the arm; give PATH without a name")
     if arm_map and arm_key is None:
         raise UsageError("--arm-map without --arm-key; say what holds the values")
+    _check_apart(places)
     if any(place.arm == "" for place in places):
         raise UsageError("--arm with an empty name; write --arm NAME=PATH")
+
+
+def _check_apart(places: Sequence[Place]) -> None:
+    """Refuse a path inside another one: its runs would be counted twice."""
+    real = [os.path.realpath(place.path) for place in places if "\0" not in place.path]
+    for one, at in enumerate(real):
+        for other, around in enumerate(real):
+            if one != other and (at == around or at.startswith(around.rstrip(os.sep) + os.sep)):
+                raise UsageError(
+                    f"{shown(places[one].path)} is inside {shown(places[other].path)}; "
+                    "its runs would be counted twice"
+                )
 
 
 def load_formats() -> dict[str, Format]:

@@ -116,19 +116,12 @@ class InspectAi:
 
     def recognises(self, folder: Folder) -> bool:
         """A log."""
-        return bool(self.claims(folder))
+        return any(_is_log(folder, name, unreadable=False) for name in folder.names)
 
     def claims(self, folder: Folder) -> Sequence[str]:
         """Every log; other JSON files, such as listings of logs, are left alone."""
-        found = []
-        for name in sorted(folder.names):
-            if name.endswith(".eval"):
-                found.append(name)
-            elif name.endswith(".json"):
-                head = folder.head(name)
-                if head.startswith(b'{"version":') and b'"status":' in head[:64]:
-                    found.append(name)
-        return found
+        # What cannot be opened is claimed, so that reading it says what is wrong.
+        return [name for name in sorted(folder.names) if _is_log(folder, name, unreadable=True)]
 
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """The samples of one log."""
@@ -142,6 +135,16 @@ class InspectAi:
         for number, sample in enumerate(log.samples, 1):
             where = f"{folder.where(name)}:sample {number}"
             yield _tried(bytes(sample), where, log, settings)
+
+
+def _is_log(folder: Folder, name: str, *, unreadable: bool) -> bool:
+    if not name.endswith(".json"):
+        return name.endswith(".eval")
+    try:
+        head = folder.head(name)
+    except SourceError:
+        return unreadable
+    return head.startswith(b'{"version":') and b'"status":' in head[:64]
 
 
 def _archive(folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:

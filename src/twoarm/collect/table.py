@@ -17,6 +17,10 @@ from twoarm.record import LARGEST
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
 
+# What a Parquet file may unpack to, by its size.
+LARGEST_RATIO = 500
+LEAST_UNPACKED = 256 * 2**20
+
 _TEXTS = ("task_id", "run_id", "model", "agent", "session_id", "acceptance_command")
 _COUNTS = (
     "input_tokens",
@@ -154,6 +158,14 @@ def _parquet(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any]
     with folder.open(name) as stream:
         try:
             table = parquet.ParquetFile(stream)
+            groups = range(table.metadata.num_row_groups)
+            unpacked = sum(table.metadata.row_group(group).total_byte_size for group in groups)
+            if unpacked > max(LEAST_UNPACKED, LARGEST_RATIO * folder.size(name)):
+                raise folder.refuse(
+                    f"unpacks to {unpacked:,} bytes, more than {LARGEST_RATIO} times its size; "
+                    "it may be a bomb",
+                    name,
+                )
             batches = table.iter_batches(batch_size=1024)
             rows = chain.from_iterable(batch.to_pylist() for batch in batches)
             yield from enumerate(rows, 1)
