@@ -122,7 +122,7 @@ def gather(
     if reports:
         known = {arm: read_report(path) for arm, path in reports.items()}
         settings = msgspec.structs.replace(settings, reports=known)
-    formats = load_formats()
+    formats = load_formats(format_name)
     recognised = format_name == AUTO
     if recognised:
         format_name = recognise(places, formats)
@@ -208,8 +208,8 @@ def _check_apart(places: Sequence[Place]) -> None:
                 )
 
 
-def load_formats() -> dict[str, Format]:
-    """Every format that is installed, twoarm's own first."""
+def load_formats(wanted: str = AUTO) -> dict[str, Format]:
+    """Every format that is installed, twoarm's own first; a broken one matters if it is wanted."""
     from importlib.metadata import entry_points
 
     found = sorted(entry_points(group=GROUP), key=lambda entry: _rank(entry.name))
@@ -218,7 +218,8 @@ def load_formats() -> dict[str, Format]:
         try:
             formats.setdefault(entry.name, entry.load()())
         except (ImportError, AttributeError, TypeError) as error:
-            raise UsageError(f"format {named(entry.name)} cannot be loaded: {error}") from error
+            if entry.name == wanted:
+                raise UsageError(f"format {named(entry.name)} cannot be loaded: {error}") from error
     if not formats:
         raise UsageError(f"no formats: twoarm's entry points {GROUP} are not installed")
     return formats
