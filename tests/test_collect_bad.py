@@ -510,3 +510,16 @@ def test_nothing_in_a_folder_is_executed(tmp_path: Path) -> None:
         (folder / name).write_text(f"open({str(mark)!r}, 'w')")
     collected("codex", folder)
     assert not mark.exists()
+
+
+def test_a_file_that_fails_while_it_is_read_is_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = copied("opencode/ok", tmp_path)
+
+    def broken(*_: object) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "read", broken)
+    text = refused("opencode", folder)
+    assert text == f"{folder}/export.json: cannot be read: Input/output error"

@@ -104,7 +104,7 @@ def test_the_summary_says_what_was_found(golden: Callable[[str, str], None]) -> 
         ),
         summary_of("codex", "--arm", f"a={FIXTURES / 'codex'}", "--may-differ", "model"),
     ]
-    golden("collect-summary.txt", "\n".join(texts))
+    golden("collect.summary", "\n".join(texts))
 
 
 def test_many_tasks_are_counted_and_not_all_listed(tmp_path: Path) -> None:
@@ -132,6 +132,7 @@ def test_many_tasks_are_counted_and_not_all_listed(tmp_path: Path) -> None:
             "--arm-map `solve`: given twice, with two meanings",
         ),
         (["table", "--arm", f"a={JOB}", "--map", "x"], "--map `x`: write FIELD=COLUMN"),
+        (["harbor", "--arm", f"a={JOB}", "--threshold", "nan"], "--threshold: write a number"),
         (["harbor", "--arm", "a=/no/such/folder"], "/no/such/folder: cannot be read"),
     ],
 )

@@ -827,6 +827,14 @@ def test_a_codex_run_without_a_terminal_event_was_killed(tmp_path: Path) -> None
     assert (record["failure"], record["input_tokens"]) == ("agent", None)
 
 
+def test_a_codex_subagent_is_a_caveat(tmp_path: Path) -> None:
+    folder = copied("codex/ok", tmp_path)
+    item = {"type": "item.completed", "item": {"type": "collab_tool_call"}}
+    changed_lines(folder / "events.jsonl", lambda events: events.insert(3, item))
+    record = only("codex", folder)
+    assert (record["tool_call_count"], record["tags"]) == (3, ["subagents_left_out"])
+
+
 def test_more_cached_than_input_tokens_are_refused(tmp_path: Path) -> None:
     folder = copied("codex/flaky_reconnect", tmp_path)
     changed_lines(

@@ -3,6 +3,8 @@
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from itertools import islice
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from twoarm.errors import BadRunsError, UsageError
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
 
 DONE = 0
 BAD = 2
+
+# How many records are written at a time.
+_BATCH = 1000
 
 DESCRIPTION = (
     "Turn the results of other programs into run records. Arms are never guessed: name the arm "
@@ -130,8 +135,9 @@ def run(
         return BAD
     with collection:
         if given.output is None:
-            for line in collection.lines():
-                write(line.decode())
+            lines = collection.lines()
+            while batch := b"".join(islice(lines, _BATCH)):
+                write(batch.decode())
         else:
             write_lines(given.output, collection.lines())
         for text in summarise(collection):
@@ -150,6 +156,8 @@ def _gathered(given: Namespace, progress: "Progress | None") -> "Collection":
     values = [text.rpartition("=") for text in given.arm_map]
     if any(not equals or not arm for _, equals, arm in values):
         raise UsageError("--arm-map: write VALUE=NAME")
+    if given.threshold is not None and not isfinite(given.threshold):
+        raise UsageError("--threshold: write a number")
     settings = Settings(
         scorer=given.scorer,
         threshold=given.threshold,

@@ -19,9 +19,9 @@ from twoarm.quote import named
 
 NEWEST_MAJOR = 0
 
-TOOLS = frozenset(
-    {"command_execution", "file_change", "mcp_tool_call", "collab_tool_call", "web_search"}
-)
+# A sub-agent is a thread of its own, and nothing tells whether the parent counts its tokens.
+SUBAGENT = "collab_tool_call"
+TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", SUBAGENT, "web_search"})
 
 
 class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -242,14 +242,16 @@ def _told(
         before = _usage_of(folder, sidecar.resumed_from)
     failure = _verdict(events, turn)
     killed = failure is not None and failure.reason.startswith("killed")
-    doubts = ["spend_incomplete"] if usage is None or killed else []
-    model = (rollout.model if rollout is not None else None) or sidecar.model
     items = [
         event.item
         for event in events or ()
         if event.type == "item.completed" and event.item is not None
     ]
     tools = [item for item in items if item.type in TOOLS]
+    doubts = ["spend_incomplete"] if usage is None or killed else []
+    if any(tool.type == SUBAGENT for tool in tools):
+        doubts.append("subagents_left_out")
+    model = (rollout.model if rollout is not None else None) or sidecar.model
     thread = next((event.thread_id for event in events or () if event.thread_id), None)
     ran = any(event.type == "turn.completed" for event in events or ())
     return Told(

@@ -1,7 +1,7 @@
 """Folders of other programs: what may be read in them, and the limits that keep reading safe."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -79,7 +79,7 @@ class Folder:
             start = self._held[:_HEAD]
         else:
             with self._open(name) as stream:
-                start = stream.read(_HEAD)
+                start = self._piece(stream.read, _HEAD, name)
         return b"".join(start.split())
 
     def decode(self, name: str, decoder: "msgspec.json.Decoder[T]") -> T:
@@ -136,7 +136,7 @@ class Folder:
     def _lines(self, name: str) -> Iterator[bytes]:
         number = 0
         with self._open(name, buffered=True) as stream:
-            while line := stream.readline(LONGEST_LINE + 1):
+            while line := self._piece(stream.readline, LONGEST_LINE + 1, name):
                 number += 1
                 if len(line) > LONGEST_LINE:
                     message = (
@@ -170,6 +170,12 @@ class Folder:
             path = self._path(name)
             return open(path, "rb") if buffered else open(path, "rb", buffering=0)
         except (OSError, ValueError) as error:
+            raise self._unread(name, error) from error
+
+    def _piece(self, read: Callable[[int], bytes], size: int, name: str) -> bytes:
+        try:
+            return read(size)
+        except OSError as error:
             raise self._unread(name, error) from error
 
     def _unread(self, name: str, error: Exception) -> SourceError:

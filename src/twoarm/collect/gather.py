@@ -150,13 +150,13 @@ def _collected(
 ) -> Collection:
     for place in places:
         work.place(place)
-    problems, numbered = work.spool.number(renumber=renumber)
-    problems = [*work.problems, *problems]
+    clashes, numbered = work.spool.number(renumber=renumber)
+    problems = [*work.problems, *clashes]
+    # What cannot be read may be left out; runs that clash are good ones, and none is the wrong one.
     if problems and not skip_bad:
         raise BadRunsError(problems[:LISTED], len(problems))
-    if any(problem not in work.problems for problem in problems):
-        # Left-out runs are those that could not be read; a clash of repeats is between good ones.
-        raise BadRunsError(problems[:LISTED], len(problems))
+    if clashes:
+        raise BadRunsError(clashes[:LISTED], len(clashes))
     if not len(work.spool):
         where = ", ".join(shown(place.path) for place in places)
         raise InputError(f"{where}: no runs of format {work.format.name}")

@@ -265,7 +265,7 @@ def _agent_time(steps: Sequence[_Step]) -> float | None:
 
 def _cost(results: Sequence[_AgentResult]) -> float | None:
     costs = [result.cost_usd for result in results if result.cost_usd is not None]
-    return sum(costs) if costs and len(costs) == len(results) else None
+    return round(sum(costs), 9) if costs and len(costs) == len(results) else None
 
 
 def _spend(

@@ -368,7 +368,7 @@ def _spends(
     )
     costs = [usage.total_cost for usage in used.values()]
     known = [cost for cost in costs if cost is not None]
-    return spends, sum(known) if len(known) == len(costs) else None
+    return spends, round(sum(known), 9) if len(known) == len(costs) else None
 
 
 def _spend(
