@@ -125,3 +125,17 @@ def test_the_limits_are_those_of_the_code() -> None:
     assert f"unpacked | {inspect_ai.LARGEST_MEMBER // 2**20} MiB |" in limits
     assert f"{inspect_ai.LARGEST_RATIO} times the file" in limits
     assert f"| folders in folders | {folder.DEEPEST} |" in limits
+
+
+def test_the_example_of_the_library_works(
+    workplace: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code = re.search(r"^```python\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+    assert code
+    for arm in ("with_x", "without_x"):
+        shutil.copytree(FIXTURES / "opencode" / "ok", workplace / "runs" / arm / "hello-1")
+    monkeypatch.chdir(workplace)
+    names: dict[str, list[bytes]] = {}
+    exec(code[1], names)
+    assert len(names["lines"]) == 2
+    assert "repeats numbered by start time" in capsys.readouterr().out
