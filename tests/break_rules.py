@@ -186,6 +186,7 @@ BROKEN = [
     Broken("repeats by start time", "collect/spool.py", "rows.sort(key=self._by_start)", "pass", RULES),
     Broken("repeats of the source stay", "collect/spool.py", "if renumber or not given:", "if True:", RULES),
     Broken("runs that clash are not skipped", "collect/gather.py", "    if clashes:\n", "    if False:\n", RULES),
+    Broken("nothing left is not nothing found", "collect/gather.py", "    if problems and not len(work.spool):\n", "    if False:\n", RULES),
     Broken("two runs of one repeat", "collect/spool.py", "            if earlier != row:\n", "            if False:\n", RULES),
     Broken("all repeats or none", "collect/spool.py", "elif len(given) < len(rows):", "elif False:", RULES),
     Broken("records are sorted", "collect/spool.py", "key=lambda row: (tasks[self._task[row]], arms[self._arm[row]], self._repeat[row]),", "key=lambda row: row,", RULES),

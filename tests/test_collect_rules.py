@@ -415,6 +415,12 @@ def test_a_run_folder_without_a_sidecar_is_refused(run: Path) -> None:
     assert f"{run}: no run.json beside events.jsonl" in refusal(run)
 
 
+def test_when_every_input_is_bad_they_are_listed_even_if_they_may_be_skipped(run: Path) -> None:
+    (run / "run.json").unlink()
+    with pytest.raises(BadRunsError, match="no run.json beside events.jsonl"):
+        collected("opencode", run, skip_bad=True)
+
+
 def test_a_sidecar_without_a_run_is_refused(tmp_path: Path) -> None:
     sidecar(tmp_path)
     assert f"{tmp_path}: neither events.jsonl nor export.json of opencode" in refusal(tmp_path)

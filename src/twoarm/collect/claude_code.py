@@ -42,8 +42,6 @@ class _Block(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: str | None = None
     name: str | None = None
     input: Any = None
-    tool_use_id: str | None = None
-    is_error: bool | None = None
 
 
 class _Spoken(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -79,7 +77,6 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage: _Usage | None = None
     model_usage: dict[str, _ModelUsage] | None = msgspec.field(default=None, name="modelUsage")
     api_error_status: Any = None
-    errors: Any = None
 
 
 _LINE = msgspec.json.Decoder(_Line)

@@ -77,8 +77,6 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: str
     info: _Counted | None = None
     duration_ms: Cost | None = None
-    message: Any = None
-    reason: Any = None
 
 
 _EVENT = msgspec.json.Decoder(_Event)

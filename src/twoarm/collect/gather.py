@@ -157,6 +157,9 @@ def _collected(
         raise BadRunsError(problems[:LISTED], len(problems))
     if clashes:
         raise BadRunsError(clashes[:LISTED], len(clashes))
+    if problems and not len(work.spool):
+        # Nothing is left without them.
+        raise BadRunsError(problems[:LISTED], len(problems))
     if not len(work.spool):
         where = ", ".join(shown(place.path) for place in places)
         raise InputError(f"{where}: no runs of format {work.format.name}")

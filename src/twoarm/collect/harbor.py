@@ -55,7 +55,6 @@ class _Verified(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class _Raised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     exception_type: str
-    exception_message: str | None = None
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -113,13 +112,8 @@ class _Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     final_metrics: _FinalMetrics | None = None
 
 
-class _Started(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    trial_name: str | None = None
-
-
 _TRIAL = msgspec.json.Decoder(_Trial)
 _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
-_STARTED = msgspec.json.Decoder(_Started)
 
 
 class Harbor:

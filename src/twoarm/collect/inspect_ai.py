@@ -50,7 +50,6 @@ class _Raised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class _Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: str
-    limit: Any = None
 
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -72,10 +71,6 @@ class _Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     error_retries: list[msgspec.Raw] | None = None
     turn_count: Count | None = None
     events: list[_Event] = []
-
-
-class _Scorer(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    name: str
 
 
 class _Headline(msgspec.Struct, frozen=True, kw_only=True, gc=False):

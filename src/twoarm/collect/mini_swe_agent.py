@@ -245,6 +245,7 @@ def read_report(path: str) -> Mapping[str, bool | Failed]:
     for key, outcome in (
         ("unresolved_ids", False),
         ("empty_patch_ids", False),
+        ("ambiguous_failure_ids", False),
         ("incomplete_ids", infra("the evaluation did not finish")),
         ("error_ids", infra("the evaluation failed")),
         ("infra_failure_ids", infra("infra failure of the evaluation")),
