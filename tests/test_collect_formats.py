@@ -1204,6 +1204,15 @@ def test_a_bad_cell_is_named_with_its_line(row: str, message: str | None, tmp_pa
     assert message in text
 
 
+def test_both_times_of_a_row_are_a_duration(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(
+        "task_id,success,started_at_utc,ended_at_utc\n"
+        "t,1,2026-11-15T06:00:00.1Z,2026-11-15T08:00:10.4+02:00\n"
+    )
+    assert only("table", path)["duration_seconds"] == 10.3
+
+
 def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(ROWS)
     with pytest.raises(BadRunsError, match="no column `missing` for task_id"):

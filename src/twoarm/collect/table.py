@@ -9,7 +9,7 @@ import msgspec
 from twoarm.collect.failure import agent, infra
 from twoarm.collect.folder import LONGEST_LINE, Folder, SourceError, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.moment import seconds
+from twoarm.collect.moment import between, seconds
 from twoarm.collect.tokens import Spend, outside_cache
 from twoarm.errors import InputError, Problem, UsageError
 from twoarm.quote import named, shortened, visible
@@ -284,8 +284,8 @@ def _attempt(cells: Mapping[str, Any], where: str, settings: Settings) -> Attemp
         raise SourceError(where, "no success; name its column with --map success=COLUMN")
     started, ended = row.moment("started_at_utc"), row.moment("ended_at_utc")
     duration = row.number("duration_seconds")
-    if duration is None and started is not None and ended is not None and ended >= started:
-        duration = ended - started
+    if duration is None:
+        duration = between(started, ended)
     if duration is None:
         raise SourceError(where, "no duration; name its column with --map duration_seconds=COLUMN")
     repeat = row.count("repeat")
