@@ -50,9 +50,8 @@ exit codes:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
     try:
-        given = _parser().parse_args(
-            _gates_spelled_out(sys.argv[1:] if arguments is None else arguments)
-        )
+        spelled = _gates_spelled_out(sys.argv[1:] if arguments is None else arguments)
+        given = _parser(collecting="collect" in spelled).parse_args(spelled)
         code: int = given.command(given)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -81,7 +80,8 @@ def _gates_spelled_out(arguments: Sequence[str]) -> list[str]:
     return spelled
 
 
-def _parser() -> ArgumentParser:
+def _parser(*, collecting: bool) -> ArgumentParser:
+    """The commands; the options of `collect` are many, and imported only for it."""
     parser = ArgumentParser(
         prog="twoarm",
         description="Score the runs of a coding agent with and without a change.",
@@ -137,10 +137,23 @@ def _parser() -> ArgumentParser:
         "schema",
         help="print a JSON Schema",
         formatter_class=_Help,
-        description="Print the JSON Schema of a run record or of the analysis file.",
+        description="Print the JSON Schema of a run record, of the analysis file, or of the "
+        "sidecar run.json that collect reads.",
     )
-    schema.add_argument("name", choices=("record", "analysis"))
+    schema.add_argument("name", choices=("record", "analysis", "sidecar"))
     schema.set_defaults(command=_schema)
+
+    collect = commands.add_parser(
+        "collect",
+        help="turn the results of other programs into run records",
+        formatter_class=_Help,
+    )
+    if collecting:
+        from twoarm import collect_command
+
+        collect.description = collect_command.DESCRIPTION
+        collect_command.add_options(collect)
+        collect.set_defaults(command=_collect)
 
     demo = commands.add_parser(
         "demo",
@@ -290,11 +303,19 @@ def _schema(given: Namespace) -> int:
     import json
 
     from twoarm.analysis import analysis_schema
+    from twoarm.collect.sidecar import sidecar_schema
     from twoarm.record import record_schema
 
-    schema = record_schema() if given.name == "record" else analysis_schema()
-    print(json.dumps(schema, indent=2))
+    schemas = {"record": record_schema, "analysis": analysis_schema, "sidecar": sidecar_schema}
+    print(json.dumps(schemas[given.name](), indent=2))
     return DONE
+
+
+def _collect(given: Namespace) -> int:
+    from twoarm import collect_command
+
+    terminal = sys.stderr if sys.stderr.isatty() else None
+    return collect_command.run(given, say=_say, write=_write_out, terminal=terminal)
 
 
 def _report(analysis: "Analysis", given: Namespace) -> int:

@@ -1,0 +1,13 @@
+"""Other programs' files to run records.
+
+folder      what may be read under a path, and its limits
+format      the interface of a format, and the attempt it gives
+harbor, opencode, claude_code, codex, inspect_ai, gemini_cli, mini_swe_agent, table
+            one format each, found through the entry point group `twoarm.formats`
+run_folder  what the folders of agent programs share, with the sidecar `run.json`
+arms        which arm an attempt belongs to; never guessed
+prices      costs that the source lacks
+spool       records on their way to be sorted, so that memory stays flat
+gather      all of it, in one function
+summary     what was found, what is missing, what failed and why
+"""

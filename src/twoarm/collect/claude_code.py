@@ -1,0 +1,247 @@
+"""Claude Code: the output of `claude -p` as json, as stream-json, or as a verbose array."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.folder import WHOLE_FILE, Folder, decoded
+from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
+from twoarm.collect.sidecar import Sidecar, read_sidecar
+from twoarm.collect.tokens import Cost, Count, Spend
+from twoarm.errors import Problem
+
+# The ways of ending that are the agent's own failure.
+AGENT_ENDS = {
+    "error_max_turns": "turn limit",
+    "error_max_budget_usd": "budget limit",
+    "error_max_structured_output_retries": "no valid structured output",
+    "error_during_execution": "error during execution",
+}
+
+
+class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    input_tokens: Count
+    output_tokens: Count
+    cache_read_input_tokens: Count | None = 0
+    cache_creation_input_tokens: Count | None = 0
+
+
+class _ModelUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
+    input_tokens: Count
+    output_tokens: Count
+    cache_read_input_tokens: Count = 0
+    cache_creation_input_tokens: Count = 0
+    cost_usd: Cost = msgspec.field(default=0.0, name="costUSD")
+
+
+class _Block(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
+
+
+class _Spoken(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A message of the assistant."""
+
+    id: str
+    model: str | None = None
+    usage: _Usage | None = None
+    content: list[_Block] = []
+
+
+class _Heard(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A message to the assistant."""
+
+    content: Any = None
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    subtype: str | None = None
+    session_id: str | None = None
+    model: str | None = None
+    message: msgspec.Raw = msgspec.Raw(b"null")
+    parent_tool_use_id: str | None = None
+    claude_code_version: str | None = None
+    is_error: bool = False
+    duration_ms: Cost | None = None
+    num_turns: Count | None = None
+    result: Any = None
+    stop_reason: Any = None
+    total_cost_usd: Cost | None = None
+    cost_usd: Cost | None = None
+    usage: _Usage | None = None
+    model_usage: dict[str, _ModelUsage] | None = msgspec.field(default=None, name="modelUsage")
+    api_error_status: Any = None
+
+
+_LINE = msgspec.json.Decoder(_Line)
+_LINES = msgspec.json.Decoder(list[_Line])
+_SPOKEN = msgspec.json.Decoder(_Spoken)
+_HEARD = msgspec.json.Decoder(_Heard)
+
+
+class ClaudeCode:
+    """Run folders of Claude Code."""
+
+    name: ClassVar[str] = "claude-code"
+    one_run_per_folder: ClassVar[bool] = True
+
+    def recognises(self, folder: Folder) -> bool:
+        """A result, or the first line of a stream."""
+        name = output_of(folder)
+        if name is None:
+            return False
+        head = folder.head(name).lstrip(b"[")
+        if head.startswith(b'{"type":"system","subtype":"init"'):
+            return True
+        return head.startswith(b'{"type":"result"') and b'"subtype"' in head
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """A run folder, by any of its files."""
+        return claim(folder)
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """The run of one folder."""
+        output = output_of(folder)
+        if output is None:
+            raise folder.refuse("no output of Claude Code in it")
+        lines = _lines(folder, output)
+        if not any(line.type in ("system", "assistant", "result") for line in lines):
+            raise folder.refuse("neither a result nor a message of Claude Code in it", output)
+        sidecar = read_sidecar(folder, output)
+        yield finish(folder, sidecar, _told(folder, sidecar, output, lines))
+
+
+def _lines(folder: Folder, name: str) -> list[_Line]:
+    """The messages of one object, an array or a stream."""
+    if folder.size(name) > WHOLE_FILE:
+        return list(folder.decode_lines(name, _LINE))
+    text = folder.read(name)
+    if text.lstrip().startswith(b"["):
+        return decoded(text, _LINES, folder.where(name))
+    first = text.lstrip().split(b"\n", 1)[0].rstrip()
+    if first.endswith(b"}"):
+        return list(folder.decode_lines(name, _LINE))
+    return [folder.decode(name, _LINE)]
+
+
+def _told(folder: Folder, sidecar: Sidecar, name: str, lines: list[_Line]) -> Told:
+    where = folder.where(name)
+    spoken = [
+        (line, decoded(bytes(line.message), _SPOKEN, where))
+        for line in lines
+        if line.type == "assistant"
+    ]
+    result = next((line for line in reversed(lines) if line.type == "result"), None)
+    start = next((line for line in lines if line.type == "system"), None)
+    doubts: list[str] = []
+    # One message comes as several lines, one per block, each with the usage of all of it.
+    messages = {message.id: message for _, message in spoken}
+    below = any(line.parent_tool_use_id is not None for line, _ in spoken)
+    cost = duration = turns = None
+    spends: tuple[Spend, ...] | None
+    if result is None:
+        spends = tuple(
+            _spend(message.usage, message.model)
+            for message in messages.values()
+            if message.usage is not None
+        )
+        doubts.append("spend_incomplete")
+    else:
+        cost = result.total_cost_usd if result.total_cost_usd is not None else result.cost_usd
+        duration = None if result.duration_ms is None else result.duration_ms / 1000
+        turns = result.num_turns
+        if result.model_usage:
+            spends = tuple(_spend(used, model) for model, used in result.model_usage.items())
+        elif result.usage is not None:
+            spends = (_spend(result.usage, None),)
+            if below:
+                doubts.append("subagents_left_out")
+        else:
+            spends = None
+    models = (result.model_usage or {}) if result is not None else {}
+    model = start.model if start is not None else None
+    if model is None and models:
+        model = max(sorted(models), key=lambda one: models[one].cost_usd)
+    if spends and model is not None and all(spend.model is None for spend in spends):
+        spends = tuple(msgspec.structs.replace(spend, model=model) for spend in spends)
+    steps = len(messages) if spoken else turns
+    tools = {
+        block.id for _, message in spoken for block in message.content if block.type == "tool_use"
+    }
+    session = next((line.session_id for line in lines if line.session_id), None)
+    return Told(
+        name=name,
+        agent="claude-code",
+        failure=_verdict(result),
+        duration_seconds=duration,
+        first_event=None,
+        last_event=None,
+        killed=result is None,
+        cost_usd=cost,
+        spends=spends or None,
+        took_steps=bool(steps),
+        step_count=steps,
+        tool_call_count=len(tools) if spoken else None,
+        commands=_commands(lines, [message for _, message in spoken], where) if spoken else None,
+        model=model,
+        version=start.claude_code_version if start is not None else None,
+        session_id=session,
+        doubts=tuple(doubts),
+    )
+
+
+def _verdict(result: _Line | None) -> Failed | None:
+    if result is None:
+        return agent("killed: no result was written")
+    if result.stop_reason == "refusal":
+        return agent("refused")
+    if not result.is_error and result.subtype == "success":
+        return None
+    said = result.result if isinstance(result.result, str) else ""
+    if result.api_error_status is not None:
+        return of_provider(said or "no message", f"API error {result.api_error_status}")
+    if result.subtype == "success":
+        # Errors of the API, quotas and missing logins come as a success with is_error.
+        return of_provider(said or "no message", "API error")
+    if result.subtype in AGENT_ENDS:
+        return agent(AGENT_ENDS[result.subtype])
+    if result.subtype is None:
+        return infra("a result without a subtype")
+    return agent(result.subtype)
+
+
+def _spend(used: _Usage | _ModelUsage, model: str | None) -> Spend:
+    return Spend(
+        model=model,
+        input=used.input_tokens,
+        output=used.output_tokens,
+        cache_read=used.cache_read_input_tokens or 0,
+        cache_write=used.cache_creation_input_tokens or 0,
+    )
+
+
+def _commands(lines: list[_Line], spoken: list[_Spoken], where: str) -> tuple[Command, ...]:
+    """Shell commands and whether their result was an error; no exit code is told."""
+    passed: dict[str, bool] = {}
+    for line in lines:
+        if line.type != "user":
+            continue
+        content = decoded(bytes(line.message), _HEARD, where).content
+        for block in content if isinstance(content, list) else ():
+            if isinstance(block, dict) and isinstance(block.get("tool_use_id"), str):
+                passed[block["tool_use_id"]] = block.get("is_error") is not True
+    commands: dict[str, Command] = {}
+    for message in spoken:
+        for block in message.content:
+            if block.type != "tool_use" or block.name != "Bash" or block.id is None:
+                continue
+            asked = block.input.get("command") if isinstance(block.input, dict) else None
+            if isinstance(asked, str):
+                commands[block.id] = Command(command=asked, passed=passed.get(block.id))
+    return tuple(commands.values())

@@ -1,0 +1,372 @@
+"""Codex: the events of `codex exec --json`, the rollout file of the session, or both."""
+
+import os
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.folder import Folder, SourceError, decoded, inside, walk
+from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.moment import seconds
+from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
+from twoarm.collect.sidecar import NAME, Sidecar, read_sidecar
+from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.errors import Problem
+from twoarm.quote import named
+
+NEWEST_MAJOR = 0
+
+# A sub-agent is a thread of its own, and nothing tells whether the parent counts its tokens.
+SUBAGENT = "collab_tool_call"
+TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", SUBAGENT, "web_search"})
+
+
+class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The tokens of a thread so far; `input_tokens` includes what was cached."""
+
+    input_tokens: Count
+    output_tokens: Count
+    cached_input_tokens: Count = 0
+    cache_write_input_tokens: Count = 0
+
+
+class _Item(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    command: Any = None
+    exit_code: int | None = None
+    status: str | None = None
+
+
+class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    message: str = ""
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    thread_id: str | None = None
+    usage: _Usage | None = None
+    error: _Error | None = None
+    message: str | None = None
+    item: _Item | None = None
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    timestamp: datetime
+    type: str
+    payload: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Meta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    cli_version: str
+    session_id: str | None = None
+    id: str | None = None
+
+
+class _Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    model: str | None = None
+
+
+class _Counted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    total_token_usage: _Usage
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    info: _Counted | None = None
+    duration_ms: Cost | None = None
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_LINE = msgspec.json.Decoder(_Line)
+_META = msgspec.json.Decoder(_Meta)
+_CONTEXT = msgspec.json.Decoder(_Context)
+_MESSAGE = msgspec.json.Decoder(_Message)
+
+_NOTHING = _Usage(input_tokens=0, output_tokens=0)
+
+
+class _Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One turn of a rollout: the tokens of the thread before it and after it."""
+
+    before: _Usage
+    after: _Usage | None
+    calls: int
+    duration_seconds: float | None
+    ended: str | None
+
+
+class _Rollout(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    name: str
+    session_id: str | None
+    version: str | None
+    model: str | None
+    first: float | None
+    last: float | None
+    turns: tuple[_Turn, ...]
+
+
+class Codex:
+    """Run folders of Codex, with the saved events, a `rollout*.jsonl`, or both."""
+
+    name: ClassVar[str] = "codex"
+    one_run_per_folder: ClassVar[bool] = True
+
+    def __init__(self) -> None:
+        # Where each thread was met without a rollout to split its tokens by.
+        self._threads: dict[str, str] = {}
+
+    def recognises(self, folder: Folder) -> bool:
+        """Events that start a thread, or a rollout."""
+        if _rollout_names(folder):
+            return True
+        name = output_of(folder)
+        return name is not None and b'"type":"thread.started"' in folder.head(name)
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """A run folder, by any of its files."""
+        return claim(folder, _rollout_names(folder))
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """The run of one folder."""
+        output = output_of(folder)
+        rollouts = _rollout_names(folder)
+        if len(rollouts) > 1:
+            raise folder.refuse(f"{len(rollouts)} rollout files; keep one run per folder")
+        if output is None and not rollouts:
+            raise folder.refuse("neither events nor a rollout of Codex in it")
+        events = None if output is None else _events(folder, output)
+        rollout = _rollout(folder, rollouts[0]) if rollouts else None
+        sidecar = read_sidecar(folder, output or rollouts[0])
+        told = _told(folder, sidecar, output or rollouts[0], events, rollout)
+        if rollout is None and sidecar.resumed_from is None and told.session_id is not None:
+            where = folder.where()
+            earlier = self._threads.setdefault(told.session_id, where)
+            if earlier != where:
+                raise folder.refuse(
+                    f"thread {named(told.session_id)} is also in {earlier}, and Codex counts the "
+                    f"tokens of a whole thread; name the earlier run in {NAME} as resumed_from, "
+                    "or add the rollout"
+                )
+        yield finish(folder, sidecar, told)
+
+
+def _rollout_names(folder: Folder) -> list[str]:
+    return sorted(
+        name for name in folder.names if name.startswith("rollout") and name.endswith(".jsonl")
+    )
+
+
+def _events(folder: Folder, name: str) -> list[_Event]:
+    events = list(folder.decode_lines(name, _EVENT))
+    if events and events[0].type != "thread.started":
+        raise folder.refuse("its first line is not `thread.started` of Codex", name)
+    return events
+
+
+def _rollout(folder: Folder, name: str) -> _Rollout:
+    """A rollout, turn by turn."""
+    where = folder.where(name)
+    version = session = model = None
+    first = last = None
+    total = _NOTHING
+    turns: list[_Turn] = []
+    for line in folder.decode_lines(name, _LINE):
+        last = seconds(line.timestamp)
+        first = last if first is None else first
+        payload = bytes(line.payload)
+        if line.type == "session_meta":
+            meta = decoded(payload, _META, where)
+            _check_version(folder, name, meta.cli_version)
+            version, session = meta.cli_version, meta.session_id or meta.id
+        elif line.type == "turn_context":
+            model = decoded(payload, _CONTEXT, where).model or model
+        elif line.type == "event_msg":
+            message = decoded(payload, _MESSAGE, where)
+            if message.type == "task_started" or not turns:
+                turns.append(
+                    _Turn(before=total, after=None, calls=0, duration_seconds=None, ended=None)
+                )
+            if message.type == "token_count" and message.info is not None:
+                total = message.info.total_token_usage
+                turns[-1] = msgspec.structs.replace(
+                    turns[-1], after=total, calls=turns[-1].calls + 1
+                )
+            elif message.type in ("task_complete", "turn_aborted"):
+                took = None if message.duration_ms is None else message.duration_ms / 1000
+                turns[-1] = msgspec.structs.replace(
+                    turns[-1], duration_seconds=took, ended=message.type
+                )
+    if version is None:
+        raise folder.refuse("no `session_meta` of Codex in it", name)
+    return _Rollout(
+        name=name,
+        session_id=session,
+        version=version,
+        model=model,
+        first=first,
+        last=last,
+        turns=tuple(turns),
+    )
+
+
+def _check_version(folder: Folder, name: str, version: str) -> None:
+    major = version.split(".")[0]
+    if not major.isdigit() or int(major[:9]) > NEWEST_MAJOR:
+        raise folder.refuse(
+            f"Codex {named(version)}; versions {NEWEST_MAJOR}.x are read, "
+            "a newer twoarm may read this one",
+            name,
+        )
+
+
+def _told(
+    folder: Folder,
+    sidecar: Sidecar,
+    name: str,
+    events: list[_Event] | None,
+    rollout: _Rollout | None,
+) -> Told:
+    where = folder.where(name)
+    usage = _last_usage(events)
+    turn = _turn_of(rollout, usage)
+    before = _NOTHING
+    if turn is not None:
+        usage = usage or turn.after
+        before = turn.before
+    elif sidecar.resumed_from is not None:
+        before = _usage_of(folder, sidecar.resumed_from)
+    failure = _verdict(events, turn)
+    killed = failure is not None and failure.reason.startswith("killed")
+    items = [
+        event.item
+        for event in events or ()
+        if event.type == "item.completed" and event.item is not None
+    ]
+    tools = [item for item in items if item.type in TOOLS]
+    doubts = ["spend_incomplete"] if usage is None or killed else []
+    if any(tool.type == SUBAGENT for tool in tools):
+        doubts.append("subagents_left_out")
+    model = (rollout.model if rollout is not None else None) or sidecar.model
+    thread = next((event.thread_id for event in events or () if event.thread_id), None)
+    ran = any(event.type == "turn.completed" for event in events or ())
+    return Told(
+        name=name,
+        agent="codex",
+        failure=failure,
+        duration_seconds=turn.duration_seconds if turn is not None else None,
+        first_event=rollout.first if rollout is not None else None,
+        last_event=rollout.last if rollout is not None else None,
+        killed=killed,
+        cost_usd=None,
+        spends=None if usage is None else (_spend(usage, before, model, where),),
+        took_steps=ran or bool(tools) or bool(turn is not None and turn.calls),
+        step_count=turn.calls if turn is not None else None,
+        tool_call_count=len(tools) if events is not None else None,
+        commands=_commands(tools) if events is not None else None,
+        model=model,
+        version=rollout.version if rollout is not None else None,
+        session_id=thread or (rollout.session_id if rollout is not None else None),
+        doubts=tuple(doubts),
+    )
+
+
+def _last_usage(events: list[_Event] | None) -> _Usage | None:
+    return next((event.usage for event in reversed(events or ()) if event.usage is not None), None)
+
+
+def _turn_of(rollout: _Rollout | None, usage: _Usage | None) -> _Turn | None:
+    """The turn that the events are of: the one that ends with their count, else the last."""
+    if rollout is None or not rollout.turns:
+        return None
+    return next((turn for turn in rollout.turns if turn.after == usage), rollout.turns[-1])
+
+
+def _usage_of(folder: Folder, resumed: str) -> _Usage:
+    """The tokens that a thread had spent when it was resumed."""
+    path = os.path.normpath(os.path.join(folder.path, resumed))
+    try:
+        inside(path, folder.root)
+        outside = os.path.isabs(resumed) or not os.path.isdir(path)
+    except (SourceError, ValueError):
+        outside = True
+    if outside or os.path.realpath(path) == os.path.realpath(folder.path):
+        raise folder.refuse(
+            f"resumed_from {named(resumed)} is no other run; "
+            "name its folder relative to this one, inside what is collected",
+            NAME,
+        )
+    earlier = next(iter(walk(path)))
+    if isinstance(earlier, Folder):
+        output = output_of(earlier)
+        usage = None if output is None else _last_usage(_events(earlier, output))
+        if usage is not None:
+            return usage
+    raise folder.refuse(f"no `turn.completed` in the run {named(resumed)} it resumed", NAME)
+
+
+def _spend(usage: _Usage, before: _Usage, model: str | None, where: str) -> Spend:
+    now, then = (
+        (
+            outside_cache(
+                used.input_tokens,
+                used.cached_input_tokens,
+                used.cache_write_input_tokens,
+                where=where,
+            ),
+            used.output_tokens,
+            used.cached_input_tokens,
+            used.cache_write_input_tokens,
+        )
+        for used in (usage, before)
+    )
+    spent = [outside_cache(a, b, where=where) for a, b in zip(now, then, strict=True)]
+    return Spend(
+        model=model,
+        input=spent[0],
+        output=spent[1],
+        cache_read=spent[2],
+        cache_write=spent[3],
+    )
+
+
+def _verdict(events: list[_Event] | None, turn: _Turn | None) -> Failed | None:
+    """The last terminal event decides; transient errors and warnings do not."""
+    if events is None:
+        if turn is not None and turn.ended == "task_complete":
+            return None
+        return agent("killed: its turn did not end")
+    for event in reversed(events):
+        if event.type == "turn.completed":
+            return None
+        if event.type == "turn.failed":
+            return of_provider(event.error.message if event.error is not None else "no message")
+    if events and events[-1].type == "error":
+        # It was waiting for the network or the provider when it was killed.
+        return infra(f"killed while the provider could not be reached: {events[-1].message}")
+    if not events:
+        return infra("no event: the agent never started")
+    return agent("killed: its turn did not end")
+
+
+def _commands(tools: list[_Item]) -> tuple[Command, ...]:
+    commands = []
+    for item in tools:
+        if item.type == "command_execution" and isinstance(item.command, str):
+            passed = None if item.exit_code is None else item.exit_code == 0
+            commands.append(Command(command=_unwrapped(item.command), passed=passed))
+    return tuple(commands)
+
+
+def _unwrapped(command: str) -> str:
+    """`/bin/bash -lc '...'` is how Codex runs every command."""
+    import shlex
+
+    try:
+        parts = shlex.split(command)
+    except ValueError:
+        return command
+    wrapped = len(parts) == 3 and parts[1] in ("-lc", "-c")
+    return parts[2] if wrapped else command

@@ -1,0 +1,63 @@
+"""Failures by what a provider or program said: the agent's own, or infra."""
+
+import msgspec
+
+from twoarm.collect.format import Failed
+from twoarm.quote import shortened
+
+_WIDTH = 200
+
+# How providers say that a conversation outgrew the model. No field tells it in every program.
+_CONTEXT = (
+    "context length",
+    "context_length",
+    "context window",
+    "context limit",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "input token count",
+    "exceeds the maximum number of tokens",
+)
+
+
+class _Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    message: str
+
+
+class _Passed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    error: _Said
+
+
+def agent(reason: str) -> Failed:
+    """The agent's own failure: it counts as a failed run."""
+    return Failed(failure="agent", reason=shortened(reason.strip() or "no reason given", _WIDTH))
+
+
+def infra(reason: str) -> Failed:
+    """A failure of provider, network, sandbox or harness: excluded and reported."""
+    return Failed(failure="infra", reason=shortened(reason.strip() or "no reason given", _WIDTH))
+
+
+def overflowed(message: str) -> bool:
+    """Whether an error says that the conversation outgrew the model."""
+    low = message.lower()
+    return any(part in low for part in _CONTEXT)
+
+
+def _inner(message: str) -> str:
+    """The message inside an error that a program passed on as JSON."""
+    start, end = message.find("{"), message.rfind("}")
+    try:
+        found = msgspec.json.decode(message[start : end + 1].encode(), type=_Passed)
+    except (ValueError, RecursionError):
+        return message
+    return found.error.message
+
+
+def of_provider(message: str, name: str = "") -> Failed:
+    """What a provider's error means: a context overflow is the agent's, all else is infra."""
+    if overflowed(message):
+        return agent("context overflow")
+    first = _inner(message).strip().split("\n", 1)[0]
+    return infra(f"{name}: {first}" if name else first)

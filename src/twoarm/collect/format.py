@@ -1,0 +1,96 @@
+"""The interface of a format, and the attempt that it gives for each run it finds."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Literal, Protocol
+
+import msgspec
+
+from twoarm.collect.folder import Folder
+from twoarm.collect.tokens import Spend
+from twoarm.errors import Problem
+
+
+class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Who failed, and why in one line."""
+
+    failure: Literal["agent", "infra"]
+    reason: str
+
+
+class Settings(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user chose for a collection; a format looks at what concerns it."""
+
+    # The score or reward that means success, and the least value of it that does.
+    scorer: str | None = None
+    threshold: float | None = None
+    # Inspect: count the working time, without waiting for rate limits.
+    working_time: bool = False
+    # Inspect: a run's task is named TASK/ID, for logs of several tasks.
+    task_names: bool = False
+    # SWE-bench: what is known of each task, per arm.
+    reports: Mapping[str, Mapping[str, "bool | Failed"]] = {}
+    # Tables: the column of each field, and whether input tokens include the cache.
+    columns: Mapping[str, str] = {}
+    input_includes_cache: bool = False
+
+
+class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One run as its source tells it, before its arm and its repeat are settled."""
+
+    where: str
+    task_id: str
+    # None where the source does not number its repeats.
+    repeat: int | None
+    # None where only a report beside the source knows.
+    success: bool | None
+    failure: Failed | None
+    duration_seconds: float | None
+    started: float | None
+    ended: float | None
+    cost_usd: float | None
+    # None where the source has no counts at all.
+    spends: tuple[Spend, ...] | None
+    # Whether a model was called: zero counts are believed only of a run that called none.
+    took_steps: bool
+    # What an arm key is looked up in: JSON, or a mapping.
+    document: bytes | Mapping[str, Any]
+    # What must not differ within an arm: a key, and JSON or a value; None is not known.
+    configuration: tuple[tuple[str, Any], ...]
+    # Configurations are compared among attempts of one scope.
+    scope: str
+    # Codes of what could not be known; see doubts.py.
+    doubts: tuple[str, ...]
+    step_count: int | None = None
+    tool_call_count: int | None = None
+    acceptance_cmd_count: int | None = None
+    acceptance_first_pass: bool | None = None
+    agent_exit_code: int | None = None
+    acceptance_exit_code: int | None = None
+    setup_exit_code: int | None = None
+    arm_setup_exit_code: int | None = None
+    run_id: str | None = None
+    model: str | None = None
+    agent: str | None = None
+    session_id: str | None = None
+    acceptance_command: str | None = None
+
+
+class Format(Protocol):
+    """How one program writes down its runs."""
+
+    # The name on the command line.
+    name: ClassVar[str]
+    # Whether a folder with a claim is one run, so that nothing below it is walked.
+    one_run_per_folder: ClassVar[bool]
+
+    def recognises(self, folder: Folder) -> bool:
+        """Whether the files of the folder itself are surely those of this program."""
+        ...
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """The files of the folder, by name, that each hold runs or should; empty if none does."""
+        ...
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """The runs of one claimed file; raises SourceError if there is no run to be had."""
+        ...

@@ -1,0 +1,275 @@
+"""Gemini CLI: the output of `gemini -p` as json or as stream-json."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.folder import Folder, decoded
+from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.moment import between, seconds
+from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
+from twoarm.collect.sidecar import read_sidecar
+from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.errors import Problem
+
+# Where the error object of json output is found: the standard error of the program.
+ERRORS = ("stderr.log", "stderr.txt")
+
+# Exit codes that the program documents for ends of its own.
+TURN_LIMIT = 53
+BAD_INPUT = 42
+
+
+class _Tokens(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """`prompt` includes what was cached; `candidates` leaves out `thoughts`."""
+
+    prompt: Count
+    candidates: Count
+    cached: Count = 0
+    thoughts: Count = 0
+
+
+class _Api(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
+    total_requests: Count = 0
+
+
+class _Model(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    tokens: _Tokens
+    api: _Api = _Api()
+
+
+class _Tools(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
+    total_calls: Count = 0
+
+
+class _Stats(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    models: dict[str, _Model]
+    tools: _Tools = _Tools()
+
+
+class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str = ""
+    message: str = ""
+    code: Any = None
+
+
+class _Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    session_id: str | None = None
+    stats: _Stats | None = None
+    error: _Error | None = None
+
+
+class _Streamed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """`input_tokens` includes what was cached; `output_tokens` leaves out thoughts."""
+
+    total_tokens: Count
+    input_tokens: Count
+    output_tokens: Count
+    cached: Count = 0
+
+
+class _Totals(_Streamed, frozen=True, kw_only=True, gc=False):
+    duration_ms: Cost = 0.0
+    tool_calls: Count = 0
+    models: dict[str, _Streamed] = {}
+
+
+class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    timestamp: datetime
+    session_id: str | None = None
+    model: str | None = None
+    tool_name: str | None = None
+    parameters: Any = None
+    status: str | None = None
+    error: _Error | None = None
+    stats: _Totals | None = None
+
+
+_DOCUMENT = msgspec.json.Decoder(_Document)
+_LINE = msgspec.json.Decoder(_Line)
+
+
+class GeminiCli:
+    """Run folders of Gemini CLI."""
+
+    name: ClassVar[str] = "gemini-cli"
+    one_run_per_folder: ClassVar[bool] = True
+
+    def recognises(self, folder: Folder) -> bool:
+        """The first line of a stream, or a document with a session and its statistics."""
+        name = output_of(folder)
+        if name is None:
+            return False
+        head = folder.head(name)
+        if head.startswith(b'{"type":"init","timestamp":'):
+            return True
+        if not head:
+            return any(b"GeminiAPI" in folder.head(log) for log in ERRORS if log in folder)
+        return head.startswith(b'{"session_id":') and b'"stats":{"models":' in head
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """A run folder, by any of its files."""
+        return claim(folder)
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """The run of one folder."""
+        output = output_of(folder)
+        if output is None:
+            raise folder.refuse("no output of Gemini CLI in it")
+        told = _told(folder, output, folder.head(output))
+        yield finish(folder, read_sidecar(folder, output), told)
+
+
+def _told(folder: Folder, name: str, head: bytes) -> Told:
+    if not head:
+        return _of_document(folder, name, _document_on_stderr(folder))
+    if head.startswith(b'{"type":'):
+        return _of_stream(folder, name, list(folder.decode_lines(name, _LINE)))
+    return _of_document(folder, name, folder.decode(name, _DOCUMENT))
+
+
+def _of_document(folder: Folder, name: str, document: _Document) -> Told:
+    where = folder.where(name)
+    if document.stats is None and document.error is None:
+        raise folder.refuse("neither statistics nor an error of Gemini CLI in it", name)
+    models = document.stats.models if document.stats is not None else {}
+    spends = tuple(
+        Spend(
+            model=model,
+            input=outside_cache(used.tokens.prompt, used.tokens.cached, where=where),
+            output=used.tokens.candidates + used.tokens.thoughts,
+            cache_read=used.tokens.cached,
+            cache_write=None,
+        )
+        for model, used in models.items()
+    )
+    steps = sum(used.api.total_requests for used in models.values())
+    return _made(
+        name=name,
+        failure=None if document.error is None else _verdict(document.error),
+        spends=spends,
+        steps=steps if document.stats is not None else None,
+        tools=document.stats.tools.total_calls if document.stats is not None else None,
+        model=_main(models, {model: used.api.total_requests for model, used in models.items()}),
+        session_id=document.session_id,
+    )
+
+
+def _document_on_stderr(folder: Folder) -> _Document:
+    """The error object that ends the standard error of a run without output."""
+    for log in ERRORS:
+        if log not in folder:
+            continue
+        text = folder.read(log)
+        start = text.rfind(b"\n{\n") + 1
+        if text[start : start + 1] == b"{":
+            return decoded(text[start:], _DOCUMENT, folder.where(log))
+    listing = " or ".join(ERRORS)
+    raise folder.refuse(f"empty output, and no error object at the end of {listing}")
+
+
+def _of_stream(folder: Folder, name: str, lines: list[_Line]) -> Told:
+    where = folder.where(name)
+    start = next((line for line in lines if line.type == "init"), None)
+    result = next((line for line in reversed(lines) if line.type == "result"), None)
+    stats = result.stats if result is not None else None
+    if start is None:
+        raise folder.refuse("no `init` event of Gemini CLI in it", name)
+    spends: tuple[Spend, ...] = ()
+    failure: Failed | None = None
+    if result is None:
+        failure = agent("killed: no result was written")
+    elif result.status != "success":
+        failure = infra("no reason given") if result.error is None else _verdict(result.error)
+    if stats is not None:
+        models = stats.models or {start.model or "": stats}
+        spends = tuple(
+            Spend(
+                model=model or None,
+                input=outside_cache(used.input_tokens, used.cached, where=where),
+                # What is neither input nor output is thought.
+                output=outside_cache(used.total_tokens, used.input_tokens, where=where),
+                cache_read=used.cached,
+                cache_write=None,
+            )
+            for model, used in models.items()
+        )
+    first, last = seconds(lines[0].timestamp), seconds(lines[-1].timestamp)
+    took = stats.duration_ms / 1000 if stats is not None and stats.duration_ms else None
+    uses = [line for line in lines if line.type == "tool_use"]
+    answered = any(line.type in ("tool_use", "tool_result") for line in lines)
+    return _made(
+        name=name,
+        failure=failure,
+        spends=spends,
+        steps=None,
+        tools=stats.tool_calls if stats is not None else len(uses),
+        model=start.model,
+        session_id=start.session_id,
+        duration=took or between(first, last),
+        first=first,
+        last=last,
+        killed=result is None,
+        took_steps=answered or failure is None,
+        commands=tuple(
+            # The program calls every command a success, even one that it blocked.
+            Command(command=command, passed=None)
+            for use in uses
+            if use.tool_name == "run_shell_command"
+            and isinstance(use.parameters, dict)
+            and isinstance(command := use.parameters.get("command"), str)
+        ),
+    )
+
+
+def _made(
+    *,
+    name: str,
+    failure: Failed | None,
+    spends: tuple[Spend, ...],
+    steps: int | None,
+    tools: int | None,
+    model: str | None,
+    session_id: str | None,
+    duration: float | None = None,
+    first: float | None = None,
+    last: float | None = None,
+    killed: bool = False,
+    took_steps: bool | None = None,
+    commands: tuple[Command, ...] | None = None,
+) -> Told:
+    return Told(
+        name=name,
+        agent="gemini-cli",
+        failure=failure,
+        duration_seconds=duration,
+        first_event=first,
+        last_event=last,
+        killed=killed,
+        cost_usd=None,
+        spends=spends or None,
+        took_steps=bool(steps) if took_steps is None else took_steps,
+        step_count=steps,
+        tool_call_count=tools,
+        commands=commands,
+        model=model,
+        version=None,
+        session_id=session_id,
+        doubts=("spend_incomplete",) if killed else (),
+    )
+
+
+def _main(models: dict[str, _Model], requests: dict[str, int]) -> str | None:
+    return max(sorted(models), key=lambda model: requests[model]) if models else None
+
+
+def _verdict(error: _Error) -> Failed:
+    if error.code == TURN_LIMIT or "TurnLimit" in error.type:
+        return agent("turn limit")
+    if error.code == BAD_INPUT:
+        return infra(f"input error: {error.message}")
+    return of_provider(error.message or "no message")

@@ -1,0 +1,407 @@
+"""Inspect: JSON logs and `.eval` archives, one run per sample and epoch."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.collect.failure import agent, infra
+from twoarm.collect.folder import Folder, SourceError, decoded
+from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.moment import seconds
+from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.errors import Problem
+from twoarm.quote import named, visible
+from twoarm.record import LARGEST
+
+NEWEST_VERSION = 2
+
+# From this version on, input tokens leave the cache out for every provider.
+DISJOINT_SINCE = (0, 3, 185)
+
+# Limits on what an archive may unpack to: one member, and all of them by the size of the archive.
+LARGEST_MEMBER = 256 * 2**20
+LARGEST_RATIO = 500
+
+# Letters that Inspect's own scorers give, as it counts them.
+_LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
+
+# Limits whose reaching is a failure whatever the score says: a time-out, an outgrown context.
+_FATAL_LIMITS = ("time", "working", "context")
+
+
+class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    input_tokens: Count
+    output_tokens: Count
+    total_tokens: Count | None = None
+    input_tokens_cache_read: Count | None = None
+    input_tokens_cache_write: Count | None = None
+    total_cost: Cost | None = None
+
+
+class _Score(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    value: Any
+
+
+class _Raised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    message: str
+
+
+class _Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    event: str
+
+
+class _Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    id: int | str
+    epoch: int
+    scores: dict[str, _Score] | None = None
+    model_usage: dict[str, _Usage] = {}
+    uuid: str | None = None
+    started_at: datetime | None = None
+    completed_at: datetime | None = None
+    total_time: Cost | None = None
+    working_time: Cost | None = None
+    error: _Raised | None = None
+    limit: _Limit | None = None
+    error_retries: list[msgspec.Raw] | None = None
+    turn_count: Count | None = None
+    events: list[_Event] = []
+
+
+class _Headline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    scorer: str | None = None
+
+
+class _Results(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    headline: _Headline | None = None
+
+
+class _Log(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    version: int
+    status: str
+    eval: dict[str, Any]
+    results: _Results | None = None
+
+
+class _Whole(_Log, frozen=True, kw_only=True, gc=False):
+    samples: list[msgspec.Raw] | None = None
+
+
+class _Start(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    version: int
+    eval: dict[str, Any]
+
+
+_LOG = msgspec.json.Decoder(_Log)
+_WHOLE = msgspec.json.Decoder(_Whole)
+_START = msgspec.json.Decoder(_Start)
+_SAMPLE = msgspec.json.Decoder(_Sample)
+
+
+class InspectAi:
+    """Logs of Inspect, wherever they stand in a folder."""
+
+    name: ClassVar[str] = "inspect"
+    one_run_per_folder: ClassVar[bool] = False
+
+    def recognises(self, folder: Folder) -> bool:
+        """A log."""
+        return any(_is_log(folder, name, unreadable=False) for name in folder.names)
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """Every log; other JSON files, such as listings of logs, are left alone."""
+        # What cannot be opened is claimed, so that reading it says what is wrong.
+        return [name for name in sorted(folder.names) if _is_log(folder, name, unreadable=True)]
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """The samples of one log."""
+        if name.endswith(".eval"):
+            yield from _archive(folder, name, settings)
+            return
+        log = folder.decode(name, _WHOLE)
+        _check_version(folder, name, log.version)
+        if log.samples is None:
+            raise folder.refuse("a log without samples; write it with samples", name)
+        for number, sample in enumerate(log.samples, 1):
+            where = f"{folder.where(name)}:sample {number}"
+            yield _tried(bytes(sample), where, log, settings)
+
+
+def _is_log(folder: Folder, name: str, *, unreadable: bool) -> bool:
+    if not name.endswith(".json"):
+        return name.endswith(".eval")
+    try:
+        head = folder.head(name)
+    except SourceError:
+        return unreadable
+    return head.startswith(b'{"version":') and b'"status":' in head[:64]
+
+
+def _archive(folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+    """The samples of a ZIP archive, one member each, none unpacked beyond the limits."""
+    import zlib
+
+    from backports.zstd import ZstdError, zipfile
+
+    size = folder.size(name)
+    with folder.open(name) as stream:
+        try:
+            with zipfile.ZipFile(stream) as archive:
+                yield from _members(_Members(folder, name, size, archive), settings)
+        except (zipfile.BadZipFile, zlib.error, ZstdError, EOFError, OSError) as error:
+            raise folder.refuse(
+                f"damaged archive: {visible(str(error))}; the log may not be finished", name
+            ) from error
+        except (NotImplementedError, RuntimeError, ValueError, KeyError, OverflowError) as error:
+            raise folder.refuse(f"cannot be unpacked: {visible(str(error))}", name) from error
+
+
+class _Members:
+    """The members of an archive, read within the limits."""
+
+    def __init__(self, folder: Folder, name: str, size: int, archive: Any) -> None:
+        self.folder = folder
+        self.name = name
+        self._archive = archive
+        self._names = {member.filename for member in archive.infolist()}
+        self._left = max(LARGEST_MEMBER, LARGEST_RATIO * size)
+
+    def __contains__(self, member: str) -> bool:
+        return member in self._names
+
+    def samples(self) -> list[str]:
+        """The names of the samples, in order."""
+        return sorted(
+            member
+            for member in self._names
+            if member.startswith("samples/") and member.endswith(".json")
+        )
+
+    def where(self, member: str) -> str:
+        """A member's path to show."""
+        return f"{self.folder.where(self.name)}:{visible(member)}"
+
+    def read(self, member: str) -> bytes:
+        """One member; what the archive says about its size is not trusted."""
+        pieces = []
+        room = min(LARGEST_MEMBER, self._left)
+        with self._archive.open(member) as stream:
+            while piece := stream.read(2**20):
+                room -= len(piece)
+                if room < 0:
+                    raise self.folder.refuse(
+                        f"{visible(member)} unpacks to more than an archive may: "
+                        f"{LARGEST_MEMBER // 2**20} MiB for a member, {LARGEST_RATIO} times the "
+                        "archive for all; it may be a bomb",
+                        self.name,
+                    )
+                pieces.append(piece)
+        text = b"".join(pieces)
+        self._left -= len(text)
+        return text
+
+
+def _members(members: _Members, settings: Settings) -> Iterator[Attempt | Problem]:
+    if "header.json" in members:
+        log = decoded(members.read("header.json"), _LOG, members.where("header.json"))
+    elif "_journal/start.json" in members:
+        start = decoded(members.read("_journal/start.json"), _START, members.where("start.json"))
+        log = _Log(version=start.version, status="started", eval=start.eval)
+    else:
+        raise members.folder.refuse("no log of Inspect: neither header nor journal", members.name)
+    _check_version(members.folder, members.name, log.version)
+    samples = members.samples()
+    if not samples:
+        raise members.folder.refuse("a log without samples", members.name)
+    for member in samples:
+        yield _tried(members.read(member), members.where(member), log, settings)
+
+
+def _check_version(folder: Folder, name: str, version: int) -> None:
+    if not 1 <= version <= NEWEST_VERSION:
+        raise folder.refuse(
+            f"log version {version}; versions 1 to {NEWEST_VERSION} are read, "
+            "a newer twoarm may read this one",
+            name,
+        )
+
+
+def _tried(text: bytes, where: str, log: _Log, settings: Settings) -> Attempt | Problem:
+    """One sample; a bad one does not stop the others."""
+    try:
+        return _attempt(decoded(text, _SAMPLE, where), where, log, settings)
+    except SourceError as error:
+        return error.problem
+
+
+def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Attempt:
+    header = log.eval
+    model = header.get("model")
+    model = model if isinstance(model, str) else None
+    doubts: list[str] = []
+    failure: Failed | None = None
+    passed = False
+    if sample.error is not None:
+        failure = infra(sample.error.message.strip().split("\n", 1)[0])
+    else:
+        passed = _passed(sample, where, log, settings)
+        if sample.limit is not None:
+            reached = f"{sample.limit.type} limit reached"
+            if sample.limit.type == "operator":
+                failure = infra("stopped by the operator")
+            elif not passed or sample.limit.type in _FATAL_LIMITS:
+                failure = agent(reached)
+                if passed:
+                    doubts.append("passed_despite_failure")
+            else:
+                doubts.append("limit_reached")
+        if settings.scorer is None and len(sample.scores or ()) > 1:
+            doubts.append("scorer_chosen")
+    if sample.error_retries:
+        doubts.append("retried")
+    if log.status != "success":
+        doubts.append("log_unfinished")
+    spends, cost = _spends(sample, where, header, model, doubts)
+    started, ended = seconds(sample.started_at), seconds(sample.completed_at)
+    kinds = [event.event for event in sample.events]
+    steps = sample.turn_count if sample.turn_count is not None else kinds.count("model")
+    if sample.epoch < 1:
+        raise SourceError(where, f"epoch {sample.epoch}; epochs count from 1")
+    return Attempt(
+        where=where,
+        task_id=f"{header.get('task')}/{sample.id}" if settings.task_names else str(sample.id),
+        repeat=sample.epoch,
+        success=passed and failure is None,
+        failure=failure,
+        duration_seconds=_duration(sample, where, settings),
+        started=started,
+        ended=ended,
+        cost_usd=cost,
+        spends=spends,
+        took_steps=steps > 0,
+        document={"eval": header, "status": log.status, "version": log.version},
+        configuration=(
+            ("eval.task", header.get("task")),
+            ("eval.model", model),
+            ("eval.task_args", header.get("task_args")),
+            ("eval.model_args", header.get("model_args")),
+            ("eval.model_generate_config", header.get("model_generate_config")),
+            ("eval.packages.inspect_ai", _version_text(header)),
+        ),
+        # Samples of two tasks may share their ids: one arm has one task, unless ids are qualified.
+        scope=str(header.get("task")) if settings.task_names else "",
+        doubts=tuple(doubts),
+        step_count=steps,
+        tool_call_count=kinds.count("tool") if kinds else None,
+        run_id=sample.uuid,
+        model=model,
+        agent="inspect",
+    )
+
+
+def _duration(sample: _Sample, where: str, settings: Settings) -> float:
+    took = sample.working_time if settings.working_time else sample.total_time
+    if took is None:
+        name = "working_time" if settings.working_time else "total_time"
+        raise SourceError(where, f"no {name}; without a duration a run cannot be scored")
+    return took
+
+
+def _passed(sample: _Sample, where: str, log: _Log, settings: Settings) -> bool:
+    scores = sample.scores or {}
+    chosen = settings.scorer or _default_scorer(log)
+    if chosen not in scores:
+        if not scores:
+            raise SourceError(where, "neither a score nor an error; the sample was not scored")
+        listing = ", ".join(named(name) for name in sorted(scores))
+        raise SourceError(
+            where, f"no score of {named(str(chosen))}; choose one of {listing} with --scorer"
+        )
+    value = scores[chosen].value
+    number = _LETTERS.get(value) if isinstance(value, str) else value
+    if isinstance(number, bool):
+        return number
+    if not isinstance(number, int | float) or not -LARGEST <= number <= LARGEST:
+        raise SourceError(where, f"a score of {named(str(value))}; expected C, I or a number")
+    if settings.threshold is not None:
+        return number >= settings.threshold
+    if value in ("P", "N") or number not in (0, 1):
+        raise SourceError(
+            where, f"a score of {named(str(value))}; say with --threshold which is a success"
+        )
+    return number == 1
+
+
+def _default_scorer(log: _Log) -> str | None:
+    """The headline of the log, or else the first scorer of the task."""
+    if log.results is not None and log.results.headline is not None:
+        return log.results.headline.scorer
+    scorers = log.eval.get("scorers")
+    first = scorers[0] if isinstance(scorers, list) and scorers else None
+    name = first.get("name") if isinstance(first, dict) else None
+    return name if isinstance(name, str) else None
+
+
+def _spends(
+    sample: _Sample, where: str, header: Mapping[str, Any], model: str | None, doubts: list[str]
+) -> tuple[tuple[Spend, ...] | None, float | None]:
+    """The evaluated model's spend; graders are in the log as well, and are not the agent's."""
+    used = sample.model_usage
+    if not used:
+        return None, None
+    if model in used and len(used) > 1:
+        doubts.append("other_models_left_out")
+        used = {model: used[model]}
+    version = _version(header)
+    spends = tuple(
+        _spend(usage, where, version, name, doubts) for name, usage in sorted(used.items())
+    )
+    costs = [usage.total_cost for usage in used.values()]
+    known = [cost for cost in costs if cost is not None]
+    return spends, round(sum(known), 9) if len(known) == len(costs) else None
+
+
+def _spend(
+    usage: _Usage, where: str, version: tuple[int, ...] | None, model: str, doubts: list[str]
+) -> Spend:
+    read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
+    tokens = usage.input_tokens
+    if read or written:
+        apart = usage.total_tokens == tokens + usage.output_tokens + read + written
+        together = usage.total_tokens == tokens + usage.output_tokens
+        if version is not None and version >= DISJOINT_SINCE:
+            if usage.total_tokens is not None and not apart:
+                doubts.append("total_disagrees")
+        elif together:
+            tokens = outside_cache(tokens, read, written, where=where)
+        elif not apart:
+            raise SourceError(
+                where,
+                "input tokens that may or may not include the cache: before Inspect 0.3.185 it "
+                "depended on the provider, and the total of this sample does not tell",
+            )
+    return Spend(
+        model=model,
+        input=tokens,
+        output=usage.output_tokens,
+        cache_read=usage.input_tokens_cache_read,
+        cache_write=usage.input_tokens_cache_write,
+    )
+
+
+def _version_text(header: Mapping[str, Any]) -> str | None:
+    packages = header.get("packages")
+    found = packages.get("inspect_ai") if isinstance(packages, dict) else None
+    return found if isinstance(found, str) else None
+
+
+def _version(header: Mapping[str, Any]) -> tuple[int, ...] | None:
+    parts = (_version_text(header) or "").split(".")[:3]
+    if len(parts) < 3 or not all(part.isdigit() and len(part) < 9 for part in parts):
+        return None
+    return tuple(int(part) for part in parts)

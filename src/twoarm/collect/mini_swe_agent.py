@@ -1,0 +1,272 @@
+"""mini-swe-agent: `*.traj.json` trajectories, with a SWE-bench report or a sidecar for success."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.collect.failure import agent, infra
+from twoarm.collect.folder import Folder, decoded, shown, walk
+from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.moment import between
+from twoarm.collect.run_folder import Command, Told, finish
+from twoarm.collect.sidecar import NAME, read_sidecar
+from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.errors import InputError, Problem
+from twoarm.quote import named
+
+SUFFIX = ".traj.json"
+TRAJECTORY_FORMATS = ("mini-swe-agent-1", "mini-swe-agent-1.1")
+NEWEST_REPORT = 2
+
+# Ends that are the agent's own; any other one is the name of a Python exception.
+SUBMITTED = "Submitted"
+AGENT_ENDS = {
+    "LimitsExceeded": "step or cost limit",
+    "TimeExceeded": "time limit",
+    "RepeatedFormatError": "repeated format errors",
+}
+
+
+class _Cached(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    cached_tokens: Count | None = None
+
+
+class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """`prompt_tokens` includes what was cached."""
+
+    prompt_tokens: Count
+    completion_tokens: Count
+    prompt_tokens_details: _Cached | None = None
+
+
+class _Response(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    usage: _Usage | None = None
+
+
+class _Action(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    command: str | None = None
+    tool_call_id: str | None = None
+
+
+class _Extra(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    response: _Response | None = None
+    timestamp: Cost | None = None
+    returncode: int | None = None
+    actions: list[_Action] | None = None
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    role: str
+    extra: _Extra = _Extra()
+    tool_call_id: str | None = None
+
+
+class _ModelStats(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    instance_cost: Cost | None = None
+    api_calls: Count | None = None
+
+
+class _ModelConfig(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    model_name: str | None = None
+
+
+class _Config(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    model: _ModelConfig = _ModelConfig()
+
+
+class _Info(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    model_stats: _ModelStats = _ModelStats()
+    config: _Config = _Config()
+    exit_status: str | None = None
+    mini_version: str | None = None
+
+
+class _Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    trajectory_format: str
+    info: _Info
+    messages: list[_Message] = []
+
+
+class _Version(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    trajectory_format: str
+
+
+_TRAJECTORY = msgspec.json.Decoder(_Trajectory)
+_VERSION = msgspec.json.Decoder(_Version)
+_ANY = msgspec.json.Decoder(dict[str, Any])
+
+
+class MiniSweAgent:
+    """Trajectories of mini-swe-agent; the name of the file is the task."""
+
+    name: ClassVar[str] = "mini-swe-agent"
+    one_run_per_folder: ClassVar[bool] = False
+
+    def recognises(self, folder: Folder) -> bool:
+        """A trajectory."""
+        return any(name.endswith(SUFFIX) for name in folder.names)
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """Every trajectory of the folder."""
+        return sorted(name for name in folder.names if name.endswith(SUFFIX))
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """One trajectory."""
+        version = folder.decode(name, _VERSION).trajectory_format
+        if version not in TRAJECTORY_FORMATS:
+            listing = " and ".join(TRAJECTORY_FORMATS)
+            raise folder.refuse(
+                f"trajectory format {named(version)}; {listing} are read, "
+                "a newer twoarm may read this one",
+                name,
+            )
+        document = folder.read(name)
+        told = _told(folder, name, folder.decode(name, _TRAJECTORY))
+        if NAME in folder:
+            if len(self.claims(folder)) > 1:
+                raise folder.refuse(f"one {NAME} beside several trajectories; one folder per run")
+            yield finish(folder, read_sidecar(folder, name), told)
+            return
+        duration = between(told.first_event, told.last_event)
+        if duration is None:
+            raise folder.refuse(
+                f"no times in it, so no duration; write a {NAME} with started_at_utc and "
+                "ended_at_utc beside it",
+                name,
+            )
+        yield Attempt(
+            where=folder.where(name),
+            task_id=name.removesuffix(SUFFIX),
+            repeat=None,
+            success=None if told.failure is None else False,
+            failure=told.failure,
+            duration_seconds=duration,
+            started=told.first_event,
+            ended=told.last_event,
+            cost_usd=told.cost_usd,
+            spends=told.spends,
+            took_steps=told.took_steps,
+            document=document,
+            configuration=(("model", told.model), ("version", told.version)),
+            scope="",
+            doubts=(*told.doubts, "duration_lower_bound"),
+            step_count=told.step_count,
+            tool_call_count=told.tool_call_count,
+            model=told.model,
+            agent=told.agent,
+        )
+
+
+def _told(folder: Folder, name: str, trajectory: _Trajectory) -> Told:
+    where = folder.where(name)
+    info, extras = trajectory.info, [message.extra for message in trajectory.messages]
+    usages = [
+        extra.response.usage
+        for extra in extras
+        if extra.response is not None and extra.response.usage is not None
+    ]
+    model = info.config.model.model_name
+    times = [extra.timestamp for extra in extras if extra.timestamp is not None]
+    failure = _verdict(info.exit_status)
+    return Told(
+        name=name,
+        agent="mini-swe-agent",
+        failure=failure,
+        duration_seconds=None,
+        first_event=min(times, default=None),
+        last_event=max(times, default=None),
+        killed=not info.exit_status,
+        cost_usd=info.model_stats.instance_cost,
+        spends=(_spend(usages, model, where),) if usages else None,
+        took_steps=bool(info.model_stats.api_calls),
+        step_count=info.model_stats.api_calls,
+        tool_call_count=sum(len(extra.actions or ()) for extra in extras),
+        commands=_commands(trajectory.messages),
+        model=model,
+        version=info.mini_version,
+        session_id=None,
+        doubts=() if info.exit_status else ("spend_incomplete",),
+    )
+
+
+def _verdict(status: str | None) -> Failed | None:
+    if status == SUBMITTED:
+        return None
+    if not status:
+        return agent("killed: no exit status was written")
+    return agent(AGENT_ENDS[status]) if status in AGENT_ENDS else infra(status)
+
+
+def _spend(usages: list[_Usage], model: str | None, where: str) -> Spend:
+    details = [usage.prompt_tokens_details for usage in usages]
+    known = [one.cached_tokens for one in details if one is not None]
+    cached = sum(count or 0 for count in known)
+    prompts = sum(usage.prompt_tokens for usage in usages)
+    return Spend(
+        model=model,
+        input=outside_cache(prompts, cached, where=where),
+        output=sum(usage.completion_tokens for usage in usages),
+        cache_read=cached if any(count is not None for count in known) else None,
+        cache_write=None,
+    )
+
+
+def _commands(messages: list[_Message]) -> tuple[Command, ...]:
+    codes = {m.tool_call_id: m.extra.returncode for m in messages if m.tool_call_id is not None}
+    commands = []
+    for message in messages:
+        for action in message.extra.actions or ():
+            if action.command is not None:
+                code = codes.get(action.tool_call_id or "")
+                passed = None if code is None else code == 0
+                commands.append(Command(command=action.command, passed=passed))
+    return tuple(commands)
+
+
+def read_report(path: str) -> Mapping[str, bool | Failed]:
+    """A SWE-bench report: of a whole run, or of single tasks as its log folders hold them."""
+    folder = next(iter(walk(path)))
+    if not isinstance(folder, Folder) or folder.below:
+        raise InputError(f"{shown(path)}: not a file; expected a SWE-bench report")
+    name = next(iter(folder.names))
+    report = decoded(folder.read(name), _ANY, folder.where(name))
+    if "resolved_ids" not in report:
+        return _of_tasks(folder, name, report)
+    version = report.get("schema_version")
+    if version is not None and (not isinstance(version, int) or version > NEWEST_REPORT):
+        raise folder.refuse(
+            f"report version {named(str(version))}; versions up to {NEWEST_REPORT} are read, "
+            "a newer twoarm may read this one",
+            name,
+        )
+    outcomes: dict[str, bool | Failed] = {}
+    # In this order, so that what says more about a task comes last.
+    for key, outcome in (
+        ("unresolved_ids", False),
+        ("empty_patch_ids", False),
+        ("ambiguous_failure_ids", False),
+        ("incomplete_ids", infra("the evaluation did not finish")),
+        ("error_ids", infra("the evaluation failed")),
+        ("infra_failure_ids", infra("infra failure of the evaluation")),
+        ("resolved_ids", True),
+    ):
+        listed = report.get(key) or []
+        if not isinstance(listed, list):
+            raise folder.refuse(f"{key}: expected a list", name)
+        outcomes.update((str(task), outcome) for task in listed)
+    return outcomes
+
+
+def _of_tasks(folder: Folder, name: str, report: dict[str, Any]) -> Mapping[str, bool | Failed]:
+    outcomes: dict[str, bool | Failed] = {}
+    for task, found in report.items():
+        resolved = found.get("resolved") if isinstance(found, dict) else None
+        if not isinstance(resolved, bool):
+            raise folder.refuse("not a SWE-bench report: neither resolved_ids nor tasks", name)
+        if found.get("infra_failure"):
+            reason = found.get("infra_failure_reason")
+            outcomes[task] = infra(str(reason or "infra failure of the evaluation"))
+        else:
+            outcomes[task] = resolved
+    return outcomes

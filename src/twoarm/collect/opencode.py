@@ -1,0 +1,400 @@
+"""opencode: run folders with the events of `run --format json` and the export of the session."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.folder import Folder
+from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.moment import between
+from twoarm.collect.run_folder import Command, Told, claim, finish
+from twoarm.collect.sidecar import Sidecar, read_sidecar
+from twoarm.collect.tokens import Cost, Count, Spend
+from twoarm.errors import Problem
+from twoarm.quote import named
+
+EVENTS = "events.jsonl"
+EXPORT = "export.json"
+
+# The last version whose output count includes reasoning tokens; later ones count them beside it.
+REASONING_INSIDE = (1, 3, 15)
+NEWEST_MAJOR = 1
+
+# Errors that are the agent's own; every other one is of the provider or of opencode's server.
+AGENT_ERRORS = {
+    "ContextOverflowError": "context overflow",
+    "MessageOutputLengthError": "output limit",
+    "MessageAbortedError": "aborted",
+}
+
+# How a last step may end in a run that ran to its end.
+ENDED = ("stop", "length")
+
+
+class _Cache(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    read: Count = 0
+    write: Count = 0
+
+
+class _Tokens(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    input: Count
+    output: Count
+    reasoning: Count = 0
+    cache: _Cache = _Cache()
+    total: Count | None = None
+
+
+class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    status: str | None = None
+    input: msgspec.Raw = msgspec.Raw(b"null")
+    metadata: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    reason: str | None = None
+    tokens: _Tokens | None = None
+    cost: Cost = 0.0
+    tool: str | None = None
+    state: _State | None = None
+
+
+class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    name: str
+    data: Any = None
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    type: str
+    session_id: str = msgspec.field(name="sessionID")
+    timestamp: int
+    part: _Part | None = None
+    error: _Error | None = None
+
+
+class _Time(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    created: int
+    updated: int | None = None
+    completed: int | None = None
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    role: str
+    time: _Time
+    cost: Cost = 0.0
+    tokens: _Tokens | None = None
+    model_id: str | None = msgspec.field(default=None, name="modelID")
+    provider_id: str | None = msgspec.field(default=None, name="providerID")
+    error: _Error | None = None
+    model: Any = None
+
+
+class _Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    info: _Message
+    parts: list[_Part] = []
+
+
+class _Session(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    id: str
+    version: str
+    time: _Time
+    parent_id: str | None = msgspec.field(default=None, name="parentID")
+
+
+class _Export(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    info: _Session
+    messages: list[_Entry]
+
+
+_EVENT = msgspec.json.Decoder(_Event)
+_EXPORT = msgspec.json.Decoder(_Export)
+
+
+class _Work(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One session: its steps, tools and errors in order."""
+
+    session_id: str | None
+    steps: tuple[_Part, ...]
+    tools: tuple[_Part, ...]
+    errors: tuple[_Error, ...]
+    # Whether a step was begun and not finished.
+    unfinished: bool
+    began: bool
+
+
+class Opencode:
+    """Run folders of opencode, with `events.jsonl`, `export.json` or both."""
+
+    name: ClassVar[str] = "opencode"
+    one_run_per_folder: ClassVar[bool] = True
+
+    def recognises(self, folder: Folder) -> bool:
+        """Events with a session of opencode, or an export."""
+        if EVENTS in folder and b'"sessionID":"ses_' in folder.head(EVENTS):
+            return True
+        if EXPORT in folder:
+            head = folder.head(EXPORT)
+            return head.startswith(b'{"info":{"id":"ses_')
+        return False
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """A run folder, by any of its files."""
+        return claim(folder, (EXPORT,))
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """The run of one folder."""
+        if EVENTS not in folder and EXPORT not in folder:
+            raise folder.refuse(f"neither {EVENTS} nor {EXPORT} of opencode in it")
+        source = EVENTS if EVENTS in folder else EXPORT
+        export = None
+        if EXPORT in folder:
+            export = folder.decode(EXPORT, _EXPORT)
+            _check_version(folder, export.info.version)
+        events = list(folder.decode_lines(EVENTS, _EVENT)) if EVENTS in folder else None
+        sidecar = read_sidecar(folder, source)
+        yield finish(folder, sidecar, _told(folder, sidecar, events, export))
+
+
+def _told(
+    folder: Folder, sidecar: Sidecar, events: list[_Event] | None, export: _Export | None
+) -> Told:
+    exported = _exported(export) if export is not None else None
+    work = _streamed(events) if events is not None else exported
+    assert work is not None
+    doubts: list[str] = []
+    version = export.info.version if export is not None else None
+    inside = _reasoning_inside(folder, version, work)
+    if export is not None:
+        messages = [entry.info for entry in export.messages if entry.info.tokens is not None]
+        spends = [_spend(m.tokens, inside, _model(m)) for m in messages if m.tokens is not None]
+        cost = sum(message.cost for message in messages)
+        if exported is not None and len(exported.steps) != len(work.steps):
+            doubts.append("sources_disagree")
+    else:
+        spends = [_spend(step.tokens, inside, None) for step in work.steps if step.tokens]
+        cost = sum(step.cost for step in work.steps)
+    children, child_cost, missing = _children(folder, work, export)
+    if missing:
+        doubts.append("subagents_left_out")
+    failure, killed = _verdict(work)
+    if killed:
+        doubts.append("spend_incomplete")
+    if inside and cost and any(step.tokens and step.tokens.reasoning for step in work.steps):
+        doubts.append("cost_charges_reasoning_twice")
+    first = last = duration = None
+    if events:
+        first, last = events[0].timestamp / 1000, events[-1].timestamp / 1000
+    model = None
+    if export is not None:
+        first = export.info.time.created / 1000
+        updated = export.info.time.updated
+        done = [entry.info.time.completed for entry in export.messages]
+        # A failing session is not marked as updated while it retries.
+        last = max([at / 1000 for at in (*done, updated) if at is not None], default=last)
+        duration = between(first, last)
+        models = [found for entry in export.messages if (found := _model(entry.info))]
+        model = models[0] if models else None
+    return Told(
+        name=EVENTS if events is not None else EXPORT,
+        agent="opencode",
+        failure=failure,
+        duration_seconds=duration,
+        first_event=first,
+        last_event=last,
+        killed=killed,
+        cost_usd=round(cost + child_cost, 9) if spends else None,
+        spends=(*spends, *children) or None,
+        took_steps=bool(work.steps),
+        step_count=len(work.steps),
+        tool_call_count=sum(_ended(tool) for tool in work.tools),
+        commands=_commands(work.tools) if sidecar.acceptance_command is not None else None,
+        model=model,
+        version=version,
+        session_id=work.session_id,
+        doubts=tuple(doubts),
+    )
+
+
+def _streamed(events: list[_Event]) -> _Work:
+    parts = [(event.type, event.part) for event in events if event.part is not None]
+    errors = [event.error for event in events if event.type == "error" and event.error is not None]
+    last = next((kind for kind, _ in reversed(parts) if kind in ("step_start", "step_finish")), "")
+    return _Work(
+        session_id=events[0].session_id if events else None,
+        steps=tuple(part for kind, part in parts if kind == "step_finish"),
+        tools=tuple(part for kind, part in parts if kind == "tool_use"),
+        errors=tuple(errors),
+        unfinished=last == "step_start",
+        began=any(kind == "step_start" for kind, _ in parts),
+    )
+
+
+def _exported(export: _Export) -> _Work:
+    parts = [part for entry in export.messages for part in entry.parts]
+    errors = [entry.info.error for entry in export.messages if entry.info.error is not None]
+    kinds = [part.type for part in parts if part.type in ("step-start", "step-finish")]
+    return _Work(
+        session_id=export.info.id,
+        steps=tuple(part for part in parts if part.type == "step-finish"),
+        tools=tuple(part for part in parts if part.type == "tool"),
+        errors=tuple(errors),
+        unfinished=bool(kinds) and kinds[-1] == "step-start",
+        began="step-start" in kinds,
+    )
+
+
+def _verdict(work: _Work) -> tuple[Failed | None, bool]:
+    """How the run ended, and whether it was killed."""
+    for error in work.errors:
+        if error.name not in AGENT_ERRORS:
+            message = error.data.get("message") if isinstance(error.data, dict) else None
+            return of_provider(str(message or "no message"), error.name), False
+    if work.errors:
+        return agent(AGENT_ERRORS[work.errors[-1].name]), False
+    if work.unfinished:
+        return agent("killed: its last step did not finish"), True
+    if not work.steps:
+        return infra("no step: the agent never reached a model"), False
+    reason = work.steps[-1].reason
+    if reason in ENDED:
+        return None, False
+    if reason in ("unknown", "error"):
+        return infra("the answer of the provider was cut off"), False
+    if reason == "content-filter":
+        return agent("refused: content filter"), False
+    return agent(f"stopped after a step that ended with {named(str(reason))}"), False
+
+
+def _ended(tool: _Part) -> bool:
+    return tool.state is not None and tool.state.status in ("completed", "error")
+
+
+def _spend(tokens: _Tokens | None, inside: bool, model: str | None) -> Spend:
+    assert tokens is not None
+    return Spend(
+        model=model,
+        input=tokens.input,
+        output=tokens.output + (0 if inside else tokens.reasoning),
+        cache_read=tokens.cache.read,
+        cache_write=tokens.cache.write,
+    )
+
+
+def _model(message: _Message) -> str | None:
+    if message.model_id is not None:
+        return _full_name(message.provider_id, message.model_id)
+    asked = message.model
+    if isinstance(asked, dict) and isinstance(asked.get("modelID"), str):
+        return _full_name(asked.get("providerID"), asked["modelID"])
+    return None
+
+
+def _full_name(provider: object, model: str) -> str:
+    return f"{provider}/{model}" if isinstance(provider, str) and provider else model
+
+
+def _reasoning_inside(folder: Folder, version: str | None, work: _Work) -> bool:
+    """Whether `output` includes reasoning tokens: told by the version, or else by the totals."""
+    if version is not None:
+        return _numbers(version) <= REASONING_INSIDE
+    steps = [step.tokens for step in work.steps if step.tokens and step.tokens.reasoning]
+    for tokens in steps:
+        if tokens.total is None:
+            break
+        outer = tokens.input + tokens.output + tokens.cache.read + tokens.cache.write
+        if tokens.total == outer:
+            return True
+        if tokens.total != outer + tokens.reasoning:
+            break
+    else:
+        return False
+    raise folder.refuse(
+        "reasoning tokens whose meaning depends on the version of opencode; "
+        f"save `opencode export` as {EXPORT}, which tells it",
+        EVENTS,
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.split("-")[0].split("+")[0].split(".")
+    return tuple(int(part) if part.isdigit() else 0 for part in parts)
+
+
+def _check_version(folder: Folder, version: str) -> None:
+    numbers = _numbers(version)
+    if not version[:1].isdigit() or numbers[0] > NEWEST_MAJOR:
+        raise folder.refuse(
+            f"opencode {named(version)}; versions up to {NEWEST_MAJOR}.x are read, "
+            "a newer twoarm may read this one",
+            EXPORT,
+        )
+
+
+def _children(
+    folder: Folder, work: _Work, export: _Export | None
+) -> tuple[list[Spend], float, bool]:
+    """The spend of sub-agents from their exports, and whether an export is missing."""
+    asked = {found for tool in work.tools if (found := _child(tool)) is not None}
+    others = sorted(
+        name
+        for name in folder.names
+        if name.startswith("export.") and name.endswith(".json") and name != EXPORT
+    )
+    family = {work.session_id} | ({export.info.id} if export is not None else set())
+    spends: list[Spend] = []
+    cost = 0.0
+    exports = [folder.decode(name, _EXPORT) for name in others]
+    more = True
+    while more:
+        more = False
+        for child in exports:
+            if child.info.id in family or child.info.parent_id not in family:
+                continue
+            more = True
+            family.add(child.info.id)
+            asked.discard(child.info.id)
+            inner = _exported(child)
+            inside = _numbers(child.info.version) <= REASONING_INSIDE
+            for entry in child.messages:
+                if entry.info.tokens is not None:
+                    spends.append(_spend(entry.info.tokens, inside, _model(entry.info)))
+                    cost += entry.info.cost
+            asked |= {
+                below
+                for tool in inner.tools
+                if (below := _child(tool)) is not None and below not in family
+            }
+    return spends, cost, bool(asked)
+
+
+def _child(tool: _Part) -> str | None:
+    """The session that a task tool started."""
+    if tool.tool != "task" or tool.state is None:
+        return None
+    metadata = _opened(tool.state.metadata)
+    session = metadata.get("sessionId")
+    return session if isinstance(session, str) else None
+
+
+def _commands(tools: Sequence[_Part]) -> tuple[Command, ...]:
+    commands = []
+    for tool in tools:
+        if tool.tool != "bash" or tool.state is None or not _ended(tool):
+            continue
+        command = _opened(tool.state.input).get("command")
+        if isinstance(command, str):
+            code = _opened(tool.state.metadata).get("exit")
+            passed = code == 0 if isinstance(code, int) else None
+            commands.append(Command(command=command, passed=passed))
+    return tuple(commands)
+
+
+def _opened(raw: msgspec.Raw) -> dict[str, Any]:
+    try:
+        found = msgspec.json.decode(raw)
+    except (ValueError, RecursionError):
+        # What a tool was given or gave back is anything; it is looked into only if it can be.
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,153 @@
+"""Run folders of agent programs: the saved output of one run, with the sidecar beside it."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import msgspec
+
+from twoarm.collect.failure import infra
+from twoarm.collect.folder import Folder
+from twoarm.collect.format import Attempt, Failed
+from twoarm.collect.moment import between, seconds
+from twoarm.collect.sidecar import NAME, Sidecar
+from twoarm.collect.tokens import Spend
+from twoarm.runs import NEVER_RAN_EXIT_CODE
+
+# The names under which the standard output of an agent may be saved.
+OUTPUTS = ("events.jsonl", "stream.jsonl", "result.json", "stdout.json", "stdout.txt")
+
+
+class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A shell command that the agent ran itself; `passed` is None where no exit code is told."""
+
+    command: str
+    passed: bool | None
+
+
+class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the output of an agent tells about its run."""
+
+    name: str
+    agent: str
+    failure: Failed | None
+    # The agent's own time; None where only the sidecar's clock is left.
+    duration_seconds: float | None
+    # First and last event, for a run whose end nobody noted.
+    first_event: float | None
+    last_event: float | None
+    killed: bool
+    cost_usd: float | None
+    spends: tuple[Spend, ...] | None
+    took_steps: bool
+    step_count: int | None
+    tool_call_count: int | None
+    # None where the output does not show commands.
+    commands: tuple[Command, ...] | None
+    model: str | None
+    version: str | None
+    session_id: str | None
+    doubts: tuple[str, ...]
+
+
+def output_of(folder: Folder) -> str | None:
+    """The saved output of the agent; two of them are one too many."""
+    found = [name for name in OUTPUTS if name in folder]
+    if len(found) > 1:
+        listing = " and ".join(found)
+        raise folder.refuse(f"{listing} in one folder; keep the output of one run per folder")
+    return found[0] if found else None
+
+
+def claim(folder: Folder, others: Iterable[str] = ()) -> Sequence[str]:
+    """The file that makes a folder a run folder."""
+    for name in (*OUTPUTS, *others, NAME):
+        if name in folder:
+            return (name,)
+    return ()
+
+
+def finish(folder: Folder, sidecar: Sidecar, told: Told) -> Attempt:
+    """What the output tells and what the sidecar adds, as one attempt."""
+    started, ended = seconds(sidecar.started_at_utc), seconds(sidecar.ended_at_utc)
+    wall = between(started, ended)
+    if started is not None and ended is not None and wall is None:
+        raise folder.refuse("ended_at_utc is before started_at_utc", NAME)
+    doubts = list(told.doubts)
+    duration = told.duration_seconds
+    if told.killed and duration is not None and wall is not None:
+        # What a killed agent last wrote says nothing about how long it was waited for.
+        duration = max(duration, wall)
+    if duration is None and wall is not None:
+        duration = wall
+        doubts.append("duration_wall_clock")
+    if duration is None:
+        duration = between(told.first_event, told.last_event)
+        doubts.append("duration_lower_bound")
+    if duration is None:
+        raise folder.refuse("no duration; write started_at_utc and ended_at_utc", NAME)
+    failure = _failure(sidecar, told.failure)
+    if failure is None and sidecar.acceptance_exit_code is None:
+        raise folder.refuse(
+            "acceptance_exit_code is null, but the agent ran to its end; "
+            "write the exit code of the acceptance command",
+            NAME,
+        )
+    passed = sidecar.acceptance_exit_code == 0
+    if passed and failure is not None and failure.failure == "agent":
+        doubts.append("passed_despite_failure")
+    count, first_pass = _acceptance(sidecar.acceptance_command, told.commands)
+    return Attempt(
+        where=folder.where(told.name),
+        task_id=sidecar.task_id,
+        repeat=sidecar.repeat,
+        success=passed and failure is None,
+        failure=failure,
+        duration_seconds=duration,
+        started=started if started is not None else told.first_event,
+        ended=ended if ended is not None else told.last_event,
+        cost_usd=told.cost_usd,
+        spends=told.spends,
+        took_steps=told.took_steps,
+        document=folder.read(NAME),
+        configuration=_configuration(sidecar, told),
+        scope="",
+        doubts=tuple(doubts),
+        step_count=told.step_count,
+        tool_call_count=told.tool_call_count,
+        acceptance_cmd_count=count,
+        acceptance_first_pass=first_pass,
+        agent_exit_code=sidecar.agent_exit_code,
+        acceptance_exit_code=sidecar.acceptance_exit_code,
+        setup_exit_code=sidecar.setup_exit_code,
+        arm_setup_exit_code=sidecar.arm_setup_exit_code,
+        run_id=sidecar.run_id,
+        model=told.model or sidecar.model,
+        agent=told.agent,
+        session_id=told.session_id,
+        acceptance_command=sidecar.acceptance_command,
+    )
+
+
+def _configuration(sidecar: Sidecar, told: Told) -> tuple[tuple[str, Any], ...]:
+    return (("model", told.model or sidecar.model), ("version", told.version))
+
+
+def _failure(sidecar: Sidecar, failure: Failed | None) -> Failed | None:
+    """A run that was never set up is infra, whatever its output says."""
+    if sidecar.setup_exit_code:
+        return infra(f"set-up of the task failed with exit code {sidecar.setup_exit_code}")
+    if sidecar.arm_setup_exit_code:
+        return infra(f"set-up of the arm failed with exit code {sidecar.arm_setup_exit_code}")
+    never_ran = sidecar.acceptance_exit_code == NEVER_RAN_EXIT_CODE
+    if failure is None and sidecar.agent_exit_code and never_ran:
+        return infra("agent exit code not 0 and acceptance never ran")
+    return failure
+
+
+def _acceptance(
+    wanted: str | None, commands: tuple[Command, ...] | None
+) -> tuple[int | None, bool | None]:
+    if wanted is None or commands is None:
+        return None, None
+    ran = [command for command in commands if command.command.strip() == wanted.strip()]
+    return len(ran), ran[0].passed if ran else None

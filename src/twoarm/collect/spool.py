@@ -1,0 +1,150 @@
+"""The spool: records wait outside memory until all are there to be numbered and sorted."""
+
+import math
+from array import array
+from collections.abc import Iterator
+from tempfile import SpooledTemporaryFile
+
+from twoarm.errors import Problem
+from twoarm.quote import named
+
+# Up to this size the records wait in memory after all.
+IN_MEMORY = 16 * 2**20
+
+# How a record spells its repeat until it is settled. No text in JSON can hold these bytes.
+OPEN_REPEAT = b'"repeat":1,'
+
+
+class Spool:
+    """Takes records in the order they are found and gives them back in order."""
+
+    def __init__(self) -> None:
+        self._file = SpooledTemporaryFile(max_size=IN_MEMORY)  # noqa: SIM115
+        self._tasks: dict[str, int] = {}
+        self._arms: dict[str, int] = {}
+        self._task = array("q")
+        self._arm = array("q")
+        self._repeat = array("q")
+        self._started = array("d")
+        self._offset = array("q")
+        self._end = 0
+
+    def __len__(self) -> int:
+        return len(self._task)
+
+    def close(self) -> None:
+        """Give the space back."""
+        self._file.close()
+
+    def add(
+        self,
+        line: bytes,
+        *,
+        where: str,
+        task: str,
+        arm: str,
+        repeat: int | None,
+        started: float | None,
+    ) -> None:
+        """Keep one record; its JSON says repeat 1 until it is numbered."""
+        self._task.append(self._tasks.setdefault(task, len(self._tasks)))
+        self._arm.append(self._arms.setdefault(arm, len(self._arms)))
+        self._repeat.append(repeat or 0)
+        self._started.append(math.nan if started is None else started)
+        self._offset.append(self._end)
+        self._end += self._file.write(
+            b"%s\n%s\n" % (line, where.encode("utf-8", "backslashreplace"))
+        )
+
+    def number(self, *, renumber: bool) -> tuple[list[Problem], int]:
+        """Settle every repeat; gives what stands in the way, and how many runs were numbered.
+
+        Runs that a source does not number are numbered by start time within task and arm.
+        """
+        problems: list[Problem] = []
+        numbered = 0
+        for rows in self._groups():
+            given = [row for row in rows if self._repeat[row]]
+            if renumber or not given:
+                rows.sort(key=self._by_start)
+                for repeat, row in enumerate(rows, 1):
+                    self._repeat[row] = repeat
+                numbered += len(rows)
+            elif len(given) < len(rows):
+                without = next(row for row in rows if not self._repeat[row])
+                message = (
+                    "no repeat, while other runs of its task and arm have one; "
+                    "number all of them, or none, or pass --renumber"
+                )
+                problems.append(self._problem(without, message))
+            else:
+                problems += self._collisions(rows)
+        return problems, numbered
+
+    def lines(self) -> Iterator[bytes]:
+        """The records as JSON lines, by task, arm and repeat."""
+        tasks = _ranks(self._tasks)
+        arms = _ranks(self._arms)
+        order = sorted(
+            range(len(self)),
+            key=lambda row: (tasks[self._task[row]], arms[self._arm[row]], self._repeat[row]),
+        )
+        for row in order:
+            self._file.seek(self._offset[row])
+            line = self._file.readline()
+            repeat = self._repeat[row]
+            yield line if repeat == 1 else line.replace(OPEN_REPEAT, b'"repeat":%d,' % repeat, 1)
+
+    def counts(self) -> dict[str, dict[str, int]]:
+        """Runs per task and arm."""
+        tasks, arms = list(self._tasks), list(self._arms)
+        table: dict[str, dict[str, int]] = {task: {} for task in sorted(tasks)}
+        for task, arm in zip(self._task, self._arm, strict=True):
+            row = table[tasks[task]]
+            row[arms[arm]] = row.get(arms[arm], 0) + 1
+        return table
+
+    def without_start(self) -> int:
+        """How many records have no start time."""
+        return sum(map(math.isnan, self._started))
+
+    def _groups(self) -> Iterator[list[int]]:
+        groups: dict[tuple[int, int], list[int]] = {}
+        for row, key in enumerate(zip(self._task, self._arm, strict=True)):
+            groups.setdefault(key, []).append(row)
+        yield from groups.values()
+
+    def _by_start(self, row: int) -> tuple[bool, float, int]:
+        started = self._started[row]
+        unknown = math.isnan(started)
+        return unknown, 0.0 if unknown else started, row
+
+    def _collisions(self, rows: list[int]) -> list[Problem]:
+        first: dict[int, int] = {}
+        problems = []
+        for row in rows:
+            earlier = first.setdefault(self._repeat[row], row)
+            if earlier != row:
+                task = named(list(self._tasks)[self._task[row]])
+                arm = named(list(self._arms)[self._arm[row]])
+                message = (
+                    f"task {task}, arm {arm}, repeat {self._repeat[row]} is already in "
+                    f"{self._where(earlier)}; number them apart, or pass --renumber"
+                )
+                problems.append(self._problem(row, message))
+        return problems
+
+    def _problem(self, row: int, message: str) -> Problem:
+        return Problem(where=self._where(row), field=None, message=message)
+
+    def _where(self, row: int) -> str:
+        self._file.seek(self._offset[row])
+        self._file.readline()
+        return self._file.readline()[:-1].decode("utf-8")
+
+
+def _ranks(codes: dict[str, int]) -> list[int]:
+    ranks = [0] * len(codes)
+    for rank, name in enumerate(sorted(codes)):
+        ranks[codes[name]] = rank
+    return ranks

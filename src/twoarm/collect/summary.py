@@ -1,0 +1,54 @@
+"""The summary of a collection: what was found, what is missing, what failed and why."""
+
+from twoarm.collect.gather import Collection
+from twoarm.quote import counted, named, shortened
+
+# How many lines each list may take before the rest is only counted.
+LISTED = 20
+
+
+def summarise(collection: Collection) -> list[str]:
+    """Lines for the reader; every name in them is safe to show."""
+    arms = sorted({arm for row in collection.counts.values() for arm in row})
+    told = f"{collection.format} (recognised)" if collection.recognised else collection.format
+    lines = [
+        f"{counted(collection.runs, 'run')} of {counted(len(collection.counts), 'task')}, "
+        f"format {told}"
+    ]
+    for arm in arms:
+        repeats = [row[arm] for row in collection.counts.values() if arm in row]
+        lines.append(
+            f"arm {named(arm)}: {counted(sum(repeats), 'run')}, "
+            f"{counted(len(repeats), 'task')}, {_span(repeats)} per task"
+        )
+    lines += _limited([_task(task, row, arms) for task, row in collection.counts.items()])
+    for field, found in collection.missing.items():
+        if found:
+            parts = ", ".join(f"{found[arm]:,} of {named(arm)}" for arm in arms if arm in found)
+            lines.append(f"missing {field}: {parts}")
+    failures = [
+        f"{one.failure} failure of {named(one.arm)}: {one.reason}: {counted(one.runs, 'run')}"
+        for one in collection.lost
+    ]
+    lines += _limited(failures)
+    lines += [f"caveat: {caveat.message}" for caveat in collection.caveats]
+    if collection.problems:
+        lines.append(f"left out: {counted(len(collection.problems), 'bad input')}")
+        lines += _limited([f"  {problem}" for problem in collection.problems], 100)
+    return lines
+
+
+def _span(repeats: list[int]) -> str:
+    low, high = min(repeats), max(repeats)
+    return counted(low, "repeat") if low == high else f"{low:,} to {high:,} repeats"
+
+
+def _task(task: str, row: dict[str, int], arms: list[str]) -> str:
+    parts = ", ".join(f"{named(arm)} {row.get(arm, 0):,}" for arm in arms)
+    return f"  {shortened(task, 60)}: {parts}"
+
+
+def _limited(lines: list[str], most: int = LISTED) -> list[str]:
+    if len(lines) <= most:
+        return lines
+    return [*lines[:most], f"  ... and {len(lines) - most:,} more, not listed"]

@@ -1,0 +1,351 @@
+"""Tables: CSV, JSONL or Parquet with a column per field, for every other harness."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.collect.failure import agent, infra
+from twoarm.collect.folder import LONGEST_LINE, Folder, SourceError, decoded
+from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.moment import between, seconds
+from twoarm.collect.tokens import Spend, outside_cache
+from twoarm.errors import InputError, Problem, UsageError
+from twoarm.quote import named, shortened, visible
+from twoarm.record import LARGEST
+
+SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+
+# What a Parquet file may unpack to, by its size.
+LARGEST_RATIO = 500
+LEAST_UNPACKED = 256 * 2**20
+
+_TEXTS = ("task_id", "run_id", "model", "agent", "session_id", "acceptance_command")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_tokens",
+    "cache_write_tokens",
+    "reasoning_tokens",
+    "step_count",
+    "tool_call_count",
+    "acceptance_cmd_count",
+)
+_NUMBERS = ("duration_seconds", "total_cost_usd")
+_CODES = ("agent_exit_code", "acceptance_exit_code", "setup_exit_code", "arm_setup_exit_code")
+_FLAGS = ("success", "acceptance_first_pass")
+_TIMES = ("started_at_utc", "ended_at_utc")
+
+# What --map may name: the fields of a record, and reasoning tokens, which are added to the output.
+FIELDS = (
+    *_TEXTS,
+    "repeat",
+    *_FLAGS,
+    *_NUMBERS,
+    *_COUNTS,
+    *_CODES,
+    *_TIMES,
+    "failure",
+    "failure_reason",
+)
+
+_TRUE = ("true", "1", "yes")
+_FALSE = ("false", "0", "no")
+
+_OBJECT = msgspec.json.Decoder(dict[str, Any])
+
+
+class Table:
+    """Rows of a table, one run each."""
+
+    name: ClassVar[str] = "table"
+    one_run_per_folder: ClassVar[bool] = False
+
+    def recognises(self, folder: Folder) -> bool:
+        """Never: a table may be of anything, so it is read only when asked for by name."""
+        return False
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """Every table of the folder."""
+        return sorted(name for name in folder.names if name.lower().endswith(SUFFIXES))
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """The rows of one table."""
+        for field in settings.columns:
+            if field not in FIELDS:
+                listing = ", ".join(FIELDS)
+                raise UsageError(f"--map {named(field)}: no such field; fields are {listing}")
+        for number, row in _rows(folder, name):
+            where = f"{folder.where(name)}:{number}"
+            if isinstance(row, Problem):
+                yield row
+                continue
+            try:
+                yield _attempt(row, where, settings)
+            except SourceError as error:
+                yield error.problem
+
+
+def _rows(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any] | Problem]]:
+    low = name.lower()
+    if low.endswith(".parquet"):
+        yield from _parquet(folder, name)
+    elif low.endswith(".jsonl"):
+        for number, line in folder.lines(name):
+            if line.strip():
+                try:
+                    yield number, decoded(line, _OBJECT, f"{folder.where(name)}:{number}")
+                except SourceError as error:
+                    yield number, error.problem
+    else:
+        yield from _delimited(folder, name, "\t" if low.endswith(".tsv") else ",")
+
+
+def _delimited(
+    folder: Folder, name: str, delimiter: str
+) -> Iterator[tuple[int, Mapping[str, Any] | Problem]]:
+    import csv
+
+    csv.field_size_limit(LONGEST_LINE)
+    lines = _texts(folder, name)
+    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    try:
+        head = next(reader, None)
+        if not head:
+            raise folder.refuse("empty; expected a line of column names", name)
+        if len(set(head)) < len(head):
+            twice = next(column for column in head if head.count(column) > 1)
+            raise folder.refuse(f"two columns {named(twice)}", name)
+        for cells in reader:
+            number = reader.line_num
+            if not cells:
+                continue
+            if len(cells) != len(head):
+                message = f"{len(cells)} cells in a table of {len(head)} columns"
+                where = f"{folder.where(name)}:{number}"
+                yield number, Problem(where=where, field=None, message=message)
+                continue
+            yield (
+                number,
+                {
+                    column: cell if cell != "" else None
+                    for column, cell in zip(head, cells, strict=True)
+                },
+            )
+    except csv.Error as error:
+        raise folder.refuse(f"line {reader.line_num}: {visible(str(error))}", name) from error
+
+
+def _texts(folder: Folder, name: str) -> Iterator[str]:
+    for number, line in folder.lines(name):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            where = f"{folder.where(name)}:{number}"
+            raise SourceError(where, "not UTF-8; save the table as UTF-8") from error
+        yield text + "\n"
+
+
+def _parquet(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
+    try:
+        import pyarrow
+        from pyarrow import parquet
+    except ImportError as error:
+        raise InputError(
+            f"{folder.where(name)}: Parquet needs pyarrow; install `twoarm[parquet]`"
+        ) from error
+    with folder.open(name) as stream:
+        try:
+            table = parquet.ParquetFile(stream)
+            groups = range(table.metadata.num_row_groups)
+            unpacked = sum(table.metadata.row_group(group).total_byte_size for group in groups)
+            if unpacked > max(LEAST_UNPACKED, LARGEST_RATIO * folder.size(name)):
+                raise folder.refuse(
+                    f"unpacks to {unpacked:,} bytes, more than {LARGEST_RATIO} times its size; "
+                    "it may be a bomb",
+                    name,
+                )
+            batches = table.iter_batches(batch_size=1024)
+            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
+            yield from enumerate(rows, 1)
+        except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
+            first = str(error).split("\n", 1)[0]
+            raise folder.refuse(f"not Parquet: {shortened(first, 200)}", name) from error
+
+
+class _Row:
+    """The fields of one row, each as its type."""
+
+    def __init__(self, row: Mapping[str, Any], where: str, columns: Mapping[str, str]) -> None:
+        self._row = row
+        self._where = where
+        self._columns = columns
+
+    def value(self, field: str) -> Any:
+        """What stands in the column of a field; None if there is no such column."""
+        column = self._columns.get(field)
+        if column is None:
+            return self._row.get(field)
+        if column in self._row:
+            return self._row[column]
+        found: Any = self._row
+        for part in column.split("."):
+            if not isinstance(found, Mapping) or part not in found:
+                raise SourceError(self._where, f"no column {named(column)} for {field}")
+            found = found[part]
+        return found
+
+    def refuse(self, field: str, expected: str, value: object) -> SourceError:
+        """The error that names a field and its column."""
+        column = self._columns.get(field, field)
+        return SourceError(
+            self._where, f"{column}: expected {expected}, got {named(shortened(str(value), 60))}"
+        )
+
+    def text(self, field: str) -> str | None:
+        """Text; a number is text too."""
+        value = self.value(field)
+        if value is None or isinstance(value, str):
+            return value
+        if isinstance(value, int) and not isinstance(value, bool):
+            return str(value)
+        raise self.refuse(field, "text", value)
+
+    def number(self, field: str) -> float | None:
+        """A number of 0 or more."""
+        value = self.value(field)
+        if isinstance(value, str):
+            try:
+                value = float(value)
+            except ValueError:
+                raise self.refuse(field, "a number", value) from None
+        if value is None:
+            return None
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise self.refuse(field, "a number", value)
+        if not 0 <= value <= LARGEST:
+            raise self.refuse(field, f"a number from 0 to {LARGEST}", value)
+        return value
+
+    def count(self, field: str) -> int | None:
+        """A whole number of 0 or more."""
+        value = self.number(field)
+        if value is None:
+            return None
+        if value != int(value):
+            raise self.refuse(field, "a whole number", value)
+        return int(value)
+
+    def code(self, field: str) -> int | None:
+        """An exit code."""
+        value = self.value(field)
+        try:
+            number = None if value is None else int(value)
+        except (ValueError, TypeError, OverflowError):
+            raise self.refuse(field, "an exit code", value) from None
+        if number is not None and abs(number) > LARGEST:
+            raise self.refuse(field, "an exit code", value)
+        return number
+
+    def flag(self, field: str) -> bool | None:
+        """True or false, 1 or 0, yes or no."""
+        value = self.value(field)
+        if value is None or isinstance(value, bool):
+            return value
+        word = str(value).strip().lower().removesuffix(".0")
+        if word in _TRUE or word in _FALSE:
+            return word in _TRUE
+        raise self.refuse(field, "true or false, 1 or 0, yes or no", value)
+
+    def moment(self, field: str) -> float | None:
+        """A time as ISO text, or as seconds since 1970."""
+        from datetime import datetime
+
+        value = self.value(field)
+        if value is None or isinstance(value, datetime):
+            return seconds(value)
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            return float(value)
+        try:
+            return seconds(datetime.fromisoformat(str(value)))
+        except (ValueError, OverflowError):
+            raise self.refuse(field, "a time such as 2026-11-15T06:21:16Z", value) from None
+
+
+def _attempt(cells: Mapping[str, Any], where: str, settings: Settings) -> Attempt:
+    row = _Row(cells, where, settings.columns)
+    task = row.text("task_id")
+    if not task:
+        raise SourceError(where, "no task_id; name its column with --map task_id=COLUMN")
+    success = row.flag("success")
+    failure = _failure(row)
+    if success is None and failure is None:
+        raise SourceError(where, "no success; name its column with --map success=COLUMN")
+    started, ended = row.moment("started_at_utc"), row.moment("ended_at_utc")
+    duration = row.number("duration_seconds")
+    if duration is None:
+        duration = between(started, ended)
+    if duration is None:
+        raise SourceError(where, "no duration; name its column with --map duration_seconds=COLUMN")
+    repeat = row.count("repeat")
+    if repeat == 0:
+        raise row.refuse("repeat", "a number from 1", 0)
+    steps, tools = row.count("step_count"), row.count("tool_call_count")
+    model = row.text("model")
+    spend = _spend(row, where, model, settings)
+    return Attempt(
+        where=where,
+        task_id=task,
+        repeat=repeat,
+        success=bool(success) and failure is None,
+        failure=failure,
+        duration_seconds=duration,
+        started=started,
+        ended=ended,
+        cost_usd=row.number("total_cost_usd"),
+        spends=None if spend is None else (spend,),
+        took_steps=bool(steps or tools),
+        document=cells,
+        configuration=(("model", model),),
+        scope="",
+        doubts=("passed_despite_failure",) if success and failure is not None else (),
+        step_count=steps,
+        tool_call_count=tools,
+        acceptance_cmd_count=row.count("acceptance_cmd_count"),
+        acceptance_first_pass=row.flag("acceptance_first_pass"),
+        agent_exit_code=row.code("agent_exit_code"),
+        acceptance_exit_code=row.code("acceptance_exit_code"),
+        setup_exit_code=row.code("setup_exit_code"),
+        arm_setup_exit_code=row.code("arm_setup_exit_code"),
+        run_id=row.text("run_id"),
+        model=model,
+        agent=row.text("agent"),
+        session_id=row.text("session_id"),
+        acceptance_command=row.text("acceptance_command"),
+    )
+
+
+def _failure(row: _Row) -> Failed | None:
+    said = row.text("failure")
+    reason = row.text("failure_reason") or ""
+    if said is None or said.lower() in ("", "none", "null"):
+        return None
+    if said == "agent":
+        return agent(reason)
+    if said == "infra":
+        return infra(reason)
+    raise row.refuse("failure", "agent, infra or nothing", said)
+
+
+def _spend(row: _Row, where: str, model: str | None, settings: Settings) -> Spend | None:
+    tokens, output = row.count("input_tokens"), row.count("output_tokens")
+    read, written = row.count("cache_read_tokens"), row.count("cache_write_tokens")
+    reasoning = row.count("reasoning_tokens")
+    if (tokens, output, read, written) == (None, None, None, None):
+        return None
+    if tokens is not None and settings.input_includes_cache:
+        tokens = outside_cache(tokens, read or 0, written or 0, where=where)
+    if output is not None and reasoning is not None:
+        output += reasoning
+    return Spend(model=model, input=tokens, output=output, cache_read=read, cache_write=written)

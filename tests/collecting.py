@@ -1,0 +1,71 @@
+"""What the tests of collecting share: fixtures as folders of a test's own, and records as dicts."""
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from twoarm.collect.format import Settings
+from twoarm.collect.gather import Collection, Place, gather
+
+FIXTURES = Path(__file__).parent / "fixtures" / "collect"
+
+
+def records(collection: Collection) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in collection.lines()]
+
+
+def collection(
+    name: str, *paths: Path, settings: dict[str, Any] | None = None, **options: Any
+) -> Collection:
+    """A collection of paths that all belong to arm `a`, unless an arm key tells."""
+    arm = None if "arm_key" in options else "a"
+    places = [Place(arm=arm, path=str(path)) for path in paths]
+    return gather(name, places, settings=Settings(**(settings or {})), **options)
+
+
+def collected(name: str, *paths: Path, **options: Any) -> list[dict[str, Any]]:
+    with collection(name, *paths, **options) as found:
+        return records(found)
+
+
+def only(name: str, path: Path, **options: Any) -> dict[str, Any]:
+    """The one record of a path."""
+    (record,) = collected(name, path, **options)
+    return record
+
+
+def copied(case: str, to: Path) -> Path:
+    """A fixture that a test may change."""
+    folder = to / case.replace("/", "-")
+    shutil.copytree(FIXTURES / case, folder)
+    return folder
+
+
+def changed(path: Path, change: Callable[[Any], None]) -> None:
+    """Change a JSON document in place."""
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+
+
+def changed_lines(path: Path, change: Callable[[list[Any]], None]) -> None:
+    """Change the objects of a JSONL file in place."""
+    found = [json.loads(line) for line in path.read_text().splitlines()]
+    change(found)
+    path.write_text("".join(json.dumps(one) + "\n" for one in found))
+
+
+def sidecar(folder: Path, **keys: Any) -> None:
+    """Change keys of `run.json`, or write it."""
+    path = folder / "run.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    default = {
+        "task_id": "t",
+        "repeat": None,
+        "acceptance_exit_code": 0,
+        "started_at_utc": "2026-11-15T06:00:00Z",
+        "ended_at_utc": "2026-11-15T06:00:10Z",
+    }
+    path.write_text(json.dumps(default | known | keys))
