@@ -5,6 +5,8 @@ import json
 import math
 import statistics
 from collections import defaultdict
+from functools import reduce
+from operator import add
 from pathlib import Path
 from typing import Any
 
@@ -116,7 +118,8 @@ def test_figures_agree_with_the_standard_library(runs: list[dict[str, Any]]) -> 
 
     def total(one: dict[str, Any], parts: tuple[str, ...]) -> float | None:
         values = [one.get(part) for part in parts]
-        return None if None in values else sum(float(value or 0) for value in values)
+        # Not `sum`, which since Python 3.12 rounds otherwise than one addition after another.
+        return None if None in values else reduce(add, [float(value or 0) for value in values])
 
     def passed(one: dict[str, Any]) -> float:
         return float(one["success"] and one.get("failure") != "agent")

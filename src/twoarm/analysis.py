@@ -8,6 +8,7 @@ from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
 from twoarm.diagnose import Diagnostics
 from twoarm.errors import Caveat, UsageError
 from twoarm.pair import Paired
+from twoarm.record import tidied
 from twoarm.runs import Input
 from twoarm.screen import Duplicates, Excluded, Missing
 from twoarm.summarize import ArmSummary
@@ -130,5 +131,5 @@ def analysis_schema() -> dict[str, Any]:
         "title": "twoarm analysis",
         "description": "What twoarm found in the runs of two arms.",
         **{key: value for key, value in root.items() if key not in ("title", "description")},
-        "$defs": schema["$defs"],
+        "$defs": tidied(schema["$defs"]),
     }

@@ -9,7 +9,9 @@ import math
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from functools import reduce
 from itertools import chain, pairwise
+from operator import add
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
@@ -207,7 +209,8 @@ def added(columns: list[Floats]) -> Floats:
     if len(columns) == 1:
         return columns[0]
     if isinstance(columns[0], list):
-        return [sum(values) for values in zip(*columns, strict=True)]
+        # Not `sum`, which since Python 3.12 rounds otherwise than numpy does.
+        return [reduce(add, values) for values in zip(*columns, strict=True)]
     total = columns[0] + columns[1]
     for column in columns[2:]:
         total += column

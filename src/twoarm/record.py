@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Mapping
+from functools import reduce
+from operator import add
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -63,7 +65,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def total_tokens(self) -> float | None:
         """All four token counts together."""
         parts = (self.non_cache_tokens, self.cache_read_tokens, self.cache_write_tokens)
-        return None if None in parts else sum(part for part in parts if part is not None)
+        known = [part for part in parts if part is not None]
+        return reduce(add, known) if len(known) == len(parts) else None
 
     @property
     def non_cache_tokens(self) -> float | None:
@@ -150,6 +153,20 @@ def _shown(value: object) -> str:
     if isinstance(value, str):
         return f'"{shortened(value, 60)}"'
     return shortened(repr(value), 60)
+
+
+def tidied(schema: Any) -> Any:
+    """A schema whose descriptions are one line each: Python 3.13 indents docstrings otherwise."""
+    if isinstance(schema, list):
+        return [tidied(part) for part in schema]
+    if not isinstance(schema, dict):
+        return schema
+    return {
+        key: " ".join(value.split())
+        if key == "description" and isinstance(value, str)
+        else tidied(value)
+        for key, value in schema.items()
+    }
 
 
 def record_schema() -> dict[str, Any]:
