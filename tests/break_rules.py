@@ -118,7 +118,7 @@ BROKEN = [
     Broken("no interval of no width", "evidence/medians.py", "    if low == high:\n        support", "    if False:\n        support", EVIDENCE),
     Broken("expanded tail", "evidence/medians.py", "reach = math.sqrt(units / (units - 1.0)) * frame.quantile(df)", "reach = 1.96", EVIDENCE),
     Broken("six pairs for a median", "evidence/medians.py", "    if count < SIX:", "    if count < 2:", EVIDENCE),
-    Broken("order statistics below fifteen", "evidence/medians.py", "FIFTEEN = 15", "FIFTEEN = 6", EVIDENCE),
+    Broken("order statistics below twenty", "evidence/medians.py", "TWENTY = 20", "TWENTY = 6", EVIDENCE),
     Broken("ties of the lower median", "evidence/medians.py", "lower=upper + law[zero], upper=upper", "lower=upper, upper=upper", KERNELS),
     Broken("labels stay inside their task", "evidence/permute.py", "chosen = frame.kernel.subset_sums(values, len(values) // 2)", "chosen = frame.kernel.subset_sums(values, 1)", KERNELS),
     Broken("tests on the log scale", "evidence/permute.py", "    logarithms = logs(pairs)\n", "    logarithms = None\n", KERNELS),

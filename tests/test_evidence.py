@@ -129,7 +129,7 @@ def test_fewer_than_six_pairs_have_no_median_interval_but_a_range_with_its_true_
     assert any(expected in caveat for caveat in median.caveats)
 
 
-def test_six_to_fourteen_pairs_use_order_statistics() -> None:
+def test_six_to_nineteen_pairs_use_order_statistics() -> None:
     runs = []
     for repeat in range(1, 11):
         runs.append(run("t", WITH, repeat, duration_seconds=100 + repeat))

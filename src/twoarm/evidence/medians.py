@@ -33,7 +33,7 @@ from twoarm.quote import counted
 # From this many tasks on, "few tasks" need not be said.
 MANY_TASKS = 10
 # From this many pairs on the resampling law replaces order statistics.
-FIFTEEN = 15
+TWENTY = 20
 # Beyond these sizes a normal law, or the shared draws, are as good and far cheaper.
 NORMAL_FROM = 2_000
 EXACT_UP_TO = 200_000
@@ -195,7 +195,7 @@ def these_tasks(pairs: Pairs, frame: Frame) -> Answer:
             f"No interval: {counted(count, 'pair')} (the observed range {float(support[0]):.6g} to "
             f"{float(support[-1]):.6g} holds the median {level:.4g} of the time)."
         )
-    if count < FIFTEEN:
+    if count < TWENTY:
         rank = _order_rank(count, frame.level)
         if rank == 0:
             return _withheld(f"No interval: {counted(count, 'pair')} for a level of {frame.level}.")
