@@ -136,16 +136,18 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     ]
 
 
-def test_out_writes_both_files_and_says_so(runs: Path, tmp_path: Path) -> None:
+def test_out_writes_every_file_and_says_so(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "results"
     result = twoarm("score", str(runs), "--out", str(folder))
     assert result.code == 0
-    assert sorted(os.listdir(folder)) == ["analysis.json", "analysis.md"]
+    assert sorted(os.listdir(folder)) == ["analysis.json", "analysis.md", "report.html"]
     assert "DECISION" in result.out
-    assert result.err == f"twoarm: wrote {folder}/analysis.json, {folder}/analysis.md\n"
+    written_files = ", ".join(f"{folder}/{name}" for name in sorted(os.listdir(folder)))
+    assert result.err == f"twoarm: wrote {written_files}\n"
     written = json.loads((folder / "analysis.json").read_text())
     assert written["schema"] == "twoarm.analysis/1"
     assert written["generated_at_utc"].endswith("Z")
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert (folder / "analysis.md").read_text() == twoarm(
         "score", str(runs), "--format", "markdown"
     ).out
@@ -214,11 +216,11 @@ def test_version_needs_neither_numpy_nor_rich() -> None:
     assert result.stdout.decode().splitlines()[-1] == "[]"
 
 
-def test_a_small_report_needs_neither_numpy_nor_rich(runs: Path) -> None:
+def test_a_small_report_needs_neither_numpy_nor_rich_nor_altair(runs: Path) -> None:
     script = (
         "import sys; from twoarm.cli import main\n"
         f"main(['score', {str(runs)!r}])\n"
-        "print(sorted({'numpy', 'rich'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'rich', 'altair', 'vl_convert'} & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert result.stdout.decode().splitlines()[-1] == "[]"

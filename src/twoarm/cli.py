@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twoarm import __version__
-from twoarm.errors import BadRunsError, InputError, TwoarmError
+from twoarm.errors import BadRunsError, ExtraError, InputError, TwoarmError
 from twoarm.quote import counted, named, visible
 
 if TYPE_CHECKING:
@@ -153,12 +153,23 @@ def _add_files(parser: ArgumentParser) -> None:
 def _add_report_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--format",
-        choices=("text", "json", "markdown"),
+        choices=("text", "json", "markdown", "html", "github"),
         default="text",
         help="what to write to standard output (default: text)",
     )
     parser.add_argument(
-        "--out", metavar="DIR", help="also write analysis.json and analysis.md into DIR"
+        "--out",
+        metavar="DIR",
+        help="also write analysis.json, analysis.md and report.html into DIR; in a GitHub "
+        "workflow, add the report to the step summary",
+    )
+    parser.add_argument(
+        "--junit", metavar="FILE", help="also write the gates as test cases, JUnit XML, to FILE"
+    )
+    parser.add_argument(
+        "--annotate",
+        action="store_true",
+        help="also print GitHub workflow annotations to standard error",
     )
     parser.add_argument(
         "--gate", action="store_true", help="let the exit code say whether to promote"
@@ -229,21 +240,38 @@ def _schema(given: Namespace) -> int:
 
 
 def _report(analysis: "Analysis", given: Namespace) -> int:
-    if given.out is not None:
-        _write_all(
-            given.out,
-            {"analysis.json": analysis.to_json(), "analysis.md": analysis.to_markdown()},
-        )
-    if given.format == "json":
-        report = analysis.to_json()
-    elif given.format == "markdown":
-        report = analysis.to_markdown()
-    else:
+    _write_all(_files(analysis, given))
+    if given.out is not None and os.environ.get("GITHUB_STEP_SUMMARY"):
+        _append(os.environ["GITHUB_STEP_SUMMARY"], analysis.to_github())
+    if given.format == "text":
         from twoarm.render import text
 
         report = text.render(analysis, _paint())
+    else:
+        report = getattr(analysis, f"to_{given.format}")()
     _write_out(report)
+    if given.annotate:
+        from twoarm.render.github import annotations
+
+        for line in annotations(analysis):
+            _say(line)
     return _GATE_EXIT[analysis.promotion.verdict] if given.gate else DONE
+
+
+def _files(analysis: "Analysis", given: Namespace) -> dict[str, str]:
+    """The files that were asked for, by path."""
+    texts = {}
+    if given.out is not None:
+        texts["analysis.json"] = analysis.to_json()
+        texts["analysis.md"] = analysis.to_markdown()
+        try:
+            texts["report.html"] = analysis.to_html()
+        except ExtraError as error:
+            _say(f"twoarm: no report.html: {error}")
+    files = {os.path.join(given.out, name): text for name, text in texts.items()}
+    if given.junit is not None:
+        files[given.junit] = analysis.to_junit()
+    return files
 
 
 class _Named:
@@ -301,28 +329,41 @@ def _write_out(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _write_all(folder: str, texts: dict[str, str]) -> None:
+def _write_all(texts: dict[str, str]) -> None:
     """Write every file under a temporary name, then rename: never half a file."""
     written: dict[str, str] = {}
+    folder = ""
     try:
-        os.makedirs(folder, exist_ok=True)
-        for name, text in texts.items():
+        for path, text in texts.items():
+            folder, name = os.path.split(path)
+            os.makedirs(folder or ".", exist_ok=True)
             temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-            written[temporary] = os.path.join(folder, name)
+            written[temporary] = path
             with open(temporary, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
         for temporary in list(written):
+            folder = os.path.dirname(written[temporary])
             os.replace(temporary, written.pop(temporary))
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(f"cannot write to `{visible(folder)}`: {reason}") from error
+        raise InputError(f"cannot write to `{visible(folder or '.')}`: {reason}") from error
     finally:
         for temporary in written:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-    _say(f"twoarm: wrote {', '.join(visible(os.path.join(folder, name)) for name in texts)}")
+    if texts:
+        _say(f"twoarm: wrote {', '.join(map(visible, texts))}")
+
+
+def _append(path: str, text: str) -> None:
+    try:
+        with open(path, "a", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot write to `{visible(path)}`: {reason}") from error
 
 
 def _say(text: str) -> None:

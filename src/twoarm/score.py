@@ -5,6 +5,7 @@ from twoarm.analysis import SCHEMA, Analysis, Options, Rule, Tool
 from twoarm.caveats import caution
 from twoarm.decide import assess, decide, judge, promote
 from twoarm.diagnose import diagnose
+from twoarm.drawing import draw
 from twoarm.errors import UsageError
 from twoarm.evidence.design import check_design
 from twoarm.evidence.weigh import Margins, weigh
@@ -111,6 +112,7 @@ def score(
         )
         + (weighed.caveats if weighed else ())
         + (tuple(check_design(runs, screening, tasks)) if weighed else ()),
+        drawing=draw(runs, screening, pairing, tasks),
     )
 
 
