@@ -4,6 +4,7 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING
 
 from twoarm import __version__
@@ -13,7 +14,7 @@ from twoarm.quote import counted, named, visible
 if TYPE_CHECKING:
     from twoarm.analysis import Analysis
     from twoarm.render.text import Paint
-    from twoarm.runfile import Readable
+    from twoarm.runfile import Progress, Readable
 
 DONE = 0
 DO_NOT_PROMOTE = 1
@@ -179,16 +180,18 @@ def _add_report_options(parser: ArgumentParser) -> None:
 def _score(given: Namespace) -> int:
     from twoarm.score import score
 
-    analysis = score(
-        _opened(given.files),
-        candidate=given.candidate,
-        baseline=given.baseline,
-        duplicates=given.duplicates,
-        missing=given.missing,
-        keep_infra=given.keep_infra,
-        skip_bad=given.skip_bad,
-        generated_at_utc=_now(),
-    )
+    with _progress() as progress:
+        analysis = score(
+            _opened(given.files),
+            candidate=given.candidate,
+            baseline=given.baseline,
+            duplicates=given.duplicates,
+            missing=given.missing,
+            keep_infra=given.keep_infra,
+            skip_bad=given.skip_bad,
+            generated_at_utc=_now(),
+            progress=progress,
+        )
     return _report(analysis, given)
 
 
@@ -272,6 +275,15 @@ def _files(analysis: "Analysis", given: Namespace) -> dict[str, str]:
     if given.junit is not None:
         files[given.junit] = analysis.to_junit()
     return files
+
+
+def _progress() -> "AbstractContextManager[Progress | None]":
+    """A progress bar on a terminal; nothing when standard error is piped."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from twoarm.bar import Bar
+
+    return Bar(sys.stderr)
 
 
 class _Named:
