@@ -243,6 +243,31 @@ def test_files_are_written_all_or_none(tmp_path: Path) -> None:
     assert list(out.iterdir()) == []
 
 
+def test_a_machine_without_a_browser_is_told_so_and_ci_fails(tmp_path: Path) -> None:
+    identity = tmp_path / "id"
+    identity.write_text("#!/bin/sh\necho 1000\n")
+    identity.chmod(identity.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    script = DOCUMENT.parent.parent / "tools" / "chromium.sh"
+
+    def told(**environment: str) -> subprocess.CompletedProcess[bytes]:
+        environment["PATH"] = str(tmp_path)
+        return subprocess.run(
+            ["/bin/sh", script], env=environment, capture_output=True, check=False
+        )
+
+    for environment, code in (({}, 0), ({"CI": "true"}, 1)):
+        result = told(**environment)
+        assert result.returncode == code
+        assert result.stderr.startswith(b"no chromium: the tests of the page are skipped")
+    assert told(CI="true", CHROMIUM="/somewhere").stderr == b""
+
+
+def test_the_margin_rule_is_in_the_reading() -> None:
+    reading = read(package.score(spread(8, 5, 0.5), rule="margin"))
+    assert reading.reasons[-1].startswith("margin rule: candidate (success: ")
+
+
 @pytest.mark.parametrize(
     ("share", "word"),
     [

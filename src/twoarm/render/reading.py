@@ -63,7 +63,7 @@ def read(analysis: "Analysis") -> Reading:
         why="; ".join(analysis.promotion.reasons),
         amounts=tuple(_amount(gate, evidence) for gate in analysis.gates),
         evidence=_evidence(analysis),
-        reasons=evidence.grade.reasons if evidence else (),
+        reasons=_reasons(evidence) if evidence is not None else (),
         stability=_stability(analysis),
         steps=tuple(_steps(analysis)),
     )
@@ -132,6 +132,14 @@ def _evidence(analysis: "Analysis") -> str:
         "no clear difference": f"no clear difference, for {scope}",
         "too few tasks": "too few tasks: no test on so few could show a difference",
     }[grade.verdict]
+
+
+def _reasons(evidence: "Evidence") -> tuple[str, ...]:
+    margin = evidence.margin
+    if margin is None:
+        return evidence.grade.reasons
+    said = f"margin rule: {margin.verdict} ({'; '.join(margin.reasons)})"
+    return (*evidence.grade.reasons, said)
 
 
 def stability_word(share: float) -> str:
