@@ -298,6 +298,22 @@ def spread(tasks: int, repeats: int, factor: float) -> list[dict[str, Any]]:
     ]
 
 
+def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, Any]]:
+    """Arms that differ by noise alone; the one that is shifted has medians a hair higher."""
+    return [
+        run(
+            f"t{task}",
+            arm,
+            repeat,
+            duration_seconds=100 + 10 * task + (repeat * 7 + task * 5 + shift) % 13 - shift / 99,
+            input_tokens=1000 + 50 * task + (repeat * 11 + task * 3 + 5 * shift) % 17 - shift,
+        )
+        for task in range(tasks)
+        for repeat in range(1, repeats + 1)
+        for arm, shift in zip(("with_skelly", "without_skelly"), shifts, strict=True)
+    ]
+
+
 @pytest.mark.parametrize(
     ("runs", "steps"),
     [
@@ -307,13 +323,32 @@ def spread(tasks: int, repeats: int, factor: float) -> list[dict[str, Any]]:
         (
             suite(),
             [
-                "The rule lets `with_skelly` be promoted, but the evidence does not show that it "
-                "is better",
+                "Nothing differs in the three gates. The rule counts a tie as held",
             ],
         ),
         (
             suite(tasks=1, duration_seconds=99),
             ["The rule lets `with_skelly` be promoted", "Add tasks: 1 task cannot speak for"],
+        ),
+        (
+            suite(tasks=7, baseline={"success": False}, input_tokens=999),
+            ["Promote `with_skelly`: the rule and the evidence agree."],
+        ),
+        (
+            jitter(8, 5, (0, 1)),
+            [
+                "The rule lets `with_skelly` be promoted, but the evidence does not show that it "
+                "is better",
+                "Add repeats: ",
+            ],
+        ),
+        (
+            jitter(8, 5, (1, 0)),
+            [
+                "Do not promote `with_skelly`: it is better in one way and worse in another.",
+                "The evidence shows no clear difference: a mixed result is what noise gives too.",
+                "Add repeats: ",
+            ],
         ),
         (suite(success=False), ["Do not promote `with_skelly`: it is better in one way"]),
         (
@@ -332,7 +367,7 @@ def test_what_to_do_next(runs: list[dict[str, Any]], steps: list[str]) -> None:
 
 
 def test_without_evidence_the_reading_says_so() -> None:
-    reading = read(package.score(suite(), evidence=False))
+    reading = read(package.score(suite(duration_seconds=99), evidence=False))
     assert reading.evidence == "not weighed: the evidence was switched off"
     assert reading.stability == "not known: the evidence was switched off"
     assert reading.steps == (

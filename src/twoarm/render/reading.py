@@ -170,7 +170,14 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
     verdict = analysis.promotion.verdict
     evidence = analysis.evidence
     candidate, baseline = named(analysis.candidate), named(analysis.baseline)
+    codes = {caveat.code for caveat in analysis.caveats}
     shaky = False
+    tied = "nothing_differs" in codes
+    if tied:
+        yield (
+            f"Nothing differs in the three gates. The rule counts a tie as held and names "
+            f"{candidate}, but nothing here says that it helps."
+        )
     if analysis.decision == INSUFFICIENT:
         yield "Measure what is missing, then score again: without it there is no decision."
     if analysis.adequacy.below_minimum:
@@ -181,7 +188,7 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
         )
     if evidence is not None and evidence.exclusions.could_flip:
         yield "Find out why runs were excluded: had they counted, the decision could be another."
-    if verdict == "promote":
+    if verdict == "promote" and not tied:
         shaky = evidence is not None and _shaky(evidence)
         if evidence is not None and evidence.grade.verdict == "candidate better" and not shaky:
             yield f"Promote {candidate}: the rule and the evidence agree."
@@ -212,7 +219,6 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
             shaky = True
     if shaky or (evidence is not None and evidence.grade.verdict == "too few tasks"):
         yield from _more_runs(analysis)
-    codes = {caveat.code for caveat in analysis.caveats}
     if "separate_time_blocks" in codes:
         yield "Interleave the arms next time: here they ran one after the other."
     if evidence is not None and evidence.influence.decision_changes_without:
