@@ -345,12 +345,16 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
         (
             jitter(8, 5, (1, 0)),
             [
-                "Do not promote `with_skelly`: it is better in one way and worse in another.",
+                "Do not promote `with_skelly`: worse in median duration and median non-cache "
+                "tokens, better in none.",
                 "The evidence shows no clear difference: a mixed result is what noise gives too.",
                 "Add repeats: ",
             ],
         ),
-        (suite(success=False), ["Do not promote `with_skelly`: it is better in one way"]),
+        (
+            suite(success=False, duration_seconds=1),
+            ["Do not promote `with_skelly`: worse in success rate, better in median duration."],
+        ),
         (
             suite(success=False, duration_seconds=101, input_tokens=1001),
             ["Keep `without_skelly`."],

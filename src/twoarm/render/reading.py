@@ -208,9 +208,11 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
             yield f"Promote {candidate}, as the rule says; the evidence was not looked at."
     elif verdict == "do not promote":
         if analysis.decision == MIXED:
+            better = _gates_that_are(analysis, "better")
             yield (
-                f"Do not promote {candidate}: it is better in one way and worse in another. "
-                "The deltas per task below show where."
+                f"Do not promote {candidate}: worse in {_gates_that_are(analysis, 'worse')}"
+                f"{f', better in {better}' if better else ', better in none'}. "
+                "The deltas per task show where."
             )
         else:
             yield f"Keep {baseline}."
@@ -228,6 +230,10 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
             f"{f' and {len(tasks) - 1} more' if len(tasks) > 1 else ''}: without it alone the "
             "decision would be another."
         )
+
+
+def _gates_that_are(analysis: "Analysis", standing: str) -> str:
+    return " and ".join(GATES[gate.name][0] for gate in analysis.gates if gate.standing == standing)
 
 
 def _shaky(evidence: "Evidence") -> bool:
