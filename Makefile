@@ -10,6 +10,7 @@ demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
 
 test: $(VENV)/dev
+	@tools/chromium.sh
 	$(BIN)/python -m pytest
 
 check: $(VENV)/dev

@@ -1,16 +1,20 @@
 """The command line: options, exit codes, files, pipes."""
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from markdown_it import MarkdownIt
 
+import twoarm as package
 from tests.conftest import both, lines, run, twoarm
+from twoarm.bar import PATIENCE_SECONDS
 from twoarm.quote import columns, visible
 
 HOSTILE = [
@@ -136,16 +140,18 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     ]
 
 
-def test_out_writes_both_files_and_says_so(runs: Path, tmp_path: Path) -> None:
+def test_out_writes_every_file_and_says_so(runs: Path, tmp_path: Path) -> None:
     folder = tmp_path / "deep" / "results"
     result = twoarm("score", str(runs), "--out", str(folder))
     assert result.code == 0
-    assert sorted(os.listdir(folder)) == ["analysis.json", "analysis.md"]
+    assert sorted(os.listdir(folder)) == ["analysis.json", "analysis.md", "report.html"]
     assert "DECISION" in result.out
-    assert result.err == f"twoarm: wrote {folder}/analysis.json, {folder}/analysis.md\n"
+    written_files = ", ".join(f"{folder}/{name}" for name in sorted(os.listdir(folder)))
+    assert result.err == f"twoarm: wrote {written_files}\n"
     written = json.loads((folder / "analysis.json").read_text())
     assert written["schema"] == "twoarm.analysis/1"
     assert written["generated_at_utc"].endswith("Z")
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert (folder / "analysis.md").read_text() == twoarm(
         "score", str(runs), "--format", "markdown"
     ).out
@@ -214,11 +220,11 @@ def test_version_needs_neither_numpy_nor_rich() -> None:
     assert result.stdout.decode().splitlines()[-1] == "[]"
 
 
-def test_a_small_report_needs_neither_numpy_nor_rich(runs: Path) -> None:
+def test_a_small_report_needs_neither_numpy_nor_rich_nor_altair(runs: Path) -> None:
     script = (
         "import sys; from twoarm.cli import main\n"
         f"main(['score', {str(runs)!r}])\n"
-        "print(sorted({'numpy', 'rich'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'rich', 'altair', 'vl_convert'} & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert result.stdout.decode().splitlines()[-1] == "[]"
@@ -251,6 +257,72 @@ def test_a_terminal_gets_colour_unless_it_asks_for_none(runs: Path) -> None:
     plain = shown(NO_COLOR="1")
     assert b"\x1b" not in plain
     assert plain.replace(b"\r\n", b"\n").decode() == twoarm("score", str(runs)).out
+
+
+def scored_slowly(runs: Path, standard_error: int) -> bytes:
+    """What standard output gets from a score whose input takes a while to come."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twoarm", "score", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=standard_error,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    text = runs.read_bytes()
+    process.stdin.write(text[:400])
+    process.stdin.flush()
+    time.sleep(2 * PATIENCE_SECONDS + 1)
+    process.stdin.write(text[400:])
+    process.stdin.close()
+    shown = process.stdout.read()
+    process.stdout.close()
+    assert process.wait(60) == 0
+    return shown
+
+
+def test_a_terminal_that_has_to_wait_sees_a_progress_bar(runs: Path) -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    shown = scored_slowly(runs, theirs)
+    os.close(theirs)
+    seen = b""
+    try:
+        while block := os.read(ours, 4096):
+            seen += block
+    except OSError:
+        pass
+    os.close(ours)
+    assert b"starting" in seen or b"reading" in seen
+    # The bar is taken away again, and the report is what it is without one.
+    assert seen.rstrip().endswith((b"\x1b[2K", b"\x1b[?25h", b"\x1b[1A\x1b[2K"))
+    assert shown.decode() == twoarm("score", str(runs)).out
+
+
+def test_nothing_is_drawn_when_standard_error_is_piped(runs: Path) -> None:
+    reading, writing = os.pipe()
+    scored_slowly(runs, writing)
+    os.close(writing)
+    assert os.read(reading, 4096) == b""
+    os.close(reading)
+
+
+def test_progress_counts_the_bytes_of_all_files(runs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl.gz"
+    other.write_bytes(gzip.compress(lines(both("u"))))
+    told: list[tuple[str, int, int | None]] = []
+    package.score([runs, other], progress=lambda *said: told.append(said))
+    total = runs.stat().st_size + other.stat().st_size
+    assert told == [
+        ("reading", runs.stat().st_size, total),
+        ("reading", total, total),
+        ("weighing the evidence", 0, None),
+    ]
+    told.clear()
+    with runs.open("rb") as stream:
+        package.score(stream, evidence=False, progress=lambda *said: told.append(said))
+    assert told == [("reading", runs.stat().st_size, None)]
 
 
 @pytest.mark.parametrize("name", HOSTILE)

@@ -49,7 +49,7 @@ def test_task_level_tests_cry_wolf_at_most_six_times_in_a_hundred() -> None:
 
 
 def test_the_simulation_still_gives_what_was_kept() -> None:
-    """One cheap cell of each kind, drawn again: the code and the committed figures belong together."""
+    """One cheap cell of two kinds, drawn again: code and committed figures belong together."""
     module = simulation()
     assert (
         module.pass_cell("P1 null", 6, 3, 2000)["success (b)"]

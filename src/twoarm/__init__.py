@@ -11,8 +11,9 @@ The pipeline, stage by stage:
     diagnose   what moved with a failed gate
     caveats    what the reader must know
     evidence   what the runs can support: intervals, tests, stability, audits
+    drawing    what the charts of the page draw
     score      all of it, in one function
-    render     the analysis as text, JSON and Markdown
+    render     the analysis as text, JSON, Markdown, a page, and what CI systems read
 """
 
 __version__ = "0.1.0"

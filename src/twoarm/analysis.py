@@ -6,6 +6,7 @@ import msgspec
 
 from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
 from twoarm.diagnose import Diagnostics
+from twoarm.drawing import Drawing
 from twoarm.errors import Caveat, UsageError
 from twoarm.pair import Paired
 from twoarm.record import tidied
@@ -53,8 +54,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     margin_ratio: float
 
 
-class Analysis(msgspec.Struct, frozen=True, kw_only=True):
-    """The two arms, scored. `to_dict` is the analysis file."""
+class AnalysisFile(msgspec.Struct, frozen=True, kw_only=True):
+    """What the analysis file holds."""
 
     schema: Literal["twoarm.analysis/1"]
     generated_at_utc: str | None
@@ -79,6 +80,19 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     tasks: tuple[Task, ...]
     caveats: tuple[Caveat, ...]
 
+
+class Analysis(AnalysisFile, frozen=True, kw_only=True):
+    """The two arms, scored. `to_dict` is the analysis file; `drawing` is for charts only."""
+
+    drawing: Drawing
+
+    @property
+    def file(self) -> AnalysisFile:
+        """The part that the analysis file holds."""
+        return AnalysisFile(
+            **{name: getattr(self, name) for name in AnalysisFile.__struct_fields__}
+        )
+
     def promotion_by(self, gate: GateBy) -> Promotion:
         """Whether the candidate may be promoted: by the rule, the evidence, or the margin rule."""
         if gate == "rule":
@@ -97,12 +111,30 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis file as plain Python values."""
-        built: dict[str, Any] = msgspec.to_builtins(self)
+        built: dict[str, Any] = msgspec.to_builtins(self.file)
         return built
 
     def to_json(self) -> str:
         """The analysis file as text."""
-        return msgspec.json.format(msgspec.json.encode(self), indent=2).decode() + "\n"
+        return msgspec.json.format(msgspec.json.encode(self.file), indent=2).decode() + "\n"
+
+    def to_github(self) -> str:
+        """The report as a comment on a pull request."""
+        from twoarm.render import github
+
+        return github.render(self)
+
+    def to_junit(self) -> str:
+        """The gates and adequacy as test cases, in JUnit XML."""
+        from twoarm.render import junit
+
+        return junit.render(self)
+
+    def to_html(self) -> str:
+        """The report as one self-contained page; needs the extra `twoarm[html]`."""
+        from twoarm.render import html
+
+        return html.render(self)
 
     def to_markdown(self, *, interval: Shown = "headline") -> str:
         """The report as Markdown, for a pull request."""
@@ -123,8 +155,8 @@ def analysis_schema() -> dict[str, Any]:
 
     # Only here is the type needed: a small file is scored faster than it is imported.
     globals()["Evidence"] = Evidence
-    schema = msgspec.json.schema(Analysis, ref_template="#/$defs/{name}")
-    root = schema["$defs"].pop("Analysis")
+    schema = msgspec.json.schema(AnalysisFile, ref_template="#/$defs/{name}")
+    root = schema["$defs"].pop("AnalysisFile")
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "analysis.schema.json",

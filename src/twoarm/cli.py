@@ -4,16 +4,17 @@ import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import TYPE_CHECKING, Any
 
 from twoarm import __version__
-from twoarm.errors import BadRunsError, InputError, TwoarmError, UsageError
+from twoarm.errors import BadRunsError, ExtraError, InputError, TwoarmError, UsageError
 from twoarm.quote import counted, named, visible
 
 if TYPE_CHECKING:
     from twoarm.analysis import Analysis
     from twoarm.render.text import Paint
-    from twoarm.runfile import Readable
+    from twoarm.runfile import Progress, Readable
 
 DONE = 0
 DO_NOT_PROMOTE = 1
@@ -181,12 +182,23 @@ def _add_files(parser: ArgumentParser) -> None:
 def _add_report_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--format",
-        choices=("text", "json", "markdown"),
+        choices=("text", "json", "markdown", "html", "github"),
         default="text",
         help="what to write to standard output (default: text)",
     )
     parser.add_argument(
-        "--out", metavar="DIR", help="also write analysis.json and analysis.md into DIR"
+        "--out",
+        metavar="DIR",
+        help="also write analysis.json, analysis.md and report.html into DIR; in a GitHub "
+        "workflow, add the report to the step summary",
+    )
+    parser.add_argument(
+        "--junit", metavar="FILE", help="also write the gates as test cases, JUnit XML, to FILE"
+    )
+    parser.add_argument(
+        "--annotate",
+        action="store_true",
+        help="also print GitHub workflow annotations to standard error",
     )
     parser.add_argument(
         "--gate",
@@ -233,17 +245,19 @@ def _add_report_options(parser: ArgumentParser) -> None:
 def _score(given: Namespace) -> int:
     from twoarm.score import score
 
-    analysis = score(
-        _opened(given.files),
-        candidate=given.candidate,
-        baseline=given.baseline,
-        duplicates=given.duplicates,
-        missing=given.missing,
-        keep_infra=given.keep_infra,
-        skip_bad=given.skip_bad,
-        generated_at_utc=_now(),
-        **_weighing(given),
-    )
+    with _progress() as progress:
+        analysis = score(
+            _opened(given.files),
+            candidate=given.candidate,
+            baseline=given.baseline,
+            duplicates=given.duplicates,
+            missing=given.missing,
+            keep_infra=given.keep_infra,
+            skip_bad=given.skip_bad,
+            generated_at_utc=_now(),
+            progress=progress,
+            **_weighing(given),
+        )
     return _report(analysis, given)
 
 
@@ -319,28 +333,53 @@ def _collect(given: Namespace) -> int:
 
 
 def _report(analysis: "Analysis", given: Namespace) -> int:
-    if given.out is not None:
-        _write_all(
-            given.out,
-            {
-                "analysis.json": analysis.to_json(),
-                "analysis.md": analysis.to_markdown(interval=given.interval),
-            },
-        )
-    if given.format == "json":
-        report = analysis.to_json()
-    elif given.format == "markdown":
-        report = analysis.to_markdown(interval=given.interval)
-    else:
+    _write_all(_files(analysis, given))
+    if given.out is not None and os.environ.get("GITHUB_STEP_SUMMARY"):
+        _append(os.environ["GITHUB_STEP_SUMMARY"], analysis.to_github())
+    if given.format == "text":
         from twoarm.render import text
 
         report = text.render(analysis, _paint(), given.interval)
+    elif given.format == "markdown":
+        report = analysis.to_markdown(interval=given.interval)
+    else:
+        report = getattr(analysis, f"to_{given.format}")()
     _write_out(report)
+    if given.annotate:
+        from twoarm.render.github import annotations
+
+        for line in annotations(analysis):
+            _say(line)
     if given.gate is None:
         return DONE
     promotion = analysis.promotion_by(given.gate)
     _say(f"twoarm: gate {given.gate}: {promotion.verdict}: {visible('; '.join(promotion.reasons))}")
     return _GATE_EXIT[promotion.verdict]
+
+
+def _files(analysis: "Analysis", given: Namespace) -> dict[str, str]:
+    """The files that were asked for, by path."""
+    texts = {}
+    if given.out is not None:
+        texts["analysis.json"] = analysis.to_json()
+        texts["analysis.md"] = analysis.to_markdown(interval=given.interval)
+        try:
+            texts["report.html"] = analysis.to_html()
+        except ExtraError as error:
+            _say(f"twoarm: no report.html: {error}")
+    files = {os.path.join(given.out, name): text for name, text in texts.items()}
+    if given.junit is not None:
+        files[given.junit] = analysis.to_junit()
+    return files
+
+
+def _progress() -> "AbstractContextManager[Progress | None]":
+    """A progress bar on a terminal; nothing when standard error is piped."""
+    if not sys.stderr.isatty():
+        return nullcontext()
+    from twoarm.bar import Bar
+
+    return Bar(sys.stderr)
 
 
 class _Named:
@@ -398,28 +437,41 @@ def _write_out(text: str) -> None:
     sys.stdout.write(text)
 
 
-def _write_all(folder: str, texts: dict[str, str]) -> None:
+def _write_all(texts: dict[str, str]) -> None:
     """Write every file under a temporary name, then rename: never half a file."""
     written: dict[str, str] = {}
+    folder = ""
     try:
-        os.makedirs(folder, exist_ok=True)
-        for name, text in texts.items():
+        for path, text in texts.items():
+            folder, name = os.path.split(path)
+            os.makedirs(folder or ".", exist_ok=True)
             temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-            written[temporary] = os.path.join(folder, name)
+            written[temporary] = path
             with open(temporary, "w", encoding="utf-8", newline="\n") as file:
                 file.write(text)
                 file.flush()
                 os.fsync(file.fileno())
         for temporary in list(written):
+            folder = os.path.dirname(written[temporary])
             os.replace(temporary, written.pop(temporary))
     except OSError as error:
         reason = error.strerror or str(error)
-        raise InputError(f"cannot write to `{visible(folder)}`: {reason}") from error
+        raise InputError(f"cannot write to `{visible(folder or '.')}`: {reason}") from error
     finally:
         for temporary in written:
             if os.path.exists(temporary):
                 os.unlink(temporary)
-    _say(f"twoarm: wrote {', '.join(visible(os.path.join(folder, name)) for name in texts)}")
+    if texts:
+        _say(f"twoarm: wrote {', '.join(map(visible, texts))}")
+
+
+def _append(path: str, text: str) -> None:
+    try:
+        with open(path, "a", encoding="utf-8", newline="\n") as file:
+            file.write(text)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise InputError(f"cannot write to `{visible(path)}`: {reason}") from error
 
 
 def _say(text: str) -> None:

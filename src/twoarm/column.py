@@ -406,3 +406,45 @@ def ordered(column: Floats) -> Floats:
     import numpy as np
 
     return np.sort(column)
+
+
+def at_ranks(column: Floats, shares: list[float]) -> list[float]:
+    """The values nearest to these ranks, from 0 for the smallest to 1 for the largest."""
+    ranks = [round(share * (len(column) - 1)) for share in shares]
+    if isinstance(column, list):
+        values = sorted(column)
+        return [values[rank] for rank in ranks]
+    import numpy as np
+
+    parted = np.partition(column, sorted(set(ranks)))
+    return [float(parted[rank]) for rank in ranks]
+
+
+def spaced(column: Floats, most: int) -> list[float]:
+    """The values in order; of more than `most`, so many evenly by rank, with both ends."""
+    if len(column) > most:
+        return at_ranks(column, [i / (most - 1) for i in range(most)])
+    return sorted(column) if isinstance(column, list) else sorted(column.tolist())
+
+
+def above_zero(column: Floats) -> Floats:
+    """The values above zero."""
+    if isinstance(column, list):
+        return [value for value in column if value > 0]
+    return column[column > 0]
+
+
+def histogram(column: Floats, first: float, wide: float, size: int) -> list[int]:
+    """How many values lie in each of `size` stretches of this width, from `first` on."""
+    if isinstance(column, list):
+        return counts([min(size - 1, int((value - first) / wide)) for value in column], size)
+    import numpy as np
+
+    return counts(np.minimum(size - 1, ((column - first) / wide).astype(np.int64)), size)
+
+
+def thinned(items: list[Any], most: int) -> list[Any]:
+    """The items in their order; of more than `most`, so many evenly, with both ends."""
+    if len(items) <= most:
+        return items
+    return [items[round(i * (len(items) - 1) / (most - 1))] for i in range(most)]

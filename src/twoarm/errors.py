@@ -49,3 +49,7 @@ class ArmsError(TwoarmError):
 
 class UsageError(TwoarmError):
     """An option or argument that does not fit."""
+
+
+class ExtraError(TwoarmError):
+    """A part of twoarm that is installed on request is not there."""

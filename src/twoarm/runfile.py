@@ -22,6 +22,8 @@ class Readable(Protocol):
 
 
 Path: TypeAlias = str | os.PathLike[str]
+# Takes a stage, how far it is, and how far it goes; None if nobody knows.
+Progress: TypeAlias = Callable[[str, int, int | None], None]
 Source: TypeAlias = Path | Readable | Sequence[Path | Readable] | Iterable[Mapping[str, Any] | Run]
 
 # How many bad lines an error lists before it only counts.
@@ -40,7 +42,12 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 def read(
-    source: Source, *, skip_bad: bool = False, listed: int | None = LISTED, times: bool = False
+    source: Source,
+    *,
+    skip_bad: bool = False,
+    listed: int | None = LISTED,
+    times: bool = False,
+    progress: Progress | None = None,
 ) -> Runs:
     """All runs of a path, several paths, an open binary file, or an iterable of mappings or Runs.
 
@@ -48,6 +55,8 @@ def read(
     """
     reader = _Reader(listed, times=times)
     files, items = _told_apart(source)
+    if progress is not None and files:
+        reader.watched = _Watched(progress, files)
     inputs = [reader.file(file) for file in files] if files else [reader.items(items)]
     if reader.problem_count and not skip_bad:
         raise BadRunsError(reader.problems, reader.problem_count)
@@ -85,6 +94,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self.problem_count = 0
         self.bad_lines = 0
+        self.watched: _Watched | None = None
         self._listed = listed
         self._type: type[Line] = Line
         self._decode: Callable[[bytes], Line] = msgspec.json.Decoder(Line).decode
@@ -107,7 +117,10 @@ class _Reader:
         digest = _Digest()
         before = len(self.builder)
         source, line = visible(name), 1
-        for lines in _batches(_text(digest.through(stream), source)):
+        blocks = digest.through(stream)
+        if self.watched is not None:
+            blocks = self.watched.through(blocks)
+        for lines in _batches(_text(blocks, source)):
             try:
                 decoded = list(map(self._decode, lines))  # type: ignore[arg-type]
             except (ValueError, TypeError, RecursionError):
@@ -231,6 +244,35 @@ def _examined(
             return (found if isinstance(found, Mapping) else None), problems
         message = f"not valid JSON ({error}); write one object per line"
     return None, [Problem(where=where, field=None, message=visible(message))]
+
+
+class _Watched:
+    """Tells how many bytes of all files have been read, packed as they are."""
+
+    def __init__(self, progress: Progress, files: list[Path | Readable]) -> None:
+        self._progress = progress
+        self._done = 0
+        self._total: int | None = 0
+        for file in files:
+            size = _size(file)
+            self._total = None if size is None or self._total is None else self._total + size
+
+    def through(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
+        """The same blocks."""
+        for block in blocks:
+            self._done += len(block)
+            self._progress("reading", self._done, self._total)
+            yield block
+
+
+def _size(file: Path | Readable) -> int | None:
+    """The size of a file; None for what has no size, or does not exist."""
+    if not isinstance(file, str | os.PathLike):
+        return None
+    try:
+        return os.path.getsize(file) or None
+    except (OSError, ValueError):
+        return None
 
 
 class _Digest:

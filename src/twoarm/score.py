@@ -5,9 +5,10 @@ from twoarm.analysis import SCHEMA, Analysis, Options, Rule, Tool
 from twoarm.caveats import caution
 from twoarm.decide import assess, decide, judge, promote
 from twoarm.diagnose import diagnose
+from twoarm.drawing import draw
 from twoarm.errors import Caveat, UsageError
 from twoarm.pair import aggregate, pair
-from twoarm.runfile import Source, read
+from twoarm.runfile import Progress, Source, read
 from twoarm.screen import Duplicates, Missing, choose_arms, screen
 from twoarm.summarize import summarize
 from twoarm.tasks import tabulate
@@ -30,10 +31,11 @@ def score(
     margin_success: float = 0.10,
     margin_ratio: float = 0.10,
     generated_at_utc: str | None = None,
+    progress: Progress | None = None,
 ) -> Analysis:
     """Score two arms: from runs to a decision, with everything that led to it."""
     _check_options(level, seed, resamples, margin_success, margin_ratio)
-    runs = read(source, skip_bad=skip_bad, times=evidence)
+    runs = read(source, skip_bad=skip_bad, times=evidence, progress=progress)
     arms = choose_arms(runs.arms, candidate, baseline)
     screening = screen(runs, arms, duplicates=duplicates, missing=missing, keep_infra=keep_infra)
     ours, theirs = (summarize(arm) for arm in screening.arms)
@@ -65,6 +67,8 @@ def score(
         from twoarm.evidence.weigh import Margins, weigh
 
         faults = tuple(check_design(runs, screening, tasks))
+        if progress is not None:
+            progress("weighing the evidence", 0, None)
         weighed = weigh(
             runs.tasks,
             screening,
@@ -114,6 +118,7 @@ def score(
         )
         + (weighed.caveats if weighed else ())
         + faults,
+        drawing=draw(runs, screening, pairing, tasks),
     )
 
 

@@ -1,0 +1,104 @@
+"""The gates as test cases, so that any CI shows them: JUnit XML."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from twoarm.quote import counted, xml
+from twoarm.render.reading import Amount, read
+
+if TYPE_CHECKING:
+    from twoarm.analysis import Analysis
+
+SUITE = "twoarm"
+
+
+class Case(msgspec.Struct, frozen=True, kw_only=True):
+    """One test case: it passed, failed, or could not be judged."""
+
+    name: str
+    outcome: str
+    message: str
+    details: str
+
+
+def render(analysis: "Analysis") -> str:
+    """One test case per gate, and one for adequacy."""
+    found = list(cases(analysis))
+    failures = sum(case.outcome == "failure" for case in found)
+    skipped = sum(case.outcome == "skipped" for case in found)
+    counts = f'tests="{len(found)}" failures="{failures}" errors="0" skipped="{skipped}"'
+    when = ""
+    if analysis.generated_at_utc is not None:
+        when = f' timestamp="{xml(analysis.generated_at_utc.removesuffix("Z"))}"'
+    properties = {
+        "decision": analysis.decision,
+        "promotion": analysis.promotion.verdict,
+        "candidate": analysis.candidate,
+        "baseline": analysis.baseline,
+    }
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuites name="{SUITE}" {counts} time="0">',
+        f'  <testsuite name="{SUITE}" {counts} time="0"{when}>',
+        "    <properties>",
+        *(
+            f'      <property name="{name}" value="{xml(value)}"/>'
+            for name, value in properties.items()
+        ),
+        "    </properties>",
+        *(line for case in found for line in _lines(case)),
+        "  </testsuite>",
+        "</testsuites>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def cases(analysis: "Analysis") -> Iterator[Case]:
+    """What is tested, in the order of the report."""
+    amounts = read(analysis).amounts
+    for gate, amount in zip(analysis.gates, amounts, strict=True):
+        outcome = {True: "passed", False: "failure", None: "skipped"}[gate.holds]
+        yield Case(
+            name=f"gate {amount.label}",
+            outcome=outcome,
+            message=_message(amount),
+            details=amount.interval,
+        )
+    adequacy = analysis.adequacy
+    short = len(adequacy.below_minimum)
+    enough = adequacy.status != "below minimum"
+    yield Case(
+        name="adequacy",
+        outcome="passed" if enough else "failure",
+        message=f"{counted(short, 'task-arm')} below {adequacy.minimum_repeats} repeats, "
+        f"the fewest has {adequacy.fewest_repeats}",
+        details="",
+    )
+
+
+def _message(amount: Amount) -> str:
+    if not amount.figures:
+        return "not measured in at least one arm"
+    return f"{amount.standing}: {amount.difference}, {amount.figures}"
+
+
+def _lines(case: Case) -> Iterator[str]:
+    opening = f'    <testcase classname="{SUITE}" name="{xml(case.name)}" time="0"'
+    body = "\n".join(filter(None, (case.message, case.details)))
+    if case.outcome == "passed":
+        yield f"{opening}>"
+        yield f"      <system-out>{_text(body)}</system-out>"
+    else:
+        kind = f' type="{case.name.split()[0]}"' if case.outcome == "failure" else ""
+        yield f"{opening}>"
+        yield (
+            f'      <{case.outcome} message="{xml(case.message)}"{kind}>'
+            f"{_text(body)}</{case.outcome}>"
+        )
+    yield "    </testcase>"
+
+
+def _text(body: str) -> str:
+    return "\n".join(map(xml, body.split("\n")))

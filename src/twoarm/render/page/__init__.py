@@ -1,0 +1,1 @@
+"""The parts of the page: charts, tables, style and script."""

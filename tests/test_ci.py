@@ -1,0 +1,446 @@
+"""What CI systems read: the comment, the step summary, annotations, JUnit XML, and docs/ci.md."""
+
+import os
+import re
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree
+
+import pytest
+import xmlschema
+import yaml
+from markdown_it import MarkdownIt
+
+import twoarm as package
+from tests.conftest import both, lines, run, twoarm
+from tests.test_golden import INPUTS
+from twoarm.quote import annotation, annotation_property, visible
+from twoarm.render import github
+from twoarm.render.reading import read, stability_word
+
+DOCUMENT = Path(__file__).parent.parent / "docs" / "ci.md"
+SCHEMA = xmlschema.XMLSchema(Path(__file__).parent / "junit.xsd")
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</details></summary>",
+    "--> <!-- twoarm report -->",
+    "a|b\n| c |",
+    "`tick` ``two``",
+    "]]> & \" ' <",
+    "::error::owned\r\n::set-output name=x::y",
+    "50% off%0A, title=x",
+    "@everyone [x](http://example.com)",
+    "\x1b[31m\u202e",
+]
+
+
+def suite(
+    tasks: int = 6, repeats: int = 5, baseline: dict[str, Any] | None = None, **candidate: Any
+) -> list[dict[str, Any]]:
+    return [
+        run(f"t{task}", arm, repeat, **changed)
+        for task in range(tasks)
+        for repeat in range(1, repeats + 1)
+        for arm, changed in (("with_skelly", candidate), ("without_skelly", baseline or {}))
+    ]
+
+
+def test_the_comment_starts_with_its_marker_and_folds_the_rest() -> None:
+    comment = twoarm("demo", "--format", "github").out
+    assert comment.startswith("<!-- twoarm report -->\n\n## twoarm: `prefer with_skelly`\n")
+    first, _, rest = comment.partition("<details>")
+    assert len(first.splitlines()) < 30
+    for said in ("Promote", "success rate", "median duration", "non-cache tokens", "Stability"):
+        assert said in first
+    assert "### Arms" not in first
+    assert "### Arms" in rest
+    assert rest.rstrip().endswith("</details>")
+    assert comment.count("<!--") == 1
+
+
+def test_a_comment_that_is_too_long_leaves_out_what_is_folded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    analysis = package.score(suite())
+    whole = analysis.to_github()
+    monkeypatch.setattr(github, "LONGEST", len(whole.encode()) - 1)
+    short = analysis.to_github()
+    assert "<details>" not in short
+    assert "`analysis.md` has it" in short
+    monkeypatch.setattr(github, "LONGEST", len(whole.encode()))
+    assert analysis.to_github() == whole
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_stay_text_in_a_comment(name: str) -> None:
+    runs = [run(name, f"{name} new"), run(name, "old"), run(name, "old", 2, failure="infra")]
+    runs[2]["failure_reason"] = name
+    comment = package.score(runs, candidate=f"{name} new", baseline="old").to_github()
+    shown = []
+    html = []
+    for token in MarkdownIt("commonmark").enable("table").parse(comment):
+        if token.type == "html_block":
+            html.append(token.content.strip())
+        for child in token.children or []:
+            assert child.type not in ("link_open", "image", "em_open")
+            if child.type == "html_inline":
+                assert child.content in ("<sub>", "</sub>")
+            if child.type == "code_inline":
+                shown.append(child.content)
+    assert html == [
+        "<!-- twoarm report -->",
+        "<details>\n<summary>The whole report</summary>",
+        "</details>",
+    ]
+    assert f"prefer {visible(name)} new" in shown
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_names_cannot_leave_their_annotation(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    runs = [run(name, f"{name} new", success=False), run(name, "old")]
+    runs[0][name] = 1
+    path.write_bytes(lines(runs))
+    roles = [f"--candidate={name} new", "--baseline=old"]
+    result = twoarm("score", str(path), "--annotate", "--format", "json", *roles)
+    assert result.code == 0
+    found = result.err.splitlines()
+    assert len(found) >= 3
+    for line in found:
+        assert re.fullmatch(r"::(error|warning|notice) title=[^:,\r\n]*::[^\r\n]+", line), line
+        assert line.isprintable()
+
+
+@pytest.mark.parametrize(
+    ("text", "message", "title"),
+    [
+        ("plain", "plain", "plain"),
+        ("100%", "100%25", "100%25"),
+        ("%0A", "%250A", "%250A"),
+        ("a: b, c", "a: b, c", "a%3A b%2C c"),
+        ("one\r\ntwo", "one\\r\\ntwo", "one\\r\\ntwo"),
+    ],
+)
+def test_annotations_are_escaped_as_the_protocol_needs(text: str, message: str, title: str) -> None:
+    assert annotation(text) == message
+    assert annotation_property(text) == title
+
+
+@pytest.mark.parametrize(
+    ("runs", "expected"),
+    [
+        (suite(), []),
+        (suite(success=False), ["error", "warning"]),
+        (suite(repeats=4), ["warning"]),
+    ],
+)
+def test_only_a_refused_candidate_is_an_error(
+    runs: list[dict[str, Any]], expected: list[str]
+) -> None:
+    found = [
+        line.split(" ")[0].removeprefix("::")
+        for line in github.annotations(package.score(runs))
+        if "title=twoarm caveat" not in line
+    ]
+    assert found == expected
+
+
+def test_no_more_annotations_than_github_shows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(github, "MOST_ANNOTATIONS", 2)
+    found = list(github.annotations(package.score(suite(repeats=4, success=False))))
+    assert len(found) == 3
+    assert re.fullmatch(r"::notice title=twoarm::\d+ more in the report", found[-1])
+
+
+@pytest.mark.parametrize(
+    ("runs", "outcomes"),
+    [
+        (suite(), [None, None, None, None]),
+        (suite(success=False, duration_seconds=1), ["failure", None, None, None]),
+        (suite(repeats=4, duration_seconds=999), [None, "failure", None, "failure"]),
+        (suite(input_tokens=None), [None, None, "skipped", None]),
+        ([run()], ["skipped", "skipped", "skipped", "failure"]),
+    ],
+)
+def test_junit_has_a_case_per_gate_and_one_for_adequacy(
+    runs: list[dict[str, Any]], outcomes: list[str | None]
+) -> None:
+    text = package.score(runs, generated_at_utc="2026-11-01T00:00:00Z").to_junit()
+    SCHEMA.validate(text)
+    (found,) = ElementTree.fromstring(text)
+    cases = found.findall("testcase")
+    assert [case.get("name") for case in cases] == [
+        "gate success rate",
+        "gate median duration",
+        "gate median non-cache tokens",
+        "adequacy",
+    ]
+    seen = [
+        next((kind for kind in ("failure", "skipped") if case.find(kind) is not None), None)
+        for case in cases
+    ]
+    assert seen == outcomes
+    assert found.get("tests") == "4"
+    assert found.get("failures") == str(outcomes.count("failure"))
+    assert found.get("skipped") == str(outcomes.count("skipped"))
+    for case in cases:
+        assert "".join(case.itertext()).strip()
+
+
+@pytest.mark.parametrize("name", [*HOSTILE, "\0", "漢字", "\ufffe"])
+def test_hostile_names_stay_text_in_junit(name: str) -> None:
+    runs = [run(name, f"{name} new"), run(name, "old")]
+    text = package.score(runs, candidate=f"{name} new", baseline="old").to_junit()
+    SCHEMA.validate(text)
+    root = ElementTree.fromstring(text)
+    values = {one.get("name"): one.get("value") for one in root.iter("property")}
+    assert values["candidate"] == f"{visible(name)} new"
+    assert values["decision"] == f"prefer {visible(name)} new"
+
+
+def test_golden_files_of_ci(
+    golden: Callable[[str, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1793520000")
+    Path("mixed.jsonl").write_bytes(INPUTS["mixed.jsonl"])
+    result = twoarm("score", "mixed.jsonl", "--junit", "deep/junit.xml", "--annotate")
+    golden("mixed.junit.xml", Path("deep/junit.xml").read_text(encoding="utf-8"))
+    golden("mixed.annotations", result.err.partition("\n")[2])
+    golden("mixed.github.md", twoarm("score", "mixed.jsonl", "--format", "github").out)
+    golden("demo.github.md", twoarm("demo", "--format", "github").out)
+
+
+def test_out_adds_to_the_step_summary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1793520000")
+    summary = tmp_path / "summary.md"
+    summary.write_text("before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    assert twoarm("demo").code == 0
+    assert summary.read_text() == "before\n"
+    assert twoarm("demo", "--out", str(tmp_path / "out")).code == 0
+    comment = twoarm("demo", "--format", "github").out
+    assert summary.read_text(encoding="utf-8") == f"before\n{comment}"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "none" / "summary.md"))
+    result = twoarm("demo", "--out", str(tmp_path / "out"))
+    assert result.code == 2
+    assert f"twoarm: cannot write to `{tmp_path}/none/summary.md`" in result.err
+
+
+def test_files_are_written_all_or_none(tmp_path: Path) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("here already")
+    out = tmp_path / "out"
+    result = twoarm("demo", "--out", str(out), "--junit", str(blocked / "junit.xml"))
+    assert result.code == 2
+    assert result.out == ""
+    assert result.err.startswith(f"twoarm: cannot write to `{blocked}`: ")
+    assert list(out.iterdir()) == []
+
+
+def test_a_machine_without_a_browser_is_told_so_and_ci_fails(tmp_path: Path) -> None:
+    identity = tmp_path / "id"
+    identity.write_text("#!/bin/sh\necho 1000\n")
+    identity.chmod(identity.stat().st_mode | stat.S_IXUSR)
+    (tmp_path / "sh").symlink_to("/bin/sh")
+    script = DOCUMENT.parent.parent / "tools" / "chromium.sh"
+
+    def told(**environment: str) -> subprocess.CompletedProcess[bytes]:
+        environment["PATH"] = str(tmp_path)
+        return subprocess.run(
+            ["/bin/sh", script], env=environment, capture_output=True, check=False
+        )
+
+    for environment, code in (({}, 0), ({"CI": "true"}, 1)):
+        result = told(**environment)
+        assert result.returncode == code
+        assert result.stderr.startswith(b"no chromium: the tests of the page are skipped")
+    assert told(CI="true", CHROMIUM="/somewhere").stderr == b""
+
+
+def test_the_margin_rule_is_in_the_reading() -> None:
+    reading = read(package.score(spread(8, 5, 0.5), rule="margin"))
+    assert reading.reasons[-1].startswith("margin rule: candidate (success: ")
+
+
+@pytest.mark.parametrize(
+    ("share", "word"),
+    [
+        (1.0, "stable"),
+        (0.95, "stable"),
+        (0.949, "fairly stable"),
+        (0.80, "fairly stable"),
+        (0.799, "could easily change"),
+    ],
+)
+def test_stability_in_words(share: float, word: str) -> None:
+    assert stability_word(share) == word
+
+
+def spread(tasks: int, repeats: int, factor: float) -> list[dict[str, Any]]:
+    """Runs that differ between tasks, and a little between repeats."""
+    return [
+        run(
+            f"t{task}",
+            arm,
+            repeat,
+            duration_seconds=(100 + 20 * task) * times + (repeat * 3 + task) % 7,
+            input_tokens=round((1000 + 200 * task) * times) + (repeat * 5 + task) % 11,
+        )
+        for task in range(tasks)
+        for repeat in range(1, repeats + 1)
+        for arm, times in (("with_skelly", factor), ("without_skelly", 1.0))
+    ]
+
+
+def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, Any]]:
+    """Arms that differ by noise alone; the one that is shifted has medians a hair higher."""
+    return [
+        run(
+            f"t{task}",
+            arm,
+            repeat,
+            duration_seconds=100 + 10 * task + (repeat * 7 + task * 5 + shift) % 13 - shift / 99,
+            input_tokens=1000 + 50 * task + (repeat * 11 + task * 3 + 5 * shift) % 17 - shift,
+        )
+        for task in range(tasks)
+        for repeat in range(1, repeats + 1)
+        for arm, shift in zip(("with_skelly", "without_skelly"), shifts, strict=True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("runs", "steps"),
+    [
+        (spread(8, 5, 0.5), ["Promote `with_skelly`: the rule and the evidence agree."]),
+        (spread(8, 4, 0.5), ["Run more repeats: 16 task-arms below 5."]),
+        ([run()], ["Measure what is missing, then score again", "Run more repeats: 2 task-arms"]),
+        (
+            suite(),
+            [
+                "Nothing differs in the three gates. The rule counts a tie as held",
+            ],
+        ),
+        (
+            suite(tasks=1, duration_seconds=99),
+            ["The rule lets `with_skelly` be promoted", "Add tasks: 1 task cannot speak for"],
+        ),
+        (
+            suite(tasks=7, baseline={"success": False}, input_tokens=999),
+            ["Promote `with_skelly`: the rule and the evidence agree."],
+        ),
+        (
+            jitter(8, 5, (0, 1)),
+            [
+                "The rule lets `with_skelly` be promoted, but the evidence does not show that it "
+                "is better",
+                "Add repeats: ",
+            ],
+        ),
+        (
+            jitter(8, 5, (1, 0)),
+            [
+                "Do not promote `with_skelly`: worse in median duration and median non-cache "
+                "tokens, better in none.",
+                "The evidence shows no clear difference: a mixed result is what noise gives too.",
+                "Add repeats: ",
+            ],
+        ),
+        (
+            suite(success=False, duration_seconds=1),
+            ["Do not promote `with_skelly`: worse in success rate, better in median duration."],
+        ),
+        (
+            suite(success=False, duration_seconds=101, input_tokens=1001),
+            ["Keep `without_skelly`."],
+        ),
+        (
+            [*spread(8, 5, 0.5), *(run("t0", repeat=r, failure="infra") for r in range(6, 40))],
+            ["Find out why runs were excluded", "Promote `with_skelly`"],
+        ),
+    ],
+)
+def test_what_to_do_next(runs: list[dict[str, Any]], steps: list[str]) -> None:
+    found = read(package.score(runs)).steps
+    assert [step[: len(start)] for step, start in zip(found, steps, strict=False)] == steps
+
+
+def test_without_evidence_the_reading_says_so() -> None:
+    reading = read(package.score(suite(duration_seconds=99), evidence=False))
+    assert reading.evidence == "not weighed: the evidence was switched off"
+    assert reading.stability == "not known: the evidence was switched off"
+    assert reading.steps == (
+        "Promote `with_skelly`, as the rule says; the evidence was not looked at.",
+    )
+
+
+def workflows() -> list[dict[str, Any]]:
+    text = DOCUMENT.read_text(encoding="utf-8")
+    return [yaml.safe_load(block) for block in re.findall(r"```yaml\n(.*?)```", text, flags=re.S)]
+
+
+def shell(command: str, folder: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run(
+        ["bash", "-e", "-c", command],
+        cwd=folder,
+        env={
+            **os.environ,
+            "PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
+            **environment,
+        },
+        capture_output=True,
+        check=False,
+    )
+
+
+def test_the_github_workflow_of_the_document_does_what_it_says(tmp_path: Path) -> None:
+    steps = {
+        step["name"]: step for step in workflows()[0]["jobs"]["score"]["steps"] if "name" in step
+    }
+    (tmp_path / "collected.jsonl").write_text(twoarm("demo", "--runs").out, encoding="utf-8")
+    summary = tmp_path / "summary.md"
+    score = steps["Score the runs"]["run"]
+    result = shell(score, tmp_path, GITHUB_STEP_SUMMARY=str(summary))
+    assert result.returncode == 0, result.stderr.decode()
+    assert sorted(os.listdir(tmp_path / "results")) == [
+        "analysis.json",
+        "analysis.md",
+        "comment.md",
+        "junit.xml",
+        "report.html",
+    ]
+    assert b"::warning title=twoarm caveat" in result.stderr
+    comment = (tmp_path / "results" / "comment.md").read_text(encoding="utf-8")
+    assert comment == summary.read_text(encoding="utf-8")
+
+    # A stand-in for GitHub's client: says which comment is there, and keeps what it was asked.
+    client = tmp_path / "gh"
+    client.write_text(
+        '#!/bin/sh\necho "$@" >> asked\ncase "$*" in *--jq*) cat comments 2>/dev/null;; esac\n'
+    )
+    client.chmod(client.stat().st_mode | stat.S_IXUSR)
+    names = {"REPOSITORY": "some/where", "NUMBER": "7", "GH_TOKEN": "none"}
+    assert set(names) == set(steps["Comment on the pull request"]["env"])
+    step = steps["Comment on the pull request"]["run"]
+    assert shell(step, tmp_path, **names).returncode == 0
+    (tmp_path / "comments").write_text("42\n43\n")
+    assert shell(step, tmp_path, **names).returncode == 0
+    asked = (tmp_path / "asked").read_text().splitlines()
+    assert [line for line in asked if "--method" in line] == [
+        "api --method POST repos/some/where/issues/7/comments -F body=@results/comment.md",
+        "api --method PATCH repos/some/where/issues/comments/42 -F body=@results/comment.md",
+    ]
+    assert github.MARKER in step
+
+
+def test_the_gitlab_job_of_the_document_does_what_it_says(tmp_path: Path) -> None:
+    job = workflows()[1]["twoarm"]
+    (tmp_path / "collected.jsonl").write_bytes(lines([*both(), *both("t", 2)]))
+    result = shell(job["script"][1], tmp_path)
+    assert result.returncode in job["allow_failure"]["exit_codes"]
+    assert (tmp_path / job["artifacts"]["reports"]["junit"]).is_file()

@@ -1,0 +1,578 @@
+"""The page, in a real browser: what it draws, what it refuses, and how it looks."""
+
+import json
+import re
+import shlex
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+import twoarm as package
+from tests.conftest import both, lines, run, twoarm
+from twoarm.quote import html_script, html_sentence
+from twoarm.render import html as renderer
+
+SCREENSHOTS = Path(__file__).parent / "screenshots"
+MEGABYTE = 1_000_000
+
+HOSTILE = [
+    "<script>alert(1)</script>",
+    "</script><script>alert(2)</script>",
+    "<img src=x onerror=alert(3)>",
+    "\"' onmouseover=alert(4) x='",
+    "{{constructor.constructor('alert(5)')()}}",
+    "datum['x'] + 'y'",
+    "a.b[c]\\d",
+    "<!-- --> ]]> &amp; &lt;",
+    "line\nbreak\u2028\u202eend",
+    "漢字の課題",
+    "x" * 300,
+    "x" * 299 + "y",
+    " ",
+]
+
+
+def started(minute: int) -> str:
+    return f"2026-11-01T{minute // 60:02}:{minute % 60:02}:00Z"
+
+
+def hostile() -> list[dict[str, Any]]:
+    """Names that would like to be code, in both arms, in a reason and in a key."""
+    arms = HOSTILE[0], HOSTILE[1]
+    runs = [
+        run(
+            name,
+            arms[arm],
+            repeat,
+            success=(repeat + arm) % 3 > 0,
+            duration_seconds=100 + 7 * repeat + 20 * arm,
+            started_at_utc=started(10 * repeat + arm),
+        )
+        for name in HOSTILE
+        for arm in (0, 1)
+        for repeat in range(1, 4)
+    ]
+    runs.append(run("t", arms[0], 9, failure="infra", failure_reason=HOSTILE[2]))
+    runs[0][HOSTILE[3]] = HOSTILE[4]
+    return runs
+
+
+def many(tasks: int, repeats: int) -> list[dict[str, Any]]:
+    draw = Random(1)
+    runs = []
+    for task in range(tasks):
+        size, ease, help_ = draw.lognormvariate(5, 0.6), draw.random(), draw.gauss(0.1, 0.15)
+        for repeat in range(1, repeats + 1):
+            for candidate, arm in ((1, "with_skelly"), (0, "without_skelly")):
+                long = size * draw.lognormvariate(0, 0.3) * (1 - help_ * candidate)
+                runs.append(
+                    run(
+                        f"task-{task:04}",
+                        arm,
+                        repeat,
+                        success=draw.random() < ease**0.3 + 0.02 * candidate,
+                        duration_seconds=round(long, 1),
+                        input_tokens=round(long * 60),
+                        total_cost_usd=round(long / 900, 6),
+                        started_at_utc=started(draw.randrange(1440)),
+                    )
+                )
+    return runs
+
+
+def unmeasured() -> list[dict[str, Any]]:
+    return [
+        one
+        for repeat in range(1, 6)
+        for one in both("t", repeat, total_cost_usd=None, input_tokens=None, cache_read_tokens=None)
+    ]
+
+
+@cache
+def page_of(kind: str) -> str:
+    """The pages under test, by what is special about them."""
+    if kind == "demo":
+        return package.score(
+            [json.loads(line) for line in twoarm("demo", "--runs").out.splitlines()]
+        ).to_html()
+    if kind == "hostile":
+        arms = {"candidate": HOSTILE[0], "baseline": HOSTILE[1]}
+        return package.score(hostile(), **arms).to_html()  # type: ignore[arg-type]
+    runs = {
+        "one pair": both(),
+        "one arm": [run()],
+        "one task": [one for repeat in range(1, 6) for one in both("only", repeat)],
+        "unmeasured": unmeasured(),
+        "free": [one for repeat in range(1, 6) for one in both("t", repeat, total_cost_usd=0)],
+        "500 tasks": many(500, 10),
+        "41 tasks": many(41, 2),
+    }
+    if kind == "no evidence":
+        return package.score(many(8, 5), evidence=False).to_html()
+    return package.score(runs[kind]).to_html()
+
+
+KINDS = [
+    "demo",
+    "hostile",
+    "one pair",
+    "one arm",
+    "one task",
+    "unmeasured",
+    "free",
+    "no evidence",
+    "41 tasks",
+    "500 tasks",
+]
+
+
+class Opened:
+    """A page in the browser, and what it did that it should not."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        self.complaints: list[str] = []
+        self.requests: list[str] = []
+        page.on("console", lambda message: self.complaints.append(message.text))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("dialog", lambda dialog: self.complaints.append(f"dialog {dialog.message}"))
+        page.on("request", lambda request: self.requests.append(request.url))
+
+    def marks(self, chart: str, layer: str) -> int:
+        return self.page.locator(f"#chart-{chart} .{layer}_marks > *").count()
+
+    def column(self, table: str, number: int) -> list[str]:
+        return self.page.locator(f"#{table} tbody td:nth-child({number})").all_inner_texts()
+
+
+@contextmanager
+def opened(
+    chromium: Browser, tmp_path: Path, kind: str, *, width: int = 1280, scheme: Any = "light"
+) -> Iterator[Opened]:
+    path = tmp_path / "report.html"
+    path.write_text(page_of(kind), encoding="utf-8")
+    context = chromium.new_context(
+        viewport={"width": width, "height": 900}, color_scheme=scheme, offline=True
+    )
+    context.set_default_timeout(20_000)
+    shown = Opened(context.new_page())
+    try:
+        shown.page.goto(path.as_uri())
+        shown.page.wait_for_selector("body[data-ready]")
+        yield shown
+    finally:
+        context.close()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_page_draws_every_chart_without_a_complaint_or_a_request(
+    kind: str, chromium: Browser, tmp_path: Path
+) -> None:
+    with opened(chromium, tmp_path, kind) as shown:
+        assert shown.complaints == []
+        assert shown.requests == [(tmp_path / "report.html").as_uri()]
+        places = shown.page.locator(".chart")
+        assert shown.page.locator(".chart[data-drawn] svg").count() == places.count()
+        for place in places.all():
+            assert place.get_attribute("role") == "img"
+            label = place.get_attribute("aria-label") or ""
+            assert len(label) > 20
+            assert place.locator(".role-mark > *").count() > 0
+            said = place.locator("xpath=following-sibling::p").inner_text()
+            assert said.replace("`", "") == label.replace("`", "")
+
+
+def test_the_demo_draws_one_mark_per_pair_task_and_run(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "demo") as shown:
+        for gate in ("success_rate", "median_duration_seconds", "median_non_cache_tokens"):
+            assert shown.marks(gate, "zero") == 1
+            assert shown.marks(gate, "intervals") == 2
+            assert shown.marks(gate, "differences") == 2
+        for metric, pairs in (
+            ("duration_seconds", 119),
+            ("non_cache_tokens", 119),
+            ("tokens", 119),
+            ("cost_usd", 118),
+        ):
+            assert shown.marks(f"delta-{metric}", "pairs") == pairs
+            assert shown.marks(f"delta-{metric}", "means") == 12
+        for layer in ("joins", "candidates", "baselines"):
+            assert shown.marks("success", layer) == 12
+        flips = shown.page.locator("#chart-success .flips_marks text").all_text_contents()
+        assert "▲3 ▼1" in flips
+        for metric, runs in (("duration_seconds", 239), ("cost_usd", 238)):
+            assert shown.marks(f"spread-{metric}", "points") == runs
+            assert shown.marks(f"spread-{metric}", "medians") == 2
+        assert shown.marks("cost", "tasks") == 24
+        assert shown.marks("cost", "arms") == 2
+        assert shown.marks("timeline", "starts") == 239
+
+
+def test_a_newcomer_reads_arm_amount_certainty_and_next_step_on_the_first_screen(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    with opened(chromium, tmp_path, "demo") as shown:
+        banner = shown.page.locator(".banner")
+        box = banner.bounding_box()
+        assert box is not None
+        assert box["y"] + box["height"] < 900
+        text = banner.inner_text()
+        for said in (
+            "prefer with_skelly",
+            "✓ promote",
+            "16.3% faster",
+            "185.5 s against 221.6 s",
+            "95% interval for tasks like these: -76.5 s to +4.0 s, which includes no difference",
+            "with_skelly is clearly better in at least one gate and clearly worse in none",
+            "could easily change: the same decision in 63%",
+            "Add tasks, rather than repeats: 75% of the uncertainty",
+        ):
+            assert said in text, said
+
+
+def test_500_tasks_open_within_two_seconds_and_stay_small(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    assert len(page_of("demo").encode()) < 2 * MEGABYTE
+    assert len(page_of("500 tasks").encode()) < 5 * MEGABYTE
+    with opened(chromium, tmp_path, "500 tasks") as shown:
+        # Opened again, so that what is timed is the page, and neither the start of the browser
+        # nor whatever else the machine does.
+        taken = []
+        for _ in range(3):
+            before = time.monotonic()
+            shown.page.reload()
+            shown.page.wait_for_selector("body[data-ready]")
+            taken.append(time.monotonic() - before)
+        assert min(taken) < 2.0
+        assert shown.marks("delta-duration_seconds", "means") == 500
+        assert shown.marks("delta-duration_seconds", "spans") == 500
+        assert shown.marks("success", "candidates") == 500
+        assert 100 < shown.marks("timeline", "starts") <= 240
+        assert shown.page.locator("#tasks tbody tr").count() == 500
+        text = shown.page.locator("#tasks-chart").inner_text()
+        assert "from the smallest to the largest of its pairs (5,000 in all)" in text
+
+
+def test_a_table_is_sorted_by_mouse_and_keyboard(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "demo") as shown:
+        page = shown.page
+        duration = page.locator("#tasks th button", has_text="duration")
+        head = duration.locator("xpath=..")
+        assert head.get_attribute("aria-sort") is None
+        duration.click()
+        assert head.get_attribute("aria-sort") == "ascending"
+        assert shown.column("tasks", 1)[0] == "migrate-settings"
+        up = shown.column("tasks", 6)
+        assert up[0] == "-445.6 s"
+        duration.focus()
+        page.keyboard.press("Enter")
+        assert head.get_attribute("aria-sort") == "descending"
+        assert shown.column("tasks", 6) == up[::-1]
+        page.keyboard.press("Shift+Tab")
+        page.keyboard.press("Space")
+        assert head.get_attribute("aria-sort") is None
+        assert page.locator("#tasks th[aria-sort]").count() == 1
+        page.locator("#tasks th button", has_text="task").first.click()
+        names = shown.column("tasks", 1)
+        assert names == sorted(names)
+
+
+def test_what_was_not_measured_is_sorted_last_both_ways(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "demo") as shown:
+        shown.page.locator("#deltas th button", has_text="metric").click()
+        assert shown.column("deltas", 10)[0] == "-"
+        button = shown.page.locator("#deltas th button").last
+        for _ in range(2):
+            button.click()
+            cells = shown.column("deltas", 10)
+            assert cells[-5:] == ["-"] * 5
+            assert "-" not in cells[:-5]
+
+
+def test_hostile_names_show_as_text(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "hostile") as shown:
+        page = shown.page
+        assert shown.complaints == []
+        names = shown.column("tasks", 1)
+        assert HOSTILE[0] in names
+        assert HOSTILE[1] in names
+        assert HOSTILE[2] in names
+        assert "line\\nbreak\\u2028\\u202eend" in names
+        assert page.locator("h1").inner_text().endswith(HOSTILE[0])
+        assert page.title() == f"twoarm: prefer {HOSTILE[0]}"
+        assert HOSTILE[2] in shown.column("excluded", 1)[0]
+        assert page.locator("img, iframe, object, embed").count() == 0
+        assert page.locator("script").count() == 3
+        # Two names that are cut to the same label keep two rows.
+        assert shown.marks("delta-duration_seconds", "means") == len(HOSTILE)
+        rows = page.evaluate(
+            "[...document.querySelectorAll('#chart-success .candidates_marks > *')]"
+            ".map(mark => Math.round(mark.getBoundingClientRect().y))"
+        )
+        assert len(set(rows)) == len(HOSTILE)
+        labels = page.locator("#chart-success text").all_text_contents()
+        assert HOSTILE[0] in labels
+
+
+def test_a_tooltip_names_the_task_as_text(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "hostile") as shown:
+        shown.page.locator("#chart-success .joins_marks").scroll_into_view_if_needed()
+        found = ""
+        for mark in shown.page.locator("#chart-success .candidates_marks > *").all():
+            mark.hover(force=True)
+            shown.page.wait_for_selector("#vg-tooltip-element.visible")
+            found += shown.page.locator("#vg-tooltip-element").inner_text()
+        assert HOSTILE[0] in found
+        assert "flipped to passed" in found
+        assert shown.page.locator("#vg-tooltip-element script").count() == 0
+        assert shown.complaints == []
+
+
+def test_the_policy_allows_what_is_in_the_file_and_nothing_else(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]*)"', page_of("demo"))
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+    assert "http" not in policy
+    with opened(chromium, tmp_path, "demo") as shown:
+        shown.page.evaluate(
+            "const one = document.createElement('script'); one.textContent = 'window.bad = 1';"
+            "document.body.append(one)"
+        )
+        assert shown.page.evaluate("window.bad") is None
+        assert any("Content Security Policy" in text for text in shown.complaints)
+
+
+def test_the_words_of_the_page(
+    golden: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1793520000")
+    page = twoarm("demo", "--format", "html").out
+    start, end = page.index("<main>"), page.index("</main>") + len("</main>\n")
+    golden("demo.html", page[start:end])
+
+
+def test_the_page_names_no_other_address_to_load() -> None:
+    page = page_of("demo")
+    body = page[: page.index('<script type="application/json"')]
+    assert not re.search(r'(src|href)="(?!#)', body)
+    assert "@import" not in body
+    assert "url(" not in body
+
+
+def test_metrics_nobody_measured_are_said_and_not_drawn(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "unmeasured") as shown:
+        for name in (
+            "median_non_cache_tokens",
+            "delta-cost_usd",
+            "delta-tokens",
+            "spread-cost_usd",
+            "cost",
+            "timeline",
+        ):
+            assert shown.page.locator(f"#chart-{name}").count() == 0
+        text = shown.page.locator("main").inner_text()
+        assert "No pair has cost in both arms: not measured, so nothing is drawn." in text
+        assert "Nobody measured cost: nothing is drawn." in text
+        assert "Not drawn: no run has started_at_utc." in text
+        assert "insufficient data" in shown.page.locator("h1").inner_text()
+        assert shown.marks("delta-duration_seconds", "pairs") == 5
+
+
+def test_runs_that_cost_nothing_have_no_place_on_a_log_axis(
+    chromium: Browser, tmp_path: Path
+) -> None:
+    with opened(chromium, tmp_path, "free") as shown:
+        assert shown.page.locator("#chart-spread-cost_usd").count() == 0
+        assert shown.marks("cost", "tasks") == 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "scheme", "width"),
+    [
+        ("demo", "light", 1280),
+        ("demo", "dark", 1280),
+        ("demo", "light", 390),
+        ("demo", "dark", 390),
+        ("hostile", "light", 390),
+        ("500 tasks", "dark", 1280),
+        ("500 tasks", "light", 390),
+        ("unmeasured", "light", 1280),
+    ],
+)
+def test_nothing_is_wider_than_the_screen(
+    kind: str, scheme: str, width: int, chromium: Browser, tmp_path: Path
+) -> None:
+    with opened(chromium, tmp_path, kind, width=width, scheme=scheme) as shown:
+        assert shown.page.evaluate("document.documentElement.scrollWidth") == width
+        for chart in shown.page.locator(".chart svg").all():
+            box = chart.bounding_box()
+            assert box is not None
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= width
+        SCREENSHOTS.mkdir(exist_ok=True)
+        name = f"{kind.replace(' ', '-')}-{width}-{scheme}.png"
+        shown.page.screenshot(path=SCREENSHOTS / name, full_page=True)
+
+
+def luminance(colour: str) -> float:
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_text_and_marks_stand_out_from_their_ground(
+    scheme: str, chromium: Browser, tmp_path: Path
+) -> None:
+    with opened(chromium, tmp_path, "one pair", scheme=scheme) as shown:
+        style = "getComputedStyle(document.documentElement).getPropertyValue"
+
+        def contrast(name: str, ground: str) -> float:
+            light = [
+                luminance(shown.page.evaluate(f"{style}('--{one}').trim()"))
+                for one in (name, ground)
+            ]
+            return (max(light) + 0.05) / (min(light) + 0.05)
+
+        for ground in ("surface", "ground"):
+            for text in ("ink", "muted", "good", "bad", "wait"):
+                assert contrast(text, ground) >= 4.5, (text, ground)
+            for mark in ("candidate", "baseline", "focus"):
+                assert contrast(mark, ground) >= 3.0, (mark, ground)
+
+
+def test_colour_is_never_the_only_signal(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "demo") as shown:
+        shapes = shown.page.evaluate(
+            "[...document.querySelectorAll('#chart-delta-duration_seconds .means_marks path')]"
+            ".map(mark => [mark.getAttribute('fill'), mark.getAttribute('d')])"
+        )
+        by_colour: dict[str, set[str]] = {}
+        for fill, path in shapes:
+            by_colour.setdefault(fill, set()).add("circle" if "A" in path else "square")
+        # From the task that the candidate made fastest to the one it made slowest.
+        assert [shapes[0][0], shapes[-1][0]] == ["var(--candidate)", "var(--baseline)"]
+        assert by_colour == {"var(--candidate)": {"circle"}, "var(--baseline)": {"square"}}
+
+
+def test_paper_gets_everything_in_light_colours(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "demo", scheme="dark") as shown:
+        shown.page.emulate_media(media="print")
+        ground = shown.page.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert ground == "rgb(255, 255, 255)"
+        assert not shown.page.locator("nav").is_visible()
+        SCREENSHOTS.mkdir(exist_ok=True)
+        paper = shown.page.pdf(path=SCREENSHOTS / "demo.pdf", format="A4", print_background=True)
+        assert paper.startswith(b"%PDF")
+
+
+def test_without_scripts_the_words_and_tables_are_there(chromium: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text(page_of("demo"), encoding="utf-8")
+    context = chromium.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(path.as_uri())
+    text = page.locator("main").inner_text()
+    context.close()
+    assert "Scripts are off, so no chart is drawn." in text
+    assert "prefer with_skelly" in text
+    assert "Of 12 tasks, 4 succeed more often with the candidate" in text
+
+
+def test_the_command_of_the_page_gives_the_same_figures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1793520000")
+    name = "my runs; $(x).jsonl"
+    Path(name).write_bytes(lines([*hostile(), hostile()[0]]))
+    roles = [f"--candidate={HOSTILE[0]}", f"--baseline={HOSTILE[1]}"]
+    given = ["score", name, *roles, "--duplicates", "first", "--missing", "zero", "--keep-infra"]
+    page = twoarm(*given, "--format", "html").out
+    (shown,) = re.findall(r"<pre><code>(.*?)</code></pre>", page)
+    for escaped, character in (
+        ("&lt;", "<"),
+        ("&gt;", ">"),
+        ("&#39;", "'"),
+        ("&quot;", '"'),
+        ("&amp;", "&"),
+    ):
+        shown = shown.replace(escaped, character)
+    words = shlex.split(shown)
+    assert words[0] == "twoarm"
+    again = twoarm(*words[1:], "--format", "json").out
+    assert again == twoarm(*given, "--format", "json").out
+
+
+def test_the_page_says_what_it_was_made_from() -> None:
+    page = twoarm("demo", "--format", "html").out
+    sha256 = json.loads(twoarm("demo", "--format", "json").out)["inputs"][0]["sha256"]
+    for said in (sha256, "example.jsonl, 240 runs", "<dt>seed</dt><dd>1</dd>", "twoarm 0.1.0"):
+        assert said in page
+    assert "no command reads them again" in page_of("one pair")
+
+
+def test_the_drawing_is_not_in_the_analysis_file() -> None:
+    analysis = package.score(both())
+    assert "drawing" not in analysis.to_dict()
+    assert "drawing" not in json.loads(analysis.to_json())
+    assert "drawing" not in twoarm("schema", "analysis").out.lower()
+
+
+def test_the_same_runs_give_the_same_page() -> None:
+    runs = many(7, 3)
+    assert package.score(runs).to_html() == package.score(runs[::-1]).to_html()
+
+
+def test_a_page_without_its_extra_is_an_error_that_names_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    renderer._scripts.cache_clear()
+    monkeypatch.setitem(__import__("sys").modules, "altair", None)
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines(both()))
+    message = 'the page needs `altair`: pip install "twoarm[html]"'
+    with pytest.raises(package.TwoarmError, match=re.escape(message)):
+        package.score(path).to_html()
+    result = twoarm("score", str(path), "--format", "html")
+    assert (result.code, result.out, result.err) == (2, "", f"twoarm: {message}\n")
+    result = twoarm("score", str(path), "--out", str(tmp_path / "out"))
+    assert result.code == 0
+    assert sorted(one.name for one in (tmp_path / "out").iterdir()) == [
+        "analysis.json",
+        "analysis.md",
+    ]
+    assert f"twoarm: no report.html: {message}\n" in result.err
+
+
+def test_json_in_a_script_cannot_end_it() -> None:
+    text = html_script(json.dumps({"name": "</script><!-- &amp; \u2028\u2029"}, ensure_ascii=False))
+    assert not set("<>&\u2028\u2029") & set(text)
+    assert json.loads(text) == {"name": "</script><!-- &amp; \u2028\u2029"}
+
+
+@pytest.mark.parametrize(
+    ("sentence", "shown"),
+    [
+        ("no name & <none>", "no name &amp; &lt;none&gt;"),
+        ("task `a`, arm `b`", "task <code>a</code>, arm <code>b</code>"),
+        ("task ``a`b``: more", "task <code>a`b</code>: more"),
+        ("task `` `a` ``.", "task <code>`a`</code>."),
+        ("task ` ` is empty", "task <code> </code> is empty"),
+        ("task `<i>`", "task <code>&lt;i&gt;</code>"),
+        ("one ` alone", "one ` alone"),
+        ("``` three, ` one", "``` three, ` one"),
+    ],
+)
+def test_names_in_sentences_become_code(sentence: str, shown: str) -> None:
+    assert html_sentence(sentence) == shown
