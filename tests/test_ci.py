@@ -319,7 +319,14 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
     [
         (spread(8, 5, 0.5), ["Promote `with_skelly`: the rule and the evidence agree."]),
         (spread(8, 4, 0.5), ["Run more repeats: 16 task-arms below 5."]),
-        ([run()], ["Measure what is missing, then score again", "Run more repeats: 2 task-arms"]),
+        (
+            [run()],
+            [
+                "Measure what is missing, then score again",
+                "Run more repeats: 2 task-arms",
+                "Run both arms on the same tasks: no task has a pair.",
+            ],
+        ),
         (
             suite(),
             [
@@ -340,6 +347,7 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
                 "The rule lets `with_skelly` be promoted, but the evidence does not show that it "
                 "is better",
                 "Add repeats: ",
+                "Look at `t4` and 3 more: without any one of them the decision would be another.",
             ],
         ),
         (
@@ -367,7 +375,8 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
 )
 def test_what_to_do_next(runs: list[dict[str, Any]], steps: list[str]) -> None:
     found = read(package.score(runs)).steps
-    assert [step[: len(start)] for step, start in zip(found, steps, strict=False)] == steps
+    assert len(found) == len(steps), found
+    assert [step[: len(start)] for step, start in zip(found, steps, strict=True)] == steps
 
 
 def test_without_evidence_the_reading_says_so() -> None:

@@ -14,7 +14,6 @@ from markdown_it import MarkdownIt
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
-from twoarm.bar import PATIENCE_SECONDS
 from twoarm.quote import columns, visible
 
 HOSTILE = [
@@ -273,7 +272,7 @@ def scored_slowly(runs: Path, standard_error: int) -> bytes:
     text = runs.read_bytes()
     process.stdin.write(text[:400])
     process.stdin.flush()
-    time.sleep(2 * PATIENCE_SECONDS + 1)
+    time.sleep(2.0)
     process.stdin.write(text[400:])
     process.stdin.close()
     shown = process.stdout.read()

@@ -227,8 +227,8 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
         tasks = evidence.influence.decision_changes_without
         yield (
             f"Look at {named(tasks[0].task_id)}"
-            f"{f' and {len(tasks) - 1} more' if len(tasks) > 1 else ''}: without it alone the "
-            "decision would be another."
+            f"{f' and {len(tasks) - 1} more: without any one of them' if len(tasks) > 1 else ''}"
+            f"{': without it' if len(tasks) == 1 else ''} the decision would be another."
         )
 
 
@@ -244,7 +244,9 @@ def _more_runs(analysis: "Analysis") -> Iterator[str]:
     """Where more runs would help: new tasks, or repeats of these."""
     assert analysis.evidence is not None
     variance = analysis.evidence.variance
-    if analysis.evidence.tasks < 6:
+    if not analysis.evidence.tasks:
+        yield "Run both arms on the same tasks: no task has a pair."
+    elif analysis.evidence.tasks < 6:
         yield (
             f"Add tasks: {counted(analysis.evidence.tasks, 'task')} cannot speak for others; "
             "from 6 on they can."
