@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
+from twoarm import column
 from twoarm.evidence import medians, permute, plain, vector
 from twoarm.evidence.cells import Grouped, Pairs
 from twoarm.evidence.exclusions import fisher
@@ -377,3 +378,19 @@ def test_order_statistics_ranks_are_the_textbook_ones() -> None:
     assert ranks == [1, 1, 1, 2, 2, 2, 3, 3, 3]
     for n, rank in zip(range(6, 15), ranks, strict=True):
         assert stats.binom(n, 0.5).cdf(rank - 1) <= 0.025 < stats.binom(n, 0.5).cdf(rank)
+
+
+@pytest.mark.parametrize("sizes", [[200, 90, 64], [3, 1, 5], [70, 70]])
+def test_counts_up_to_a_point_are_those_of_a_pass_over_all_values(sizes: list[int]) -> None:
+    generator = np.random.default_rng(4)
+    starts = [0, *itertools.accumulate(sizes)]
+    values = generator.integers(0, 40, starts[-1]).astype(float)
+    points = [-1.0, 0.0, 7.0, 20.5, 39.0, 99.0]
+    expected = [
+        [int((values[a:b] <= point).sum()) for a, b in itertools.pairwise(starts)]
+        for point in points
+    ]
+    before = values.copy()
+    assert column.Counter(values, starts).up_to(points) == expected
+    assert column.Counter(values.tolist(), starts).up_to(points) == expected
+    assert (values == before).all()

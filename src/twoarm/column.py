@@ -28,6 +28,8 @@ FEW = 2_000
 # Whole numbers are added exactly by any method while every partial sum stays below this.
 EXACT = 2.0**53
 _BLOCK = 1 << 16
+# From so many values to a stretch on, ordering them pays.
+_LONG = 64
 # Up to so many values, sums by task are rounded once; beyond, speed matters more.
 _FSUM = 2_000
 
@@ -231,6 +233,15 @@ def scaled(column: Floats, factor: float) -> Floats:
     return column * factor
 
 
+def magnitude(column: Floats) -> float:
+    """The sum of the absolute values, near enough to judge rounding by."""
+    if isinstance(column, list):
+        return math.fsum(map(abs, column))
+    import numpy as np
+
+    return float(np.abs(column).sum())
+
+
 def smallest(column: Floats) -> float:
     """The smallest value."""
     return min(column) if isinstance(column, list) else float(column.min())
@@ -380,14 +391,46 @@ def group_squares(column: Floats, starts: list[int]) -> list[float]:
     return found
 
 
-def group_counts(column: Floats, starts: list[int], bound: float) -> list[int]:
-    """How many values of each stretch are at most `bound`."""
-    if isinstance(column, list):
-        return [sum(value <= bound for value in column[a:b]) for a, b in pairwise(starts)]
-    import numpy as np
+class Counter:
+    """Counts, in each stretch between two neighbours in `starts`, the values up to given points.
 
-    found: list[int] = np.add.reduceat((column <= bound).astype(np.int64), starts[:-1]).tolist()
-    return found
+    Long stretches are put in order once, so that a point costs a look-up in each and not a pass
+    over all values.
+    """
+
+    def __init__(self, column: Floats, starts: list[int]) -> None:
+        self._starts = starts
+        self._column = column
+        self._ordered = len(column) >= _LONG * (len(starts) - 1)
+        if self._ordered:
+            self._column = column.copy()
+            for a, b in pairwise(starts):
+                self._column[a:b] = ordered(self._column[a:b])
+
+    def up_to(self, points: list[float]) -> list[list[int]]:
+        """For each point, how many values of each stretch are at most that."""
+        column = self._column
+        if isinstance(column, list):
+            return [
+                [sum(value <= point for value in column[a:b]) for a, b in pairwise(self._starts)]
+                for point in points
+            ]
+        import numpy as np
+
+        found: list[list[int]]
+        if self._ordered:
+            looked = [
+                np.searchsorted(column[a:b], points, side="right")
+                for a, b in pairwise(self._starts)
+            ]
+            found = np.stack(looked, axis=1).tolist()
+        else:
+            heads = self._starts[:-1]
+            found = [
+                np.add.reduceat((column <= point).astype(np.int64), heads).tolist()
+                for point in points
+            ]
+        return found
 
 
 def logarithms(column: Floats) -> "Floats | None":

@@ -88,7 +88,7 @@ class OverTasks:
     fan = 1
 
     def __init__(self, grouped: Grouped, frame: Frame, resamples: Resamples | None) -> None:
-        self._grouped = grouped
+        self._counter = column.Counter(grouped.values, grouped.starts)
         self._kernel = frame.kernel
         self._sizes = grouped.sizes
         self._largest = max(self._sizes)
@@ -98,10 +98,7 @@ class OverTasks:
 
     def __call__(self, points: list[float]) -> list[Tails]:
         """The law at each point."""
-        counts = (
-            column.group_counts(self._grouped.values, self._grouped.starts, x) for x in points
-        )
-        return [self._at(found) for found in counts]
+        return [self._at(found) for found in self._counter.up_to(points)]
 
     def _at(self, found: list[int]) -> Tails:
         steps = [2 * c - n for c, n in zip(found, self._sizes, strict=True)]
@@ -124,7 +121,7 @@ class WithinTasks:
     """The law of the median when the repeats are drawn again inside each task."""
 
     def __init__(self, grouped: Grouped, frame: Frame) -> None:
-        self._grouped = grouped
+        self._counter = column.Counter(grouped.values, grouped.starts)
         self._kernel = frame.kernel
         self._sizes = grouped.sizes
         total = sum(self._sizes)
@@ -134,9 +131,7 @@ class WithinTasks:
 
     def __call__(self, points: list[float]) -> list[Tails]:
         """The law at each point."""
-        counts = [
-            column.group_counts(self._grouped.values, self._grouped.starts, x) for x in points
-        ]
+        counts = self._counter.up_to(points)
         if self.normal:
             return [self._normal(found) for found in counts]
         tails = self._kernel.binomial_tails(self._sizes, counts, self._bounds)

@@ -61,7 +61,7 @@ def labels_within_tasks(pairs: Pairs, frame: Frame) -> float | None:
         return None
     tested = sides(pairs)
     observed = abs(column.total(tested.deltas))
-    size = column.total(_magnitudes(tested))
+    size = column.magnitude(tested.ours) + column.magnitude(tested.theirs)
     # A relabelling that repeats what was seen must count, whatever the rounding.
     bound = observed - 1e-12 * size
     if bound <= 0.0:
@@ -74,15 +74,6 @@ def labels_within_tasks(pairs: Pairs, frame: Frame) -> float | None:
     if len(pairs) > NORMAL_FROM:
         return _normal_labels(tested, pairs, observed)
     return _drawn_labels(tested, pairs, bound, frame)
-
-
-def _magnitudes(tested: Sides) -> Floats:
-    both = [*tested.ours, *tested.theirs] if isinstance(tested.ours, list) else None
-    if both is not None:
-        return [abs(value) for value in both]
-    import numpy as np
-
-    return np.abs(np.concatenate((tested.ours, tested.theirs)))
 
 
 def _halves(ways: list[int]) -> list[list[int]] | None:
