@@ -25,7 +25,7 @@ golden: $(VENV)/dev
 
 # Breaks every scoring rule once, on purpose, and fails if the tests do not notice.
 broken: $(VENV)/dev
-	$(BIN)/python tests/break_rules.py
+	$(BIN)/python tests/break_rules.py $(ONLY)
 
 # About 15 minutes, 8 GB of disk and Debian's jq; SIZES=20 is quick.
 bench:
