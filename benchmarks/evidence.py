@@ -14,7 +14,8 @@ from twoarm.evidence import weigh
 
 def main() -> int:
     # Imports are not what is measured.
-    assert np.__version__ and special.stdtrit(5, 0.975)
+    assert np.__version__
+    assert special.stdtrit(5, 0.975)
     scoring = sys.modules["twoarm.score"]
     for module, name in ((scoring, "read"), (weigh, "weigh")):
         original = getattr(module, name)
