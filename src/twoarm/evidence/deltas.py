@@ -109,7 +109,7 @@ def _bootstrap_mean(
         ends = _listed_ends(sums, sizes, tail)
     else:
         drawn = resamples.sums(sums) / resamples.sums(sizes)
-        ends = (resamples.quantile(drawn, tail), resamples.quantile(drawn, 1.0 - tail))
+        ends = resamples.percentiles(drawn, tail)
     if ends[0] == ends[1]:
         return None, ("The bootstrap has no width: every resample has the same mean.",)
     exact = units <= ALL_UP_TO

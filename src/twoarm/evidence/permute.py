@@ -129,7 +129,8 @@ def _label_pool(seed: int, count: int, size: int) -> "NDArray[np.float64]":
 
 @lru_cache(maxsize=4)
 def _picks(seed: int, count: int, tasks: int) -> "NDArray[np.int64]":
-    return draws([seed, _PICK], count, tasks, count)
+    """Which choice of its pool each task takes, a row each."""
+    return draws([seed, _PICK], count, tasks, count).T.copy()
 
 
 def _drawn_labels(tested: Sides, pairs: Pairs, bound: float, frame: Frame) -> float:
@@ -146,8 +147,9 @@ def _drawn_labels(tested: Sides, pairs: Pairs, bound: float, frame: Frame) -> fl
         tasks = np.flatnonzero(sizes == size)
         at = starts[tasks][:, None] + np.arange(size)
         values = np.concatenate((ours[at], theirs[at]), axis=1)
-        sums = _label_pool(frame.seed, count, size) @ values.T
-        statistic += np.take_along_axis(sums, picks[:, tasks], axis=0).sum(axis=1)
+        sums = values @ _label_pool(frame.seed, count, size).T
+        for row, task in zip(sums, tasks, strict=True):
+            statistic += row[picks[task]]
     return float((1 + (np.abs(statistic) >= bound).sum()) / (count + 1))
 
 

@@ -77,8 +77,10 @@ def draws(seed: int | list[int], rows: int, columns: int, below: int) -> "NDArra
 
     count = rows * columns
     words = np.random.PCG64(seed).random_raw((count + 1) // 2)
-    halves = words.view(np.uint32)[:count].astype(np.uint64)
-    return ((halves * np.uint64(below)) >> np.uint64(32)).astype(np.int64).reshape(rows, columns)
+    drawn = words.view(np.uint32)[:count].astype(np.uint64)
+    drawn *= np.uint64(below)
+    drawn >>= np.uint64(32)
+    return drawn.view(np.int64).reshape(rows, columns)
 
 
 class Resamples(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,14 +105,15 @@ class Resamples(msgspec.Struct, frozen=True, kw_only=True):
         """The chance that a sum is at least `bound`."""
         return float(self.chances[sums >= bound].sum())
 
-    def quantile(self, values: "Floats2", p: float) -> float:
-        """The smallest value that is reached with a chance of at least p."""
+    def percentiles(self, values: "Floats2", tail: float) -> tuple[float, float]:
+        """The smallest values that are reached with a chance of the tail and of all but the tail."""
         import numpy as np
 
         order = np.argsort(values, kind="stable")
         reached = np.cumsum(self.chances[order])
-        at = int(np.searchsorted(reached, p - 1e-12))
-        return float(values[order[min(at, len(order) - 1)]])
+        low, high = np.searchsorted(reached, [tail - 1e-12, 1.0 - tail - 1e-12])
+        last = len(order) - 1
+        return float(values[order[min(low, last)]]), float(values[order[min(high, last)]])
 
 
 def resample_tasks(tasks: int, seed: int, resamples: int) -> Resamples:
@@ -192,37 +195,43 @@ class MedianTable:
 
         reached = weights @ self._below.T
         totals = reached[:, -1]
-        low, high = self._ranked(weights, reached, np.floor((totals + 1) / 2), totals)
+        rank = np.floor((totals + 1) / 2)
+        first, second = self._ranked(weights, reached, rank, totals % 2 == 0)
+        # Where the next value is past the block, by its own rank.
+        past = np.flatnonzero(second < 0)
+        second[past], _ = self._ranked(
+            weights[past], reached[past], rank[past] + 1, np.zeros(len(past), dtype=bool)
+        )
+        low, high = self._values[first], self._values[second]
         middle = np.where(low == high, low, (low + high) / 2)
         found: Floats2 = np.where(totals > 0, middle, np.nan)
         return found
 
     def _ranked(
-        self, weights: "Floats2", reached: "Floats2", rank: "Floats2", totals: "Floats2"
-    ) -> "tuple[Floats2, Floats2]":
-        """The values with this rank and, where the total is even, the next; by weight."""
+        self,
+        weights: "Floats2",
+        reached: "Floats2",
+        rank: "Floats2",
+        and_next: "NDArray[np.bool_]",
+    ) -> "tuple[NDArray[np.int64], NDArray[np.int64]]":
+        """Where the value of this rank is and, if asked for, the next; -1 if past the block."""
         import numpy as np
 
         last = len(self._values) - 1
-        block = (reached < rank[:, None]).sum(axis=1) - 1
+        block = np.count_nonzero(reached < rank[:, None], axis=1) - 1
         block = np.clip(block, 0, len(self._edges) - 2)
         starts, stops = self._edges[block], self._edges[block + 1]
-        width = int((stops - starts).max())
+        width = int((self._edges[1:] - self._edges[:-1]).max())
         at = np.minimum(starts[:, None] + np.arange(width), last)
-        rows = np.arange(len(weights))[:, None]
+        rows = np.arange(len(weights))
         # Small numbers: they are gathered in half the time.
-        steps = weights.astype(np.int32)[rows, self._task[at]]
+        steps = weights.astype(np.int32)[rows[:, None], self._task[at]]
         steps[np.arange(width) >= (stops - starts)[:, None]] = 0
         counted = np.cumsum(steps, axis=1)
-        missing = (rank - reached[rows[:, 0], block])[:, None]
-        first = np.minimum(starts + (counted < missing).sum(axis=1), last)
-        next_rank = missing + (totals % 2 == 0)[:, None]
-        second = starts + (counted < next_rank).sum(axis=1)
-        # Past the block, the next value that any drawn task has.
-        for row in np.flatnonzero(second >= stops):
-            drawn = weights[row, self._task[stops[row] :]] > 0
-            second[row] = stops[row] + int(np.argmax(drawn)) if drawn.any() else first[row]
-        return self._values[first], self._values[np.minimum(second, last)]
+        missing = (rank - reached[rows, block])[:, None]
+        first = starts + np.count_nonzero(counted < missing, axis=1)
+        second = starts + np.count_nonzero(counted < missing + and_next[:, None], axis=1)
+        return np.minimum(first, last), np.where(second < stops, second, -1)
 
 
 class Tables:

@@ -26,6 +26,9 @@ FEWEST_RESAMPLES = 200
 TWO_STAGE = "tasks and repeats resampled"
 ONE_STAGE = "tasks resampled"
 
+# Resamples at a time: what they need stays in the processor's cache.
+_ROWS = 128
+
 _TASKS, _REPEATS = 104, 105
 
 
@@ -169,44 +172,58 @@ def _two_stage(arm: ArmSample, drawn: "NDArray[np.int64]", seed: list[int]) -> C
     """Tasks as drawn; inside each, as many runs as it has, drawn again."""
     import numpy as np
 
-    sizes = np.asarray(arm.success.sizes)
-    starts = np.asarray(arm.success.starts[:-1])
+    success, duration, tokens = (
+        np.asarray(grouped.values) for grouped in (arm.success, arm.duration, arm.tokens)
+    )
     count, tasks = drawn.shape
-    widest = int(sizes.max())
-    size = sizes[drawn][:, :, None]
-    words = draws(seed, count, tasks * widest, 1 << 31).reshape(count, tasks, widest)
-    rows = starts[drawn][:, :, None] + ((words * size) >> 31)
-    real = (np.arange(widest) < size).reshape(count, -1)
-    rows = np.where(real, rows.reshape(count, -1), 0)
-
-    def gathered(grouped: Grouped) -> "Floats2":
-        return np.where(real, np.asarray(grouped.values)[rows], np.nan)
-
-    success = gathered(arm.success)
+    words = draws(seed, count, tasks * max(arm.success.sizes), 1 << 31)
+    rates, durations, token_medians = [], [], []
+    for start in range(0, count, _ROWS):
+        part = slice(start, start + _ROWS)
+        times = _times_drawn(arm.success, drawn[part], words[part])
+        rates.append(times @ success / times.sum(axis=1))
+        durations.append(_row_medians(duration, times))
+        token_medians.append(_row_medians(tokens, times))
     return Columns(
-        success_rate=np.nansum(success, axis=1) / real.sum(axis=1),
-        duration=_row_medians(gathered(arm.duration)),
-        tokens=_row_medians(gathered(arm.tokens)),
+        success_rate=np.concatenate(rates),
+        duration=np.concatenate(durations),
+        tokens=np.concatenate(token_medians),
     )
 
 
-def _row_medians(values: "Floats2") -> "Floats2":
-    """The median of what each row has; NaN of a row that has nothing."""
+def _times_drawn(
+    grouped: Grouped, drawn: "NDArray[np.int64]", words: "NDArray[np.int64]"
+) -> "NDArray[np.int64]":
+    """How often each run is in each resample, a row each; a word of 31 bits draws one run."""
     import numpy as np
 
-    size = (~np.isnan(values)).sum(axis=1)
-    if (size == values.shape[1]).all():
-        width = values.shape[1]
-        middle = (width - 1) // 2, width // 2
-        parted = np.partition(values, middle, axis=1)
-        low, high = parted[:, middle[0]], parted[:, middle[1]]
-    else:
-        # NaN is ordered last.
-        ordered = np.sort(values, axis=1)
-        rows = np.arange(len(values))
-        low = ordered[rows, np.maximum(size - 1, 0) // 2]
-        high = ordered[rows, np.minimum(size // 2, values.shape[1] - 1)]
-    return np.where(size > 0, np.where(low == high, low, (low + high) / 2), np.nan)
+    sizes = np.asarray(grouped.sizes)[drawn][:, :, None]
+    rows, tasks = drawn.shape
+    runs = len(grouped.values)
+    at = (words.reshape(rows, tasks, -1) * sizes) >> 31
+    at += np.asarray(grouped.starts[:-1])[drawn][:, :, None]
+    at += (np.arange(rows) * runs)[:, None, None]
+    real = np.arange(at.shape[2]) < sizes
+    at = at.ravel() if real.all() else at[real]
+    return np.bincount(at, minlength=rows * runs).reshape(rows, runs)
+
+
+def _row_medians(values: "Floats2", times: "NDArray[np.int64]") -> "Floats2":
+    """The median of the values, each as often as a row says; NaN of a row that has none."""
+    import numpy as np
+
+    # NaN is ordered last, and left out.
+    order = np.argsort(values, kind="stable")[: int((~np.isnan(values)).sum())]
+    if not len(order):
+        return np.full(len(times), np.nan)
+    reached = np.cumsum(times[:, order], axis=1)
+    size = reached[:, -1:]
+    middle = [
+        values[order[np.minimum((reached < rank).sum(axis=1), len(order) - 1)]]
+        for rank in ((size + 1) // 2, size // 2 + 1)
+    ]
+    low, high = middle
+    return np.where(size[:, 0] > 0, np.where(low == high, low, (low + high) / 2), np.nan)
 
 
 def _decisions(candidate: Columns, baseline: Columns, names: tuple[str, str]) -> list[str]:

@@ -13,6 +13,8 @@ from twoarm.evidence.interval import Atoms
 
 # Cells of the laws that are held at once.
 _MOST_CELLS = 1 << 21
+# The logarithm of a share too small to change a chance.
+_NOTHING = -50.0
 
 
 @lru_cache(maxsize=256)
@@ -34,8 +36,7 @@ def binomial_tails(
 ) -> list[list[float]]:
     """For each row of counts: the chances that the sum over tasks of Binomial(size, count / size)
     reaches each of the bounds."""
-    size = sum(sizes) + 1
-    length = _fast(size)
+    total = sum(sizes)
     shares = np.asarray(counts) / np.asarray(sizes)
     distinct, which = np.unique(shares, return_inverse=True)
     # How many draws each row makes with each distinct share: tasks alike share a factor.
@@ -44,18 +45,41 @@ def binomial_tails(
     weights = np.broadcast_to(sizes, shares.shape)
     draws = np.bincount(at.ravel(), weights=weights.ravel(), minlength=rows * kinds)
     draws = draws.reshape(rows, kinds)
-    roots = np.exp(-2j * np.pi * np.arange(length // 2 + 1) / length)
-    factors = 1.0 - distinct[:, None] + distinct[:, None] * roots
-    # The logarithm of zero, finite so that no draws of it make a factor of one.
-    logs = np.where(abs(factors) < 1e-300, -1e6, np.log(np.where(factors == 0, 1, factors)))
+    angle = np.pi * np.arange((total + 1) // 2 + 1) / (total + 1)
+    share = distinct[:, None]
+    with np.errstate(divide="ignore"):
+        # A factor of zero, finite so that no draws of it make one.
+        size = np.maximum(0.5 * np.log1p(-4.0 * share * (1.0 - share) * np.sin(angle) ** 2), -1e6)
+    turn = np.arctan2(-share * np.sin(2.0 * angle), 1.0 - share + share * np.cos(2.0 * angle))
+    cosines, sines = _beyond(total, bounds)
     tails = []
-    step = max(1, _MOST_CELLS // length)
+    step = max(1, _MOST_CELLS // len(angle))
     for start in range(0, rows, step):
-        laws = np.fft.irfft(np.exp(draws[start : start + step] @ logs), length, axis=1)
-        laws = np.clip(laws[:, :size], 0.0, 1.0)
-        tails.append(np.stack([laws[:, bound:].sum(axis=1) for bound in bounds], axis=1))
+        some = draws[start : start + step]
+        sizes_of = some @ size
+        # The transform only shrinks with the angle; what is left of it soon weighs nothing.
+        kept = int((sizes_of > _NOTHING).any(axis=0).sum())
+        height, turned = np.exp(sizes_of[:, :kept]), some @ turn[:, :kept]
+        law = height * np.cos(turned) @ cosines[:kept] + height * np.sin(turned) @ sines[:kept]
+        tails.append(np.clip(law, 0.0, 1.0))
     found: list[list[float]] = np.concatenate(tails).tolist()
     return found
+
+
+@lru_cache(maxsize=16)
+def _beyond(
+    total: int, bounds: tuple[int, int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What turns the transform of a law on 0 to `total` into its chances from each bound on.
+
+    By Parseval: the product with the transform of "from the bound on", cosines and sines apart.
+    """
+    length = total + 1
+    reached = np.arange(length)[:, None] >= np.asarray(bounds)
+    transform = np.fft.rfft(reached.astype(np.float64), axis=0) / length
+    # The half of the transform that is not kept mirrors the one that is.
+    transform[1 : (length + 1) // 2] *= 2.0
+    return transform.real.copy(), transform.imag.copy()
 
 
 def _fast(size: int) -> int:

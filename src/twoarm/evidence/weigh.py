@@ -216,7 +216,7 @@ def _gate_difference(
         ]
         moved = drawn[0] - drawn[1]
         tail = (1.0 - frame.level) / 2.0
-        low, high = resamples.quantile(moved, tail), resamples.quantile(moved, 1.0 - tail)
+        low, high = resamples.percentiles(moved, tail)
         if low == high:
             caveats.append("Every resample of the tasks has the same difference.")
         else:
