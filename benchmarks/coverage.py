@@ -219,8 +219,9 @@ def duration_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[st
         x1 = np.exp(level[:, None] + effect[:, None] + noise(draw, shape, share[0], shift))
         x0 = np.exp(level[:, None] + noise(draw, shape, share[1], shift))
         pairs = as_pairs(DURATION, x1, x0)
-        count.interval("median (a)", medians.these_tasks(pairs, here).interval, true["median"])
-        like = medians.tasks_like_these(pairs, here, resamples)
+        deltas = pairs.grouped
+        count.interval("median (a)", medians.these_tasks(deltas, here).interval, true["median"])
+        like = medians.tasks_like_these(deltas, here, resamples)
         count.interval("median (b)", like.interval, everywhere["median"])
         ours, theirs = grouped(x1), grouped(x0)
         apart = medians.arms_apart(ours, theirs, here)

@@ -24,7 +24,7 @@ def main() -> int:
             clock, cpu = time.perf_counter(), time.process_time()
             result = original(*given, **named)
             wall, spent = time.perf_counter() - clock, time.process_time() - cpu
-            print(f"{name}: {wall:.1f} s, {spent:.1f} s of processor time")
+            print(f"{name}: {wall:.2f} s, {spent:.2f} s of processor time")
             return result
 
         setattr(module, name, timed)

@@ -1,5 +1,6 @@
 """The pairs and runs of each metric, grouped by task."""
 
+from functools import cached_property
 from itertools import pairwise
 
 import msgspec
@@ -14,20 +15,44 @@ from twoarm.screen import ArmRuns, Screening
 WEIGHED = (SUCCESS, COST, DURATION, TOKENS, NON_CACHE_TOKENS)
 
 
-class Grouped(msgspec.Struct, frozen=True, kw_only=True):
-    """Values in order of task; task number i has those from `starts[i]` to `starts[i + 1]`."""
+class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Values in order of task; task number i has those from `starts[i]` to `starts[i + 1]`.
+
+    What takes long to find is found once, when it is first asked for.
+    """
 
     values: Floats
     tasks: list[int]
     starts: list[int]
 
-    @property
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @cached_property
     def sizes(self) -> list[int]:
         """How many values each task has."""
         return [b - a for a, b in pairwise(self.starts)]
 
+    @cached_property
+    def ordered(self) -> Floats:
+        """The values of all tasks from the smallest to the largest."""
+        return column.ordered(self.values)
 
-class Pairs(msgspec.Struct, frozen=True, kw_only=True):
+    @cached_property
+    def counter(self) -> column.Counter:
+        """Counts the values of each task up to any point."""
+        return column.Counter(self.values, self.starts)
+
+
+class Logs(msgspec.Struct, frozen=True, kw_only=True):
+    """The logarithms of both sides of the pairs."""
+
+    ours: Floats
+    theirs: Floats
+    deltas: Floats
+
+
+class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The pairs in which both runs have the metric."""
 
     metric: Metric
@@ -41,13 +66,20 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True):
     def __len__(self) -> int:
         return len(self.deltas)
 
+    @property
+    def grouped(self) -> Grouped:
+        """The deltas alone."""
+        return Grouped(values=self.deltas, tasks=self.tasks, starts=self.starts)
 
-class Logs(msgspec.Struct, frozen=True, kw_only=True):
-    """The logarithms of both sides of the pairs."""
-
-    ours: Floats
-    theirs: Floats
-    deltas: Floats
+    @cached_property
+    def logs(self) -> Logs | None:
+        """The pairs on the scale of ratios, or None where a value is not positive."""
+        if self.metric is SUCCESS or not len(self):
+            return None
+        ours, theirs = column.logarithms(self.ours), column.logarithms(self.theirs)
+        if ours is None or theirs is None:
+            return None
+        return Logs(ours=ours, theirs=theirs, deltas=column.subtracted(ours, theirs))
 
 
 def group_pairs(
@@ -102,16 +134,6 @@ def shared_tasks(metric: Metric, screening: Screening, task_count: int) -> set[i
         codes = column.take(arm.task, column.measured_rows(arm.values[metric.name]))
         found.append({code for code, n in enumerate(column.counts(codes, task_count)) if n})
     return found[0] & found[1]
-
-
-def logs(pairs: Pairs) -> Logs | None:
-    """The pairs on the scale of ratios, or None where a value is not positive."""
-    if pairs.metric is SUCCESS or not len(pairs):
-        return None
-    ours, theirs = column.logarithms(pairs.ours), column.logarithms(pairs.theirs)
-    if ours is None or theirs is None:
-        return None
-    return Logs(ours=ours, theirs=theirs, deltas=column.subtracted(ours, theirs))
 
 
 def _kept(values: Floats, rows: Ints, small: bool) -> Floats:

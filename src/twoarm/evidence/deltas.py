@@ -3,6 +3,7 @@
 import math
 
 import msgspec
+from msgspec.structs import replace
 
 from twoarm import column
 from twoarm.evidence import means, medians
@@ -14,9 +15,10 @@ from twoarm.evidence.interval import (
     Estimate,
     Frame,
     Interval,
+    Scope,
     between,
 )
-from twoarm.evidence.permute import P
+from twoarm.evidence.permute import P, holm, labels_within_tasks, signs_of_tasks
 from twoarm.evidence.resample import (
     ALL_UP_TO,
     Resamples,
@@ -37,19 +39,20 @@ class DeltaEvidence(msgspec.Struct, frozen=True, kw_only=True):
     p: P
 
 
-def weigh_deltas(pairs: Pairs, p: P, frame: Frame) -> DeltaEvidence:
-    """All intervals of one metric."""
+def weigh_deltas(pairs: Pairs, frame: Frame) -> DeltaEvidence:
+    """All intervals and tests of one metric; `holm` is left to `with_holm`."""
     if pairs.metric is SUCCESS:
         mean = _success_mean(pairs, frame)
     else:
         mean = means.mean_estimate(pairs, frame)
     resamples = shared_resamples(len(pairs.sizes), frame)
     bootstrap, reason = _bootstrap_mean(pairs, frame, resamples)
-    these = medians.these_tasks(pairs, frame)
-    like = medians.tasks_like_these(pairs, frame, resamples)
+    grouped = pairs.grouped
+    these = medians.these_tasks(grouped, frame)
+    like = medians.tasks_like_these(grouped, frame, resamples)
     # From six tasks on, the interval over tasks is the bootstrap itself.
     same = len(pairs.sizes) >= SIX
-    drawn = like if same else medians.bootstrap(pairs, frame, resamples)
+    drawn = like if same else medians.bootstrap(grouped, frame, resamples)
     return DeltaEvidence(
         pairs=len(pairs),
         mean=BootstrapEstimate(
@@ -67,8 +70,21 @@ def weigh_deltas(pairs: Pairs, p: P, frame: Frame) -> DeltaEvidence:
             caveats=distinct(*these.caveats, *like.caveats, *drawn.caveats),
         ),
         ratio=means.ratio_estimate(pairs, frame),
-        p=p,
+        p=P(
+            these_tasks=labels_within_tasks(pairs, frame),
+            tasks_like_these=signs_of_tasks(pairs, frame),
+            holm=None,
+        ),
     )
+
+
+def with_holm(weighed: dict[str, DeltaEvidence], headline: Scope) -> dict[str, DeltaEvidence]:
+    """The metrics with the p-values of the headline question adjusted by Holm."""
+    values = holm([getattr(found.p, headline) for found in weighed.values()])
+    return {
+        name: replace(found, p=replace(found.p, holm=value))
+        for (name, found), value in zip(weighed.items(), values, strict=True)
+    }
 
 
 def distinct(*texts: str) -> tuple[str, ...]:

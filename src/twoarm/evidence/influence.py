@@ -43,13 +43,13 @@ class Influence(msgspec.Struct, frozen=True, kw_only=True):
 
 def single_tasks(
     names: tuple[str, ...],
-    grouped: list[Pairs],
+    means: dict[str, MeanWithout | None],
     decision: str,
     arms: tuple[ArmSample, ArmSample] | None,
     roles: tuple[str, str],
     tables: Tables,
 ) -> Influence:
-    """The decision without each task, where the arms were resampled, and every mean."""
+    """The decision without each task, where the arms were resampled, and the means found so."""
     changes: list[DecisionWithout] = []
     if arms is not None and len(arms[0].success.tasks) <= MOST_LEFT_OUT:
         others = without_each_task(arms[0], arms[1], roles, tables)
@@ -58,14 +58,14 @@ def single_tasks(
             for code, other in zip(arms[0].success.tasks, others, strict=True)
             if other != decision
         ]
-    means = {pairs.metric.name: _mean_without(pairs, names) for pairs in grouped}
     return Influence(
         decision_changes_without=tuple(changes),
         means={name: found for name, found in means.items() if found is not None},
     )
 
 
-def _mean_without(pairs: Pairs, names: tuple[str, ...]) -> MeanWithout | None:
+def mean_without(pairs: Pairs, names: tuple[str, ...]) -> MeanWithout | None:
+    """The mean of one metric without each task in turn, from two tasks on."""
     tasks = len(pairs.sizes)
     if tasks < 2:
         return None

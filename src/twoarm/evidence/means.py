@@ -7,7 +7,7 @@ import msgspec
 
 from twoarm import column
 from twoarm.column import Floats
-from twoarm.evidence.cells import Pairs, logs
+from twoarm.evidence.cells import Pairs
 from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
     IDENTICAL_TASKS,
@@ -92,7 +92,7 @@ def mean_estimate(pairs: Pairs, frame: Frame) -> Estimate:
 
 def ratio_estimate(pairs: Pairs, frame: Frame) -> Estimate | None:
     """The ratio of geometric means, candidate to baseline; None where a value is not positive."""
-    logarithms = logs(pairs)
+    logarithms = pairs.logs
     if logarithms is None:
         return None
     mean = column.mean(logarithms.deltas)

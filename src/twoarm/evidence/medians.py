@@ -14,7 +14,7 @@ import msgspec
 
 from twoarm import column
 from twoarm.column import Floats
-from twoarm.evidence.cells import Grouped, Pairs
+from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
     NO_PAIRS,
@@ -88,7 +88,7 @@ class OverTasks:
     fan = 1
 
     def __init__(self, grouped: Grouped, frame: Frame, resamples: Resamples | None) -> None:
-        self._counter = column.Counter(grouped.values, grouped.starts)
+        self._counter = grouped.counter
         self._kernel = frame.kernel
         self._sizes = grouped.sizes
         self._largest = max(self._sizes)
@@ -121,7 +121,7 @@ class WithinTasks:
     """The law of the median when the repeats are drawn again inside each task."""
 
     def __init__(self, grouped: Grouped, frame: Frame) -> None:
-        self._counter = column.Counter(grouped.values, grouped.starts)
+        self._counter = grouped.counter
         self._kernel = frame.kernel
         self._sizes = grouped.sizes
         total = sum(self._sizes)
@@ -176,14 +176,14 @@ def _first(support: Floats, law: Law, reached: Callable[[Tails], bool]) -> int:
     return low
 
 
-def these_tasks(pairs: Pairs, frame: Frame) -> Answer:
+def these_tasks(deltas: Grouped, frame: Frame) -> Answer:
     """The median of the deltas if the same tasks were run again."""
-    count = len(pairs)
+    count = len(deltas)
     if not count:
         return _withheld(NO_PAIRS)
-    if max(pairs.sizes) == 1:
+    if max(deltas.sizes) == 1:
         return _withheld(ONE_REPEAT)
-    support = column.ordered(pairs.deltas)
+    support = deltas.ordered
     if count < SIX:
         level = 1.0 - 2.0 ** (1 - count)
         return _withheld(
@@ -195,15 +195,14 @@ def these_tasks(pairs: Pairs, frame: Frame) -> Answer:
         if rank == 0:
             return _withheld(f"No interval: {counted(count, 'pair')} for a level of {frame.level}.")
         return _answer(
-            float(support[rank - 1]), float(support[count - rank]), ORDER_STATISTICS, (), pairs
+            float(support[rank - 1]), float(support[count - rank]), ORDER_STATISTICS, (), deltas
         )
-    tasks = len(pairs.sizes)
+    tasks = len(deltas.sizes)
     repeats = count / tasks
     tail = expanded_tail(frame, repeats, count - tasks)
-    grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
-    low, high = ends(WithinTasks(grouped, frame), support, tail)
+    low, high = ends(WithinTasks(deltas, frame), support, tail)
     method = NORMAL_WITHIN if count > NORMAL_FROM else WITHIN_TASKS
-    return _answer(low, high, method, (), pairs)
+    return _answer(low, high, method, (), deltas)
 
 
 def _order_rank(count: int, level: float) -> int:
@@ -217,61 +216,60 @@ def _order_rank(count: int, level: float) -> int:
     return count // 2
 
 
-def tasks_like_these(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer:
+def tasks_like_these(deltas: Grouped, frame: Frame, resamples: Resamples | None) -> Answer:
     """The median of the deltas over other tasks of the same kind."""
-    tasks = len(pairs.sizes)
-    if not len(pairs):
+    tasks = len(deltas.sizes)
+    if not len(deltas):
         return _withheld(NO_PAIRS)
     if tasks == 1:
         return _withheld(ONE_TASK)
-    if tasks < SIX and max(pairs.sizes) == 1:
+    if tasks < SIX and max(deltas.sizes) == 1:
         return _withheld(few_tasks(tasks))
-    if len(pairs) < SIX:
-        return _withheld(f"No interval: {counted(len(pairs), 'pair')}.")
+    if len(deltas) < SIX:
+        return _withheld(f"No interval: {counted(len(deltas), 'pair')}.")
     if tasks < SIX:
-        middle = column.median(pairs.deltas)
+        middle = column.median(deltas.values)
         assert middle is not None
-        grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
-        drawn = task_medians(grouped)
+        drawn = task_medians(deltas)
         centre = math.fsum(atom.median * atom.chance for atom in drawn)
         variance = math.fsum(atom.chance * (atom.median - centre) ** 2 for atom in drawn)
         reach = frame.quantile(tasks - 1) * math.sqrt(variance * tasks / (tasks - 1))
-        return _answer(middle - reach, middle + reach, STANDARD_ERROR, (few_tasks(tasks),), pairs)
-    return _percentile_over_tasks(pairs, frame, resamples)
+        return _answer(middle - reach, middle + reach, STANDARD_ERROR, (few_tasks(tasks),), deltas)
+    return _percentile_over_tasks(deltas, frame, resamples)
 
 
-def _percentile_over_tasks(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer:
-    tasks = len(pairs.sizes)
+def _percentile_over_tasks(deltas: Grouped, frame: Frame, resamples: Resamples | None) -> Answer:
+    tasks = len(deltas.sizes)
     # One task fewer while there are few: at six, the tail of six covers 93 to 94 %.
     units = tasks - 1 if SIX <= tasks < MANY_TASKS else tasks
     tail = expanded_tail(frame, units, units - 1)
-    grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
-    law = OverTasks(grouped, frame, resamples)
-    low, high = ends(law, column.ordered(pairs.deltas), tail)
-    return _answer(low, high, OVER_TASKS if law.exact else DRAWN_TASKS, (), pairs)
+    law = OverTasks(deltas, frame, resamples)
+    low, high = ends(law, deltas.ordered, tail)
+    return _answer(low, high, OVER_TASKS if law.exact else DRAWN_TASKS, (), deltas)
 
 
-def bootstrap(pairs: Pairs, frame: Frame, resamples: Resamples | None) -> Answer:
+def bootstrap(deltas: Grouped, frame: Frame, resamples: Resamples | None) -> Answer:
     """The bootstrap interval of the median: tasks drawn again, or the repeats of a single task."""
-    if not len(pairs):
+    if not len(deltas):
         return _withheld(NO_PAIRS)
-    tasks = len(pairs.sizes)
+    tasks = len(deltas.sizes)
     if tasks > 1:
-        return _percentile_over_tasks(pairs, frame, resamples)
-    if len(pairs) == 1:
+        return _percentile_over_tasks(deltas, frame, resamples)
+    if len(deltas) == 1:
         return _withheld("One pair: nothing to resample.")
-    grouped = Grouped(values=pairs.deltas, tasks=pairs.tasks, starts=pairs.starts)
-    tail = expanded_tail(frame, len(pairs), len(pairs) - 1)
-    low, high = ends(WithinTasks(grouped, frame), column.ordered(pairs.deltas), tail)
+    tail = expanded_tail(frame, len(deltas), len(deltas) - 1)
+    low, high = ends(WithinTasks(deltas, frame), deltas.ordered, tail)
     return _answer(
-        low, high, "expanded percentile, repeats of one task resampled, exact", (), pairs
+        low, high, "expanded percentile, repeats of one task resampled, exact", (), deltas
     )
 
 
-def _answer(low: float, high: float, method: str, notes: tuple[str, ...], pairs: Pairs) -> Answer:
+def _answer(
+    low: float, high: float, method: str, notes: tuple[str, ...], deltas: Grouped
+) -> Answer:
     """An interval, unless it has no width: that is a tie, not a certainty."""
     if low == high:
-        support = column.ordered(pairs.deltas)
+        support = deltas.ordered
         if float(support[0]) == float(support[-1]):
             return _withheld(f"Every pair has the same delta, {low:.6g}.")
         return _withheld(f"More than half of the pairs share the value {low:.6g}.")
@@ -308,7 +306,7 @@ _MOST_NORMAL_ATOMS = 64
 
 def _atoms(law: WithinTasks, grouped: Grouped) -> tuple[Atoms, Atoms]:
     """The laws of the lower and the upper median, on the values that carry all but a billionth."""
-    support = column.ordered(grouped.values)
+    support = grouped.ordered
     first = _first(support, law, lambda tails: tails.lower >= 1e-9)
     last = _first(support, law, lambda tails: tails.upper >= 1.0 - 1e-9)
     inside = support[first : last + 1]

@@ -8,7 +8,7 @@ import msgspec
 
 from twoarm import column
 from twoarm.column import Floats
-from twoarm.evidence.cells import Pairs, logs
+from twoarm.evidence.cells import Pairs
 from twoarm.evidence.interval import SIX, Frame
 from twoarm.evidence.resample import draws
 
@@ -49,7 +49,7 @@ class Sides(msgspec.Struct, frozen=True, kw_only=True):
 
 def sides(pairs: Pairs) -> Sides:
     """The scale of the tests: ratios, unless a value is zero or the metric is success."""
-    logarithms = logs(pairs)
+    logarithms = pairs.logs
     if logarithms is None:
         return Sides(ours=pairs.ours, theirs=pairs.theirs, deltas=pairs.deltas)
     return Sides(ours=logarithms.ours, theirs=logarithms.theirs, deltas=logarithms.deltas)
@@ -60,7 +60,7 @@ def labels_within_tasks(pairs: Pairs, frame: Frame) -> float | None:
     if not len(pairs):
         return None
     tested = sides(pairs)
-    observed = abs(column.total(tested.deltas))
+    observed = abs(math.fsum(column.group_totals(tested.deltas, pairs.starts)))
     size = column.magnitude(tested.ours) + column.magnitude(tested.theirs)
     # A relabelling that repeats what was seen must count, whatever the rounding.
     bound = observed - 1e-12 * size

@@ -106,7 +106,7 @@ class Resamples(msgspec.Struct, frozen=True, kw_only=True):
         return float(self.chances[sums >= bound].sum())
 
     def percentiles(self, values: "Floats2", tail: float) -> tuple[float, float]:
-        """The smallest values that are reached with a chance of the tail and of all but the tail."""
+        """The smallest values reached with a chance of the tail, and of all but the tail."""
         import numpy as np
 
         order = np.argsort(values, kind="stable")
@@ -171,14 +171,14 @@ class MedianTable:
 
         values = np.asarray(grouped.values, dtype=np.float64)
         order = np.argsort(values, kind="stable")
-        owner = np.repeat(np.arange(len(grouped.sizes)), grouped.sizes)
+        owner = np.repeat(unit.astype(np.int32), grouped.sizes)
         self._values = values[order]
-        self._task = unit[owner[order]]
+        self._task = owner[order]
         size = len(values)
         # A step of the product for all cuts is far quicker than one inside a block.
         blocks = max(1, min(_BLOCKS, math.isqrt(100 * size // units)))
         self._edges = np.linspace(0, size, blocks + 1).astype(np.int64)
-        block_of = np.searchsorted(self._edges, np.arange(size), side="right") - 1
+        block_of = np.repeat(np.arange(blocks), np.diff(self._edges))
         counts = np.bincount(block_of * units + self._task, minlength=blocks * units)
         self._below = np.zeros((blocks + 1, units))
         np.cumsum(counts.reshape(blocks, units), axis=0, out=self._below[1:])

@@ -67,9 +67,7 @@ def binomial_tails(
 
 
 @lru_cache(maxsize=16)
-def _beyond(
-    total: int, bounds: tuple[int, int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _beyond(total: int, bounds: tuple[int, int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """What turns the transform of a law on 0 to `total` into its chances from each bound on.
 
     By Parseval: the product with the transform of "from the bound on", cosines and sines apart.

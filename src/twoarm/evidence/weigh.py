@@ -13,13 +13,12 @@ from twoarm.evidence.cells import (
     Pairs,
     group_arm,
     group_pairs,
-    logs,
     shared_tasks,
 )
-from twoarm.evidence.deltas import DeltaEvidence, distinct, weigh_deltas
+from twoarm.evidence.deltas import DeltaEvidence, distinct, weigh_deltas, with_holm
 from twoarm.evidence.exclusions import Exclusions, audit
 from twoarm.evidence.grade import GRADED, Finding, Grade, Margin, grade, margin_rule
-from twoarm.evidence.influence import Influence, single_tasks
+from twoarm.evidence.influence import Influence, MeanWithout, mean_without, single_tasks
 from twoarm.evidence.interval import SIX, Estimate, Frame, Scope, between, no_interval_over
 from twoarm.evidence.repeats import ArmRepeats, arm_repeats
 from twoarm.evidence.resample import Tables, shared_resamples
@@ -96,17 +95,23 @@ def weigh(
     """Everything the runs can support."""
     distinct_tasks = sum(map(bool, column.counts(pairing.task, len(names))))
     frame = _frame(len(pairing), distinct_tasks, level, seed, resamples)
-    grouped = [
-        group_pairs(metric, screening, pairing, len(names), small=frame.small) for metric in WEIGHED
-    ]
-    tasks = len(grouped[0].tasks)
+    weighed: dict[str, DeltaEvidence] = {}
+    without: dict[str, MeanWithout | None] = {}
+    sizes: list[int] = []
+    variance = None
+    for metric in WEIGHED:
+        # One metric at a time: the pairs of many runs take much memory.
+        pairs = group_pairs(metric, screening, pairing, len(names), small=frame.small)
+        weighed[metric.name] = weigh_deltas(pairs, frame)
+        without[metric.name] = mean_without(pairs, names)
+        if metric is SUCCESS:
+            sizes = pairs.sizes
+        if metric is DURATION:
+            variance = _variance(pairs)
+        del pairs
+    tasks = len(sizes)
     headline: Scope = "tasks_like_these" if tasks >= SIX else "these_tasks"
-    tested = [_tested(pairs, frame) for pairs in grouped]
-    adjusted = permute.holm([getattr(p, headline) for p in tested])
-    deltas = {
-        pairs.metric.name: weigh_deltas(pairs, msgspec.structs.replace(p, holm=adjusted_p), frame)
-        for pairs, p, adjusted_p in zip(grouped, tested, adjusted, strict=True)
-    }
+    deltas = with_holm(weighed, headline)
     tables = Tables()
     gate_evidence: dict[str, GateEvidence] = {
         gate.name: GateEvidence(
@@ -123,7 +128,6 @@ def weigh(
         arms = ours, theirs
         stability = decision_stability(decision, ours, theirs, roles, frame, resampled, tables)
     exclusions = audit(screening, summaries, gates, decision)
-    variance = _variance(grouped[WEIGHED.index(DURATION)])
     margin = None
     if margins is not None:
         margin = margin_rule(
@@ -143,10 +147,10 @@ def weigh(
         deltas=deltas,
         gates=gate_evidence,
         stability=stability,
-        grade=_grade(grouped, tested, deltas, headline, tasks, frame),
+        grade=_grade(deltas, sizes, headline, frame),
         margin=margin,
         exclusions=exclusions,
-        influence=single_tasks(names, grouped, decision, arms, roles, tables),
+        influence=single_tasks(names, without, decision, arms, roles, tables),
         variance=variance,
         repeats=(
             arm_repeats(screening.candidate, len(names), frame),
@@ -163,14 +167,6 @@ def _frame(pairs: int, tasks: int, level: float, seed: int, resamples: int) -> F
     from twoarm.evidence import vector
 
     return Frame(level=level, seed=seed, resamples=resamples, kernel=vector, small=False)
-
-
-def _tested(pairs: Pairs, frame: Frame) -> permute.P:
-    return permute.P(
-        these_tasks=permute.labels_within_tasks(pairs, frame),
-        tasks_like_these=permute.signs_of_tasks(pairs, frame),
-        holm=None,
-    )
 
 
 def _gate_difference(
@@ -232,7 +228,7 @@ def _gate_difference(
 
 def _variance(pairs: Pairs) -> Variance | None:
     """How much of the error over tasks is run-to-run noise: what more repeats could remove."""
-    scale = logs(pairs)
+    scale = pairs.logs
     if scale is None or len(pairs.sizes) < 2 or max(pairs.sizes) == 1:
         return None
     squares = [column.group_squares(side, pairs.starts) for side in (scale.ours, scale.theirs)]
@@ -245,33 +241,28 @@ def _variance(pairs: Pairs) -> Variance | None:
 
 
 def _grade(
-    grouped: list[Pairs],
-    tested: list[permute.P],
-    deltas: dict[str, DeltaEvidence],
-    headline: Scope,
-    tasks: int,
-    frame: Frame,
+    deltas: dict[str, DeltaEvidence], sizes: list[int], headline: Scope, frame: Frame
 ) -> Grade:
     findings = []
-    for pairs, p in zip(grouped, tested, strict=True):
-        if pairs.metric not in GRADED:
+    for metric in WEIGHED:
+        if metric not in GRADED:
             continue
-        found = deltas[pairs.metric.name]
+        found = deltas[metric.name]
         # The direction on the scale of the test.
         estimate = found.mean.estimate
         if found.ratio is not None and found.ratio.estimate is not None:
             estimate = found.ratio.estimate - 1.0
         findings.append(
             Finding(
-                metric=pairs.metric,
+                metric=metric,
                 estimate=estimate,
-                p=getattr(p, headline),
+                p=getattr(found.p, headline),
             )
         )
     adjusted = permute.holm([finding.p for finding in findings])
-    smallest = _smallest_p(grouped[0].sizes, headline)
+    smallest = _smallest_p(sizes, headline)
     reach = smallest * sum(p is not None for p in adjusted) <= 1.0 - frame.level
-    return grade(findings, adjusted, frame.level, tasks, reach and tasks > 0)
+    return grade(findings, adjusted, frame.level, len(sizes), reach and bool(sizes))
 
 
 def _smallest_p(sizes: list[int], headline: Scope) -> float:
