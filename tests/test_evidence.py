@@ -358,6 +358,24 @@ def test_leaving_one_task_out_is_scoring_without_it() -> None:
     assert "one_task_decides" in [caveat.code for caveat in analysis.caveats]
 
 
+def test_a_winner_without_evidence_is_said_to_be_one() -> None:
+    def said(runs: list[dict[str, Any]]) -> list[str]:
+        analysis = package.score(runs)
+        assert analysis.decision.startswith("prefer "), "the example should have a winner"
+        return [c.message for c in analysis.caveats if c.code == "winner_without_evidence"]
+
+    (message,) = said(suite(8, 5, effect=1.0, pass_rate=1.0, seed=103))
+    assert message.startswith(f'the gates prefer `{WITH}`, the evidence says "no clear difference"')
+    assert "one trial of three" in message
+    (message,) = said(suite(1, 1, effect=0.5, pass_rate=1.0))
+    assert '"too few tasks"' in message
+    assert said(suite(12, 5, effect=0.5, pass_rate=1.0)) == []
+    worse = suite(12, 5, effect=2.0, pass_rate=1.0)
+    for one in worse:
+        one["success"] = one["arm"] == WITHOUT or int(one["task_id"][1:]) % 6 > 0
+    assert said(worse) == []
+
+
 def test_a_task_that_drives_the_mean_is_named() -> None:
     runs = suite(6, 4, effect=1.0)
     for one in runs:

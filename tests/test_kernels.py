@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from twoarm import column
-from twoarm.evidence import medians, permute, plain, vector
+from twoarm.evidence import medians, permute, plain, stability, vector
 from twoarm.evidence.cells import Grouped, Pairs
 from twoarm.evidence.exclusions import fisher
 from twoarm.evidence.interval import Atoms, Frame
@@ -80,6 +80,22 @@ def test_binomial_tails_are_those_of_the_sum_of_binomials(kernel: ModuleType) ->
         for one in laws:
             law = list(np.convolve(law, one))
         assert tails == pytest.approx([sum(law[3:]), sum(law[6:])], abs=1e-13)
+
+
+def test_binomial_tails_of_many_tasks_are_those_of_the_convolution() -> None:
+    generator = np.random.default_rng(4)
+    for repeats in (2, 5, 10, 31):
+        sizes = generator.integers(1, repeats + 1, 60)
+        rows = [generator.integers(0, sizes + 1) for _ in range(20)]
+        rows += [np.zeros(60, dtype=int), sizes, np.where(np.arange(60) < 1, 1, 0)]
+        total = int(sizes.sum())
+        bounds = (total + 1) // 2, total // 2 + 1
+        found = vector.binomial_tails(sizes.tolist(), [row.tolist() for row in rows], bounds)
+        for row, tails in zip(rows, found, strict=True):
+            law = np.ones(1)
+            for n, c in zip(sizes, row, strict=True):
+                law = np.convolve(law, stats.binom(n, c / n).pmf(range(n + 1)))
+            assert tails == pytest.approx([law[bound:].sum() for bound in bounds], abs=1e-12)
 
 
 @pytest.mark.parametrize("kernel", KERNELS)
@@ -209,6 +225,35 @@ def test_the_median_table_agrees_with_the_median_of_the_drawn_values() -> None:
                 assert found == np.median(values)
             else:
                 assert np.isnan(found)
+
+
+def test_medians_of_drawn_runs_are_those_of_the_runs_written_out() -> None:
+    generator = np.random.default_rng(5)
+    for trial in range(40):
+        runs = int(generator.integers(1, 30))
+        values = generator.integers(0, 8 if trial % 2 else 10**6, runs).astype(float)
+        values[generator.random(runs) < trial % 4 / 4] = math.nan
+        times = generator.multinomial(runs, [1 / runs] * runs, size=20)
+        for row, found in zip(times, stability._row_medians(values, times), strict=True):
+            written_out = np.repeat(values, row)
+            measured = written_out[~np.isnan(written_out)]
+            if len(measured):
+                assert found == np.median(measured)
+            else:
+                assert math.isnan(found)
+
+
+def test_drawn_runs_are_of_the_drawn_tasks_and_as_many() -> None:
+    parts = grouped([[1.0] * 3, [1.0] * 5, [1.0]])
+    drawn = draws([1], 200, 3, 3)
+    times = stability._times_drawn(parts, drawn, draws([2], 200, 3 * 5, 1 << 31))
+    for row, tasks in zip(times, drawn, strict=True):
+        for task, size in enumerate(parts.sizes):
+            here = row[parts.starts[task] : parts.starts[task + 1]]
+            assert here.sum() == size * (tasks == task).sum()
+    # Each run of a task is drawn as often as the others.
+    assert times[:, :3].sum(axis=0) == pytest.approx(times[:, :3].sum() / 3, rel=0.2)
+    assert times[:, 3:8].sum(axis=0) == pytest.approx(times[:, 3:8].sum() / 5, rel=0.2)
 
 
 def test_bundled_tasks_keep_the_total_and_the_spread() -> None:

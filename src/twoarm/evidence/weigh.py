@@ -158,7 +158,7 @@ def weigh(
         ),
         caveats=(),
     )
-    return msgspec.structs.replace(evidence, caveats=tuple(_caveats(evidence, decision)))
+    return msgspec.structs.replace(evidence, caveats=tuple(_caveats(evidence, decision, roles)))
 
 
 def _frame(pairs: int, tasks: int, level: float, seed: int, resamples: int) -> Frame:
@@ -272,8 +272,18 @@ def _smallest_p(sizes: list[int], headline: Scope) -> float:
     return 2.0 / math.prod(math.comb(2 * n, n) for n in sizes) if sizes else 1.0
 
 
-def _caveats(evidence: Evidence, decision: str) -> list[Caveat]:
+def _caveats(evidence: Evidence, decision: str, roles: tuple[str, str]) -> list[Caveat]:
     found = []
+    for arm, proof in zip(roles, ("candidate better", "baseline better"), strict=True):
+        if decision == f"prefer {arm}" and evidence.grade.verdict != proof:
+            found.append(
+                Caveat(
+                    code="winner_without_evidence",
+                    message=f"the gates prefer {named(arm)}, the evidence says "
+                    f'"{evidence.grade.verdict}": of two arms that are the same, the gates name a '
+                    "winner in about one trial of three, however many the repeats",
+                )
+            )
     if evidence.exclusions.could_flip:
         found.append(
             Caveat(

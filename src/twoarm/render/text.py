@@ -1,6 +1,5 @@
 """The report for a terminal: 100 columns, and readable without colour."""
 
-import textwrap
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -69,13 +68,29 @@ def render(
 
 
 def _wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
-    return textwrap.wrap(
-        visible(text),
-        WIDTH,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_on_hyphens=False,
-    )
+    """The text in lines no wider than the terminal, by columns; a word too wide for one is cut."""
+    lines, line, room = [], first, WIDTH - len(first)
+    for word in visible(text).split(" "):
+        if columns(word) > room:
+            lines.append(line.rstrip(" "))
+            line, room = rest, WIDTH - len(rest)
+        while columns(word) > room:
+            cut = _most(word, room)
+            lines.append(line + word[:cut])
+            word = word[cut:]
+        line += word + " "
+        room -= columns(word) + 1
+    return [*lines, line.rstrip(" ")]
+
+
+def _most(word: str, room: int) -> int:
+    """How many characters of a word fit."""
+    taken = 0
+    for at, character in enumerate(word):
+        taken += columns(character)
+        if taken > room:
+            return at
+    return len(word)
 
 
 def _labelled(label: str, text: str, look: Paint, role: str) -> list[str]:
