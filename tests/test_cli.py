@@ -124,12 +124,13 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     assert result.code == 2
     assert len(result.out.splitlines()) == 300
     assert result.err == "twoarm: 300 problems\n"
-    path.write_bytes(lines([*both(), run()]))
+    path.write_bytes(lines([*both(), run()]) + b"[]\n")
     result = twoarm("check", str(path))
     assert result.code == 2
-    assert result.out.startswith(
-        f"{path}:3: repeat: task `t`, arm `with_skelly`, repeat 1 is already"
-    )
+    bad, twice = result.out.splitlines()
+    assert bad.startswith(f"{path}:4: expected a JSON object")
+    assert twice.startswith(f"{path}:3: repeat: task `t`, arm `with_skelly`, repeat 1 is already")
+    assert [str(problem) for problem in package.check(path).problems] == [bad, twice]
     path.write_bytes(lines(both(extra=1)))
     result = twoarm("check", str(path))
     assert result.code == 0
@@ -199,6 +200,54 @@ def test_a_closed_pipe_ends_quietly() -> None:
     os.close(writing)
     assert process.communicate(timeout=60)[1] == b""
     assert process.returncode == 0
+
+
+def test_the_exit_code_is_the_gate_s_whatever_becomes_of_the_output(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    worse = {"success": False, "duration_seconds": 999, "input_tokens": 9999}
+    path.write_bytes(
+        lines(
+            [
+                one
+                for repeat in range(1, 6)
+                for one in (
+                    run("t", "with_skelly", repeat, **worse),
+                    run("t", "without_skelly", repeat),
+                )
+            ]
+        )
+    )
+    reading, closed = os.pipe()
+    os.close(reading)
+    gate = [sys.executable, "-m", "twoarm", "score", "--gate", str(path)]
+    try:
+        broken = subprocess.run(gate, stdout=closed, stderr=subprocess.PIPE, check=False)
+        assert broken.returncode == 1
+        assert broken.stderr.startswith(b"twoarm: gate rule: do not promote: ")
+        assert subprocess.run(gate, stdout=closed, stderr=closed, check=False).returncode == 1
+        missing = [*gate[:-1], str(tmp_path / "none")]
+        assert subprocess.run(missing, stdout=closed, stderr=closed, check=False).returncode == 2
+    finally:
+        os.close(closed)
+    for streams in (">&-", "2>&-", ">&- 2>&- <&-"):
+        shell = subprocess.run(
+            ["sh", "-c", f'"$@" {streams}', "sh", *gate], capture_output=True, check=False
+        )
+        assert shell.returncode == 1, shell.stderr
+        assert b"Traceback" not in shell.stderr
+    with open("/dev/full", "wb") as full:
+        filled = subprocess.run(gate, stdout=full, stderr=subprocess.PIPE, check=False)
+    assert filled.returncode == 2
+    assert filled.stderr == b"twoarm: cannot write to standard output: No space left on device\n"
+
+
+def test_long_names_are_told_apart_and_keep_the_tables_narrow() -> None:
+    arms = [f"my-coding-agent-2026.11-{word}-the-graph-rag-tool" for word in ("with", "plain")]
+    made = [run("t", arm, repeat) for repeat in range(1, 6) for arm in arms]
+    text = package.score(made, candidate=arms[0], baseline=arms[1]).to_text()
+    assert max(map(columns, text.splitlines())) <= 100
+    heads = text.splitlines()[text.splitlines().index("Gates") + 1].split()
+    assert [head[:5] for head in heads[:2]] == ["…with", "…plai"]
 
 
 def test_schema_prints_both_schemas() -> None:

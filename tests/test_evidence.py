@@ -6,6 +6,7 @@ import math
 import random
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
@@ -367,7 +368,7 @@ def test_a_winner_without_evidence_is_said_to_be_one() -> None:
     (message,) = said(suite(8, 5, effect=1.0, pass_rate=1.0, seed=103))
     assert message.startswith(f'the gates prefer `{WITH}`, the evidence says "no clear difference"')
     assert "one trial of three" in message
-    (message,) = said(suite(1, 1, effect=0.5, pass_rate=1.0))
+    (message,) = said(suite(1, 1, effect=0.1, pass_rate=1.0))
     assert '"too few tasks"' in message
     assert said(suite(12, 5, effect=0.5, pass_rate=1.0)) == []
     worse = suite(12, 5, effect=2.0, pass_rate=1.0)
@@ -482,6 +483,11 @@ def test_the_margin_rule(
     assert nothing.reasons[0] == "success: no interval"
 
 
+def much_faster_and_failing() -> list[dict[str, Any]]:
+    runs = suite(12, 5, effect=0.5, pass_rate=1.0)
+    return [one | {"success": one["arm"] == WITHOUT or one["repeat"] == 1} for one in runs]
+
+
 # Runs, options, exit code.
 GATES = [
     (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "evidence"], 0),
@@ -492,6 +498,7 @@ GATES = [
     (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "margin"], 0),
     (suite(12, 5, effect=1.7, pass_rate=1.0), ["--gate", "margin"], 1),
     (suite(12, 5, effect=1.0, pass_rate=0.5), ["--gate", "margin"], 3),
+    (much_faster_and_failing(), ["--gate", "margin"], 1),
     (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "rule"], 0),
     (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate"], 0),
     ([run()], ["--gate", "evidence"], 3),
@@ -508,6 +515,21 @@ def test_a_gate_goes_by_the_rule_the_evidence_or_the_margin(
     assert result.code == code, result.err
     word = {0: "promote", 1: "do not promote", 3: "not enough data"}[code]
     assert f": {word}: " in result.err
+    # Every report says what the exit code says.
+    junit = tmp_path / "junit.xml"
+    arguments = ["score", *options, "--annotate", "--junit", str(junit), str(path)]
+    comment = twoarm(*arguments, "--format", "github")
+    assert f"**{word.capitalize()}**: " in comment.out
+    assert ("::error " in comment.err) == (code == 1)
+    assert ("<failure" in junit.read_text()) == (code == 1 or "adequacy" in failed(junit))
+    assert f"PROMOTION  {word}: " in result.out
+    written = json.loads(twoarm("score", *options, "--format", "json", str(path)).out)
+    assert written["promotion"]["verdict"] == word
+
+
+def failed(junit: Path) -> list[str]:
+    cases = ElementTree.parse(junit).getroot().iter("testcase")
+    return [case.attrib["name"] for case in cases if case.find("failure") is not None]
 
 
 @pytest.mark.parametrize(
@@ -537,7 +559,7 @@ def test_no_evidence_leaves_every_figure_as_it_is() -> None:
     for key in full.keys() - {"evidence", "options", "caveats"}:
         assert full[key] == bare[key], key
     with pytest.raises(package.UsageError):
-        package.score(runs, evidence=False).promotion_by("evidence")
+        package.score(runs, evidence=False, gate="evidence")
 
 
 # Exclusions ---------------------------------------------------------------------------------------

@@ -231,7 +231,7 @@ def test_a_newcomer_reads_arm_amount_certainty_and_next_step_on_the_first_screen
             "95% interval for tasks like these: -76.5 s to +4.0 s, which includes no difference",
             "with_skelly is clearly better in at least one gate and clearly worse in none",
             "could easily change: the same decision in 63%",
-            "Add tasks, rather than repeats: 75% of the uncertainty",
+            "Add tasks, rather than repeats: about 75% of the uncertainty",
         ):
             assert said in text, said
 

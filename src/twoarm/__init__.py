@@ -4,6 +4,7 @@ The pipeline, stage by stage:
 
     runfile    lines to runs; the position of every bad line
     screen     which runs count; every excluded run keeps its reason
+    check      every problem of run files, without scoring them
     summarize  each arm on its own
     pair       same task, same repeat, two arms; deltas
     tasks      each task in both arms
@@ -19,6 +20,7 @@ The pipeline, stage by stage:
 __version__ = "0.1.0"
 
 from twoarm.analysis import Analysis
+from twoarm.check import check
 from twoarm.errors import (
     ArmsError,
     BadRunsError,
@@ -42,5 +44,6 @@ __all__ = [
     "TwoarmError",
     "UsageError",
     "__version__",
+    "check",
     "score",
 ]

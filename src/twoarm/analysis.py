@@ -4,10 +4,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 
-from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
+from twoarm.decide import Adequacy, Gate, Promotion
 from twoarm.diagnose import Diagnostics
 from twoarm.drawing import Drawing
-from twoarm.errors import Caveat, UsageError
+from twoarm.errors import Caveat
 from twoarm.pair import Paired
 from twoarm.record import tidied
 from twoarm.runs import Input
@@ -52,6 +52,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     rule: Rule
     margin_success: float
     margin_ratio: float
+    gate: GateBy
 
 
 class AnalysisFile(msgspec.Struct, frozen=True, kw_only=True):
@@ -92,22 +93,6 @@ class Analysis(AnalysisFile, frozen=True, kw_only=True):
         return AnalysisFile(
             **{name: getattr(self, name) for name in AnalysisFile.__struct_fields__}
         )
-
-    def promotion_by(self, gate: GateBy) -> Promotion:
-        """Whether the candidate may be promoted: by the rule, the evidence, or the margin rule."""
-        if gate == "rule":
-            return self.promotion
-        if self.evidence is None:
-            raise UsageError(f"the {gate} gate needs the evidence")
-        if self.decision == INSUFFICIENT:
-            return self.promotion
-        from twoarm.evidence.grade import promote_by_evidence, promote_by_margin
-
-        if gate == "evidence":
-            return promote_by_evidence(self.evidence.grade, self.adequacy)
-        if self.evidence.margin is None:
-            raise UsageError("the margin gate needs the margin rule")
-        return promote_by_margin(self.evidence.margin, self.adequacy)
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis file as plain Python values."""

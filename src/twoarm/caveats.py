@@ -66,8 +66,13 @@ def _on_the_decision(
     elif all(gate.standing == "tied" for gate in gates):
         yield Caveat(
             code="nothing_differs",
-            message="nothing differs: all three gates are tied, and the rule counts a tie as held; "
-            "the decision names the candidate, the data do not",
+            message="nothing differs in the three gates: all are tied, and the rule counts a tie "
+            "as held; the decision names the candidate, the data do not",
+        )
+    if all(summary.runs and not summary.successes for summary in summaries):
+        yield Caveat(
+            code="nothing_succeeded",
+            message="no run of either arm succeeded: to fail faster or cheaper is no success",
         )
 
 
@@ -79,12 +84,15 @@ def _on_repeats(adequacy: Adequacy, tasks: tuple[Task, ...]) -> Iterator[Caveat]
             f"{len(adequacy.below_minimum)} of {counted(2 * len(tasks), 'task-arm')} below "
             f"{adequacy.minimum_repeats} repeats, the fewest has {adequacy.fewest_repeats}",
         )
+    if len(tasks) == 1:
+        yield Caveat(code="one_task", message="one task: nothing here speaks for other tasks")
     if adequacy.high_variance.suite and adequacy.status != "preferred met":
         varied = adequacy.high_variance.tasks
         yield Caveat(
             code="high_variance",
-            message=f"high-variance suite: repeats differ much in {len(varied)} of {len(tasks)} "
-            f"tasks ({_names(varied)}); prefer {adequacy.preferred_repeats} repeats",
+            message=f"high-variance suite: repeats differ much in {len(varied)} of "
+            f"{counted(len(tasks), 'task')} ({_names(varied)}); "
+            f"prefer {adequacy.preferred_repeats} repeats",
         )
 
 

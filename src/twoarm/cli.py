@@ -5,10 +5,10 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TextIO
 
 from twoarm import __version__
-from twoarm.errors import BadRunsError, ExtraError, InputError, TwoarmError, UsageError
+from twoarm.errors import BadRunsError, ExtraError, InputError, TwoarmError
 from twoarm.quote import counted, named, visible
 
 if TYPE_CHECKING:
@@ -50,15 +50,14 @@ exit codes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
+    _open_closed_streams()
     try:
         spelled = _gates_spelled_out(sys.argv[1:] if arguments is None else arguments)
         given = _parser(collecting="collect" in spelled).parse_args(spelled)
         code: int = given.command(given)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough. Python would complain once more when it closes stdout.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-        return DONE
+    except SystemExit:
+        _write_out("")
+        raise
     except KeyboardInterrupt:
         return INTERRUPTED
     except BadRunsError as error:
@@ -262,16 +261,15 @@ def _score(given: Namespace) -> int:
 
 
 def _weighing(given: Namespace) -> dict[str, Any]:
-    if given.no_evidence and (given.gate in ("evidence", "margin") or given.rule == "margin"):
-        raise UsageError("--no-evidence leaves nothing for that gate or rule to go by")
     return {
         "evidence": not given.no_evidence,
         "level": given.level,
         "seed": given.seed,
         "resamples": given.resamples,
-        "rule": "margin" if given.gate == "margin" else given.rule,
+        "rule": given.rule,
         "margin_success": given.margin_success,
         "margin_ratio": given.margin_ratio,
+        "gate": given.gate or "rule",
     }
 
 
@@ -282,7 +280,7 @@ def _demo(given: Namespace) -> int:
 
     example = files("twoarm").joinpath("example.jsonl")
     if given.runs:
-        sys.stdout.write(example.read_text(encoding="utf-8"))
+        _write_out(example.read_text(encoding="utf-8"))
         return DONE
     with example.open("rb") as stream:
         source = [_Named(stream, "example.jsonl")]
@@ -291,25 +289,18 @@ def _demo(given: Namespace) -> int:
 
 
 def _check(given: Namespace) -> int:
-    from twoarm.runfile import read
-    from twoarm.screen import find_duplicates
+    from twoarm.check import check
 
-    try:
-        runs = read(_opened(given.files), listed=None)
-    except BadRunsError as error:
-        problems = error.problems
-    else:
-        problems = find_duplicates(runs)
-    for problem in problems:
-        print(problem)
-    if problems:
-        _say(f"twoarm: {counted(len(problems), 'problem')}")
+    found = check(_opened(given.files))
+    _write_out("".join(f"{problem}\n" for problem in found.problems))
+    if found.problems:
+        _say(f"twoarm: {counted(len(found.problems), 'problem')}")
         return BAD
-    arms = ", ".join(named(arm) for arm in sorted(runs.arms))
-    counts = f"{counted(len(runs), 'run')}, {counted(len(runs.tasks), 'task')}"
-    print(f"no problems: {counts}, arms {arms}")
-    for key in runs.unknown_keys:
-        print(f"unknown key, kept out of scoring: {named(key)}")
+    arms = ", ".join(map(named, found.arms))
+    counts = f"{counted(found.run_count, 'run')}, {counted(found.task_count, 'task')}"
+    _write_out(f"no problems: {counts}, arms {arms}\n")
+    for key in found.unknown_keys:
+        _write_out(f"unknown key, kept out of scoring: {named(key)}\n")
     return DONE
 
 
@@ -321,7 +312,7 @@ def _schema(given: Namespace) -> int:
     from twoarm.record import record_schema
 
     schemas = {"record": record_schema, "analysis": analysis_schema, "sidecar": sidecar_schema}
-    print(json.dumps(schemas[given.name](), indent=2))
+    _write_out(json.dumps(schemas[given.name](), indent=2) + "\n")
     return DONE
 
 
@@ -352,7 +343,7 @@ def _report(analysis: "Analysis", given: Namespace) -> int:
             _say(line)
     if given.gate is None:
         return DONE
-    promotion = analysis.promotion_by(given.gate)
+    promotion = analysis.promotion
     _say(f"twoarm: gate {given.gate}: {promotion.verdict}: {visible('; '.join(promotion.reasons))}")
     return _GATE_EXIT[promotion.verdict]
 
@@ -434,7 +425,15 @@ def _write_out(text: str) -> None:
     # A terminal that cannot show a character gets its escape, not a traceback.
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")
-    sys.stdout.write(text)
+    try:
+        sys.stdout.write(text)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # The reader has seen enough; what was found decides the exit code all the same.
+        _silence(sys.stdout)
+    except OSError as error:
+        _silence(sys.stdout)
+        raise InputError(f"cannot write to standard output: {error.strerror}") from error
 
 
 def _write_all(texts: dict[str, str]) -> None:
@@ -475,4 +474,19 @@ def _append(path: str, text: str) -> None:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr)
+    try:
+        print(text, file=sys.stderr, flush=True)
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    """Let what is still written go nowhere: Python would complain once more when it closes."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+
+
+def _open_closed_streams() -> None:
+    """A stream that the caller closed leads nowhere, and no file takes its number."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115

@@ -29,13 +29,23 @@ def columns(text: str) -> int:
 
 
 def shortened(text: str, width: int) -> str:
-    """`visible` text that takes at most `width` columns."""
+    """`visible` text that takes at most `width` columns; what is cut is in the middle."""
     text = visible(text)
     if columns(text) <= width:
         return text
-    while columns(text) > width - 1:
-        text = text[: min(len(text) - 1, width)]
-    return text + "…"
+    back = (width - 1) // 3
+    first = fitting(text, width - 1 - back)
+    return f"{text[:first]}…{text[::-1][: fitting(text[::-1], back)][::-1]}"
+
+
+def fitting(text: str, width: int) -> int:
+    """How many characters of the text fit into so many columns."""
+    taken = 0
+    for at, character in enumerate(text):
+        taken += columns(character)
+        if taken > width:
+            return at
+    return len(text)
 
 
 def markdown_code(text: str) -> str:

@@ -142,7 +142,7 @@ def explain(found: object, where: str) -> list[Problem]:
 def _shown(value: object) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
-    if isinstance(value, int | float) and abs(value) > 1e30:
+    if value in (math.inf, -math.inf) or (isinstance(value, int) and abs(value) > 1e30):
         return "a number too large to hold"
     if isinstance(value, Mapping):
         return "an object"

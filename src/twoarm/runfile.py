@@ -51,20 +51,23 @@ def read(
 ) -> Runs:
     """All runs of a path, several paths, an open binary file, or an iterable of mappings or Runs.
 
-    Raises BadRunsError with every bad line, unless `skip_bad`; then they are only counted.
+    Raises BadRunsError with every bad line, unless `skip_bad` and some lines are good.
     """
     reader = _Reader(listed, times=times)
     files, items = _told_apart(source)
     if progress is not None and files:
         reader.watched = _Watched(progress, files)
     inputs = [reader.file(file) for file in files] if files else [reader.items(items)]
-    if reader.problem_count and not skip_bad:
+    if reader.problem_count and not (skip_bad and len(reader.builder)):
         raise BadRunsError(reader.problems, reader.problem_count)
     if not len(reader.builder):
         where = ", ".join(visible(given.path) for given in inputs)
         raise InputError(f"{where}: no runs; expected one JSON object per line")
     return reader.builder.finish(
-        inputs=inputs, unknown_keys=reader.unknown, bad_lines=reader.bad_lines
+        inputs=inputs,
+        unknown_keys=reader.unknown,
+        bad_lines=reader.bad_lines,
+        problems=reader.problems,
     )
 
 
@@ -286,6 +289,8 @@ class _Digest:
     def through(self, stream: Readable) -> Iterator[bytes]:
         """The blocks of a stream."""
         first = stream.read(_BLOCK)
+        if not isinstance(first, bytes):
+            raise UsageError("expected an open binary file, got one of text; open it with `rb`")
         self._sha256.update(first)
         yield first
         if len(first) == _BLOCK:

@@ -13,6 +13,7 @@ from msgspec import UNSET
 
 from twoarm import column
 from twoarm.column import Floats, Ints
+from twoarm.errors import Problem
 from twoarm.metric import METRICS, SUCCESS
 from twoarm.record import Line
 
@@ -78,6 +79,7 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     inputs: tuple[Input, ...]
     unknown_keys: tuple[str, ...]
     bad_lines: int
+    problems: tuple[Problem, ...]
 
     def __len__(self) -> int:
         return len(self.task)
@@ -161,7 +163,12 @@ class Builder:
         self._outcome += codes
 
     def finish(
-        self, *, inputs: Iterable[Input], unknown_keys: Iterable[str], bad_lines: int
+        self,
+        *,
+        inputs: Iterable[Input],
+        unknown_keys: Iterable[str],
+        bad_lines: int,
+        problems: Iterable[Problem],
     ) -> Runs:
         """The columns of everything added. Task codes follow the order of the task names."""
         few = len(self) <= column.FEW
@@ -191,6 +198,7 @@ class Builder:
             inputs=tuple(inputs),
             unknown_keys=tuple(unknown_keys),
             bad_lines=bad_lines,
+            problems=tuple(problems),
         )
 
 

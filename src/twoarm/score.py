@@ -1,9 +1,9 @@
 """The whole pipeline in one function: read this file first."""
 
 from twoarm import __version__
-from twoarm.analysis import SCHEMA, Analysis, Options, Rule, Tool
+from twoarm.analysis import SCHEMA, Analysis, GateBy, Options, Rule, Tool
 from twoarm.caveats import caution
-from twoarm.decide import assess, decide, judge, promote
+from twoarm.decide import INSUFFICIENT, assess, decide, judge, promote
 from twoarm.diagnose import diagnose
 from twoarm.drawing import draw
 from twoarm.errors import Caveat, UsageError
@@ -30,11 +30,19 @@ def score(
     rule: Rule = "gates",
     margin_success: float = 0.10,
     margin_ratio: float = 0.10,
+    gate: GateBy = "rule",
     generated_at_utc: str | None = None,
     progress: Progress | None = None,
 ) -> Analysis:
-    """Score two arms: from runs to a decision, with everything that led to it."""
+    """Score two arms: from runs to a decision, with everything that led to it.
+
+    The promotion goes by `gate`: the rule, the evidence, or the margin rule.
+    """
+    if gate == "margin":
+        rule = "margin"
     _check_options(level, seed, resamples, margin_success, margin_ratio)
+    if not evidence and (gate == "evidence" or rule == "margin"):
+        raise UsageError("without the evidence there is nothing for that gate or rule to go by")
     runs = read(source, skip_bad=skip_bad, times=evidence, progress=progress)
     arms = choose_arms(runs.arms, candidate, baseline)
     screening = screen(runs, arms, duplicates=duplicates, missing=missing, keep_infra=keep_infra)
@@ -59,12 +67,14 @@ def score(
         rule=rule,
         margin_success=margin_success,
         margin_ratio=margin_ratio,
+        gate=gate,
     )
+    promotion = promote(decision, gates, adequacy, arms.candidate)
     weighed = None
     faults: tuple[Caveat, ...] = ()
     if evidence:
         from twoarm.evidence.design import check_design
-        from twoarm.evidence.weigh import Margins, weigh
+        from twoarm.evidence.weigh import Margins, promote_by, weigh
 
         faults = tuple(check_design(runs, screening, tasks))
         if progress is not None:
@@ -83,6 +93,8 @@ def score(
                 Margins(success=margin_success, ratio=margin_ratio) if rule == "margin" else None
             ),
         )
+        if gate != "rule" and decision != INSUFFICIENT:
+            promotion = promote_by(gate, weighed, adequacy)
     return Analysis(
         schema=SCHEMA,
         generated_at_utc=generated_at_utc,
@@ -99,7 +111,7 @@ def score(
         paired=paired,
         gates=gates,
         decision=decision,
-        promotion=promote(decision, gates, adequacy, arms.candidate),
+        promotion=promotion,
         adequacy=adequacy,
         excluded=screening.excluded,
         diagnostics=diagnose(gates, ours, theirs, paired),

@@ -3,7 +3,7 @@
 # Before the count: "...: 3 runs, first PATH".
 DOUBTS = {
     "usage_unknown": "steps were taken but no usage is told, so token counts are null, not 0",
-    "cost_unknown": "steps were taken at a cost of 0, so the cost is null, not 0",
+    "cost_unknown": "work was done at a cost of 0, so the cost is null, not 0",
     "cost_computed": "no cost in the source, computed from the price table",
     "no_price": "no cost in the source, and the price table lacks the model or a price it needs",
     "spend_incomplete": "ended without a final count, so tokens and cost are a lower bound",

@@ -9,7 +9,9 @@ from twoarm import column
 from twoarm.evidence import means, medians
 from twoarm.evidence.cells import Pairs
 from twoarm.evidence.interval import (
+    FLAT_BOOTSTRAP,
     NO_PAIRS,
+    NOTHING_TO_RESAMPLE,
     SIX,
     BootstrapEstimate,
     Estimate,
@@ -117,7 +119,7 @@ def _bootstrap_mean(
         resamples = shared_resamples(len(sizes), frame)
     units = len(sizes)
     if units == 1:
-        return None, ("One pair: nothing to resample.",)
+        return None, (NOTHING_TO_RESAMPLE,)
     tail = medians.expanded_tail(frame, units, units - 1)
     if resamples is None and units > ALL_UP_TO:
         resamples = resample_tasks(units, frame.seed, frame.resamples)
@@ -127,7 +129,7 @@ def _bootstrap_mean(
         drawn = resamples.sums(sums) / resamples.sums(sizes)
         ends = resamples.percentiles(drawn, tail)
     if ends[0] == ends[1]:
-        return None, ("The bootstrap has no width: every resample has the same mean.",)
+        return None, (FLAT_BOOTSTRAP,)
     exact = units <= ALL_UP_TO
     method = f"expanded percentile, {over} resampled{', exact' if exact else ''}"
     return between(low=ends[0], high=ends[1], method=method, caveats=()), ()

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from twoarm.decide import Adequacy, Promotion
-from twoarm.evidence.interval import ONE_TASK, SIX, Estimate, Scope
+from twoarm.evidence.interval import SIX, Estimate, Scope
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.quote import counted
 
@@ -26,13 +26,17 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Margin(msgspec.Struct, frozen=True, kw_only=True):
-    """The margin rule: not worse by more than the margins anywhere, and better somewhere."""
+    """The margin rule: not worse by more than the margins anywhere, and better somewhere.
+
+    `beyond` names what is worse by more than its margin for certain: the whole interval is.
+    """
 
     verdict: MarginVerdict
     scope: Scope
     margin_success: float
     margin_ratio: float
     reasons: tuple[str, ...]
+    beyond: tuple[str, ...]
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +70,7 @@ def grade(
         better, worse = better or good, worse or not good
         reasons.append(f"{label}: {'better' if good else 'worse'} (p = {p:.3g} by Holm)")
     if tasks == 1:
-        reasons.append(ONE_TASK)
+        reasons.append("one task says nothing about other tasks")
     elif tasks < SIX:
         reasons.append(
             f"{counted(tasks, 'task')}: no test over tasks can reach p < {1.0 - level:.2g}"
@@ -103,6 +107,16 @@ def margin_rule(
     missing = [name for name, interval in found.items() if interval is None]
     verdict: MarginVerdict = "inconclusive"
     reasons = [f"{name}: no interval" for name in missing]
+    beyond = [
+        name
+        for name, interval in found.items()
+        if interval is not None
+        and (
+            interval.high <= -margin_success
+            if name == "success"
+            else interval.low >= 1.0 + margin_ratio
+        )
+    ]
     if not missing:
         rate, ratios = found["success"], (found["duration"], found["tokens"])
         limit = 1.0 + margin_ratio
@@ -127,6 +141,7 @@ def margin_rule(
         margin_success=margin_success,
         margin_ratio=margin_ratio,
         reasons=tuple(reasons),
+        beyond=tuple(beyond),
     )
 
 
@@ -139,8 +154,11 @@ def promote_by_evidence(found: Grade, adequacy: Adequacy) -> Promotion:
 
 
 def promote_by_margin(found: Margin, adequacy: Adequacy) -> Promotion:
-    """Not worse by more than the margins, and better somewhere."""
+    """Not worse by more than the margins, and better somewhere; beyond one margin is enough not."""
     reason = f"margin rule: {found.verdict} ({'; '.join(found.reasons)})"
+    if found.beyond:
+        beyond = f"worse by more than the margin: {' and '.join(found.beyond)}"
+        return _promoted(False, f"{reason}; {beyond}", adequacy)
     if found.verdict == "inconclusive":
         return Promotion(verdict="not enough data", reasons=(reason,))
     return _promoted(found.verdict == "candidate", reason, adequacy)

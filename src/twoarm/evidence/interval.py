@@ -79,6 +79,8 @@ ONE_TASK = "One task: this says nothing about other tasks."
 ONE_REPEAT = "One repeat: run-to-run noise cannot be told from task differences."
 NO_PAIRS = "No pair has this metric in both arms."
 IDENTICAL_REPEATS = "Repeats are identical: they add no information."
+NOTHING_TO_RESAMPLE = "One pair: nothing to resample."
+FLAT_BOOTSTRAP = "The bootstrap has no width: every resample has the same mean."
 IDENTICAL_TASKS = "No variation between tasks: interval not estimable (replayed or cached runs?)."
 
 

@@ -18,6 +18,7 @@ from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
     NO_PAIRS,
+    NOTHING_TO_RESAMPLE,
     ONE_REPEAT,
     ONE_TASK,
     SIX,
@@ -226,7 +227,7 @@ def tasks_like_these(deltas: Grouped, frame: Frame, resamples: Resamples | None)
     if tasks < SIX and max(deltas.sizes) == 1:
         return _withheld(few_tasks(tasks))
     if len(deltas) < SIX:
-        return _withheld(f"No interval: {counted(len(deltas), 'pair')}.")
+        return _withheld(f"No interval: {counted(len(deltas), 'pair')}; it takes {SIX}.")
     if tasks < SIX:
         middle = column.median(deltas.values)
         assert middle is not None
@@ -256,7 +257,7 @@ def bootstrap(deltas: Grouped, frame: Frame, resamples: Resamples | None) -> Ans
     if tasks > 1:
         return _percentile_over_tasks(deltas, frame, resamples)
     if len(deltas) == 1:
-        return _withheld("One pair: nothing to resample.")
+        return _withheld(NOTHING_TO_RESAMPLE)
     tail = expanded_tail(frame, len(deltas), len(deltas) - 1)
     low, high = ends(WithinTasks(deltas, frame), deltas.ordered, tail)
     return _answer(
@@ -280,7 +281,9 @@ def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
     """The difference of the two arm medians if the same tasks were run again."""
     for grouped in (ours, theirs):
         if len(grouped.values) < SIX:
-            return _withheld(f"No interval: {counted(len(grouped.values), 'run')} in an arm.")
+            return _withheld(
+                f"No interval: {counted(len(grouped), 'run')} in an arm; it takes {SIX}."
+            )
         if max(grouped.sizes) == 1:
             return _withheld(ONE_REPEAT)
     tasks = len(ours.sizes)

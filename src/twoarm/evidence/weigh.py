@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from twoarm import column
-from twoarm.decide import INSUFFICIENT, Gate
+from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
 from twoarm.errors import Caveat
 from twoarm.evidence import means, medians, permute, plain
 from twoarm.evidence.cells import (
@@ -17,12 +17,22 @@ from twoarm.evidence.cells import (
 )
 from twoarm.evidence.deltas import DeltaEvidence, distinct, weigh_deltas, with_holm
 from twoarm.evidence.exclusions import Exclusions, audit
-from twoarm.evidence.grade import GRADED, Finding, Grade, Margin, grade, margin_rule
+from twoarm.evidence.grade import (
+    GRADED,
+    Finding,
+    Grade,
+    Margin,
+    grade,
+    margin_rule,
+    promote_by_evidence,
+    promote_by_margin,
+)
 from twoarm.evidence.influence import Influence, MeanWithout, mean_without, single_tasks
 from twoarm.evidence.interval import SIX, Estimate, Frame, Scope, between, no_interval_over
 from twoarm.evidence.repeats import ArmRepeats, arm_repeats
 from twoarm.evidence.resample import Tables, shared_resamples
 from twoarm.evidence.stability import Stability, decision_stability, sample
+from twoarm.figures import change
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
 from twoarm.pair import Pairing
 from twoarm.quote import counted, named
@@ -159,6 +169,14 @@ def weigh(
         caveats=(),
     )
     return msgspec.structs.replace(evidence, caveats=tuple(_caveats(evidence, decision, roles)))
+
+
+def promote_by(gate: str, evidence: Evidence, adequacy: Adequacy) -> Promotion:
+    """Whether the candidate may be promoted, by the evidence or by the margin rule."""
+    if gate == "evidence":
+        return promote_by_evidence(evidence.grade, adequacy)
+    assert evidence.margin is not None
+    return promote_by_margin(evidence.margin, adequacy)
 
 
 def _frame(pairs: int, tasks: int, level: float, seed: int, resamples: int) -> Frame:
@@ -312,22 +330,29 @@ def _caveats(evidence: Evidence, decision: str, roles: tuple[str, str]) -> list[
                 f"{counted(len(changes), 'task')} ({listed}{more})",
             )
         )
-    for name, mean in evidence.influence.means.items():
-        if mean.driven_by is not None and mean.mean_without_it is not None:
-            found.append(
-                Caveat(
-                    code="one_task_drives",
-                    message=f"task {named(mean.driven_by)} drives the mean of {name}: without it "
-                    f"the mean is {mean.mean_without_it:.6g}",
-                )
+    driven: dict[str, list[str]] = {}
+    for metric in WEIGHED:
+        mean = evidence.influence.means.get(metric.name)
+        if mean is not None and mean.driven_by is not None:
+            whole = change(evidence.deltas[metric.name].mean.estimate, metric.unit)
+            less = change(mean.mean_without_it, metric.unit)
+            driven.setdefault(mean.driven_by, []).append(
+                f"{metric.label} {whole}, without it {less}"
             )
+    for task, moved in driven.items():
+        found.append(
+            Caveat(
+                code="one_task_drives",
+                message=f"task {named(task)} drives the mean delta: {'; '.join(moved)}",
+            )
+        )
     variance = evidence.variance
     if variance is not None and variance.repeats_share < 0.25:
         found.append(
             Caveat(
                 code="add_tasks",
-                message=f"{variance.tasks_share:.0%} of the uncertainty about duration comes from "
-                "which tasks were used: add tasks, not repeats",
+                message=f"about {variance.tasks_share:.0%} of the uncertainty about duration comes "
+                "from which tasks were used: add tasks, not repeats",
             )
         )
     return found

@@ -37,9 +37,9 @@ def render(analysis: "Analysis") -> str:
             _section(
                 "gates",
                 "The three gates",
-                "Each gate compares one figure of the two arms. The mark is the difference; the "
-                "bar is the range in which it should lie if the runs were made again. A bar that "
-                "crosses zero means that there may be no difference.",
+                "Each gate compares one figure of the two arms. The mark is the difference; a bar "
+                "is the range that fits the runs, for the tasks it names. A bar that crosses zero "
+                "means that there may be no difference.",
                 _figures(forest, "thirds"),
             ),
             _section(

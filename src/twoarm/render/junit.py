@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from twoarm.quote import counted, xml
-from twoarm.render.reading import Amount, read
+from twoarm.render.reading import GATES_BY, Amount, read
 
 if TYPE_CHECKING:
     from twoarm.analysis import Analysis
 
 SUITE = "twoarm"
+_PROMOTION = {"promote": "passed", "do not promote": "failure", "not enough data": "skipped"}
 
 
 class Case(msgspec.Struct, frozen=True, kw_only=True):
@@ -24,7 +25,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(analysis: "Analysis") -> str:
-    """One test case per gate, and one for adequacy."""
+    """One test case per gate and one for adequacy; one more for a promotion by anything else."""
     found = list(cases(analysis))
     failures = sum(case.outcome == "failure" for case in found)
     skipped = sum(case.outcome == "skipped" for case in found)
@@ -58,8 +59,11 @@ def render(analysis: "Analysis") -> str:
 def cases(analysis: "Analysis") -> Iterator[Case]:
     """What is tested, in the order of the report."""
     amounts = read(analysis).amounts
+    by = analysis.options.gate
+    # A gate that the promotion does not go by cannot fail the build.
+    fails = "failure" if by == "rule" else "skipped"
     for gate, amount in zip(analysis.gates, amounts, strict=True):
-        outcome = {True: "passed", False: "failure", None: "skipped"}[gate.holds]
+        outcome = {True: "passed", False: fails, None: "skipped"}[gate.holds]
         yield Case(
             name=f"gate {amount.label}",
             outcome=outcome,
@@ -76,6 +80,13 @@ def cases(analysis: "Analysis") -> Iterator[Case]:
         f"the fewest has {adequacy.fewest_repeats}",
         details="",
     )
+    if by != "rule":
+        yield Case(
+            name=f"promotion by the {GATES_BY[by]}",
+            outcome=_PROMOTION[analysis.promotion.verdict],
+            message="; ".join(analysis.promotion.reasons),
+            details="",
+        )
 
 
 def _message(amount: Amount) -> str:

@@ -48,8 +48,8 @@ def _laid_out(table: Table, *, heading: bool) -> str:
     figures = len(table.head) - table.text_columns
     lines.append("|" + " --- |" * table.text_columns + " ---: |" * figures)
     lines += [_line(row) for row in table.rows]
-    if table.note:
-        lines += ["", table.note]
+    for note in table.notes:
+        lines += ["", note]
     return "\n".join(lines)
 
 

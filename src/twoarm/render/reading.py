@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from twoarm.decide import INSUFFICIENT, MIXED
+from twoarm.figures import change, figure
 from twoarm.metric import DURATION, SUCCESS
 from twoarm.quote import counted, named
-from twoarm.render.figures import change, figure
 from twoarm.render.sections import GATES
 
 if TYPE_CHECKING:
@@ -27,6 +27,10 @@ FAIRLY_STABLE = 0.80
 # they are the cheaper way.
 FEW_REPEATS_HELP = 0.25
 REPEATS_HELP = 0.5
+
+
+# What a promotion goes by, in words.
+GATES_BY = {"rule": "rule", "evidence": "evidence", "margin": "margin rule"}
 
 
 class Amount(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,7 +192,13 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
         )
     if evidence is not None and evidence.exclusions.could_flip:
         yield "Find out why runs were excluded: had they counted, the decision could be another."
-    if verdict == "promote" and not tied:
+    by = GATES_BY[analysis.options.gate]
+    if analysis.options.gate != "rule" and verdict != "not enough data":
+        yield (
+            f"{verdict.capitalize()} {candidate}, as the {by} says"
+            f"{_although(analysis, verdict == 'promote')}."
+        )
+    elif verdict == "promote" and not tied:
         shaky = evidence is not None and _shaky(evidence)
         if evidence is not None and evidence.grade.verdict == "candidate better" and not shaky:
             yield f"Promote {candidate}: the rule and the evidence agree."
@@ -232,12 +242,24 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
         )
 
 
+def _although(analysis: "Analysis", promoted: bool) -> str:
+    """What the three gates say, where it is something else."""
+    if promoted == (analysis.decision == f"prefer {analysis.candidate}"):
+        return ""
+    worse = _gates_that_are(analysis, "worse")
+    return f", although the three gates {f'are worse in {worse}' if worse else 'all hold'}"
+
+
 def _gates_that_are(analysis: "Analysis", standing: str) -> str:
     return " and ".join(GATES[gate.name][0] for gate in analysis.gates if gate.standing == standing)
 
 
 def _shaky(evidence: "Evidence") -> bool:
     return evidence.stability is None or evidence.stability.decision_share < FAIRLY_STABLE
+
+
+def _part(share: float) -> str:
+    return f"about {share:.0%}" if share < 0.95 else "nearly all"
 
 
 def _more_runs(analysis: "Analysis") -> Iterator[str]:
@@ -254,11 +276,11 @@ def _more_runs(analysis: "Analysis") -> Iterator[str]:
     elif variance is not None and variance.repeats_share <= REPEATS_HELP:
         much = "not" if variance.repeats_share < FEW_REPEATS_HELP else "rather than"
         yield (
-            f"Add tasks, {much} repeats: {variance.tasks_share:.0%} of the uncertainty about "
+            f"Add tasks, {much} repeats: {_part(variance.tasks_share)} of the uncertainty about "
             "duration comes from which tasks were used."
         )
     elif variance is not None:
         yield (
-            f"Add repeats: {variance.repeats_share:.0%} of the uncertainty about duration is "
+            f"Add repeats: {_part(variance.repeats_share)} of the uncertainty about duration is "
             "run-to-run noise."
         )

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from twoarm.figures import NOT_MEASURED, change, figure, share
 from twoarm.metric import DURATION, METRICS, NON_CACHE_TOKENS, SUCCESS
 from twoarm.quote import counted
-from twoarm.render.figures import NOT_MEASURED, change, figure, share
 
 if TYPE_CHECKING:
     from twoarm.analysis import Analysis
@@ -49,7 +49,7 @@ class Table(msgspec.Struct, frozen=True, kw_only=True):
     text_columns: int
     head: tuple[str | Name, ...]
     rows: tuple[tuple[str | Name, ...], ...]
-    note: str
+    notes: tuple[str, ...]
 
 
 def overview(analysis: "Analysis") -> str:
@@ -101,7 +101,7 @@ def gates(analysis: "Analysis") -> Table:
         text_columns=1,
         head=("", Name(analysis.candidate), Name(analysis.baseline), "difference", "standing", ""),
         rows=tuple(rows),
-        note="",
+        notes=(),
     )
 
 
@@ -120,7 +120,7 @@ def deltas(analysis: "Analysis") -> Table:
             )
             for metric in METRICS
         ),
-        note="",
+        notes=(),
     )
 
 
@@ -137,7 +137,7 @@ def arms(analysis: "Analysis") -> Table:
             )
             for label, unit, name in _ARM_FIGURES
         ),
-        note="",
+        notes=(),
     )
 
 
@@ -151,7 +151,7 @@ def excluded(analysis: "Analysis") -> Table:
         rows=tuple(
             (Name(group.reason), Name(group.arm), f"{group.runs:,}") for group in groups[:_LISTED]
         ),
-        note=more(len(groups), _LISTED),
+        notes=more(len(groups), _LISTED),
     )
 
 
@@ -165,10 +165,10 @@ def shortfalls(analysis: "Analysis") -> Table:
         rows=tuple(
             (Name(entry.task_id), Name(entry.arm), str(entry.repeats)) for entry in below[:_LISTED]
         ),
-        note=more(len(below), _LISTED),
+        notes=more(len(below), _LISTED),
     )
 
 
-def more(count: int, listed: int) -> str:
+def more(count: int, listed: int) -> tuple[str, ...]:
     """What a table that shows only so many rows says of the others."""
-    return f"and {count - listed:,} more in analysis.json" if count > listed else ""
+    return (f"and {count - listed:,} more in analysis.json (--out)",) if count > listed else ()

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from twoarm.quote import columns, shortened, visible
+from twoarm.quote import columns, fitting, shortened, visible
 from twoarm.render import sections, weighed
 from twoarm.render.sections import Name, Table
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 _NAME_WIDTH = 42
 _HEAD_WIDTH = 24
+_SHORTEST_HEAD = 9
 
 # Takes a role (`good`, `bad`, `strong`, `faint`) and a text, and gives the text in that look.
 Paint = Callable[[str, str], str]
@@ -58,7 +59,7 @@ def render(
         lines += ["", *_laid_out(table, look)]
         if table.heading == "Gates":
             for explanation in analysis.diagnostics.explanations:
-                lines += _wrapped(explanation, first="  moved with it: ", rest="    ")
+                lines += _wrapped(explanation, first="  failed: ", rest="    ")
     if analysis.caveats:
         lines += ["", look("strong", "Caveats")]
         for number, caveat in enumerate(analysis.caveats, 1):
@@ -75,22 +76,12 @@ def _wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
             lines.append(line.rstrip(" "))
             line, room = rest, WIDTH - len(rest)
         while columns(word) > room:
-            cut = _most(word, room)
+            cut = fitting(word, room)
             lines.append(line + word[:cut])
             word = word[cut:]
         line += word + " "
         room -= columns(word) + 1
     return [*lines, line.rstrip(" ")]
-
-
-def _most(word: str, room: int) -> int:
-    """How many characters of a word fit."""
-    taken = 0
-    for at, character in enumerate(word):
-        taken += columns(character)
-        if taken > room:
-            return at
-    return len(word)
 
 
 def _labelled(label: str, text: str, look: Paint, role: str) -> list[str]:
@@ -99,9 +90,12 @@ def _labelled(label: str, text: str, look: Paint, role: str) -> list[str]:
 
 
 def _laid_out(table: Table, look: Paint) -> list[str]:
-    head = [_cell(cell, _HEAD_WIDTH) for cell in table.head]
     rows = [[_cell(cell, _NAME_WIDTH) for cell in row] for row in table.rows]
-    widths = [max(map(columns, cells)) for cells in zip(head, *rows, strict=True)]
+    for longest in range(_HEAD_WIDTH, _SHORTEST_HEAD - 1, -1):
+        head = _head(table.head, longest)
+        widths = [max(map(columns, cells)) for cells in zip(head, *rows, strict=True)]
+        if sum(widths) + 2 * len(widths) <= WIDTH:
+            break
 
     def line(cells: list[str], painted: Callable[[str, str], str]) -> str:
         parts = []
@@ -113,9 +107,23 @@ def _laid_out(table: Table, look: Paint) -> list[str]:
 
     lines = [look("strong", table.heading), line(head, lambda _, padded: look("faint", padded))]
     lines += [line(row, lambda cell, padded: look(_ROLES.get(cell, ""), padded)) for row in rows]
-    if table.note:
-        lines += _wrapped(table.note, first="  ", rest="  ")
+    for note in table.notes:
+        lines += _wrapped(note, first="  ", rest="    ")
     return lines
+
+
+def _head(cells: tuple[str | Name, ...], longest: int) -> list[str]:
+    """The heads of the columns; names that look alike when cut lose what they begin alike with."""
+    cut = [_cell(cell, longest) for cell in cells]
+    if len(set(cut)) == len(set(cells)):
+        return cut
+    names = [cell.text for cell in cells if isinstance(cell, Name)]
+    differ = (at for at, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
+    alike = next(differ, min(map(len, names)))
+    told_apart = [
+        Name(f"…{cell.text[alike:]}") if isinstance(cell, Name) else cell for cell in cells
+    ]
+    return [_cell(cell, longest) for cell in told_apart]
 
 
 def _cell(cell: str | Name, width: int) -> str:

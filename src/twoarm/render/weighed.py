@@ -3,16 +3,23 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
-from twoarm.evidence.interval import SIX, Estimate, Interval, Scope
+from twoarm.evidence.interval import (
+    FLAT_BOOTSTRAP,
+    NOTHING_TO_RESAMPLE,
+    SIX,
+    BootstrapEstimate,
+    Estimate,
+    Interval,
+    Scope,
+)
+from twoarm.figures import NOT_MEASURED, change, figure, share
 from twoarm.metric import METRICS, SUCCESS
 from twoarm.quote import counted
 from twoarm.render import sections
-from twoarm.render.figures import NOT_MEASURED, change, figure, share
 from twoarm.render.sections import GATES, Name, Table
 
 if TYPE_CHECKING:
     from twoarm.analysis import Analysis
-    from twoarm.evidence.deltas import DeltaEvidence
     from twoarm.evidence.weigh import Evidence
 
 Shown = Literal["headline", "bootstrap"]
@@ -23,6 +30,8 @@ _OTHER: dict[Scope, Scope] = {
 }
 _METRICS = {metric.name: metric for metric in METRICS}
 _LISTED = 10
+_ROWS_NAMED = 3
+_EACH_BY_ITSELF = "p is for each row alone; the verdict above allows for looking at three (Holm)."
 
 
 def verdict(analysis: "Analysis") -> str:
@@ -67,9 +76,10 @@ def _evidence(analysis: "Analysis") -> "Evidence":
 
 
 def _scope(scope: Scope, evidence: "Evidence") -> str:
-    tasks = counted(evidence.tasks, "task")
+    if evidence.tasks < 2:
+        return "on this one task" if evidence.tasks else "no task has a pair"
     if scope == "these_tasks":
-        return f"on these very {tasks}"
+        return f"on these very {evidence.tasks} tasks"
     return f"for tasks like these {evidence.tasks}"
 
 
@@ -102,9 +112,13 @@ def _level(evidence: "Evidence") -> str:
 
 def _intervals(evidence: "Evidence", scope: Scope) -> Table:
     rows: list[tuple[str | Name, ...]] = []
+    # What has to be said about an interval, and of which rows.
+    notes: dict[str, list[str]] = {}
     for name, gate in evidence.gates.items():
         label, unit = GATES[name]
         found = gate.difference
+        for note in _reasons(found, scope):
+            notes.setdefault(note, []).append(f"{label}, difference")
         rows.append(
             (
                 f"{label}, difference",
@@ -113,7 +127,6 @@ def _intervals(evidence: "Evidence", scope: Scope) -> Table:
                 "",
             )
         )
-    notes: list[str] = []
     for name, delta in evidence.deltas.items():
         metric = _METRICS[name]
         p = getattr(delta.p, scope)
@@ -136,10 +149,9 @@ def _intervals(evidence: "Evidence", scope: Scope) -> Table:
                     tested,
                 )
             )
-        notes += _reasons(delta, scope)
-    for gate in evidence.gates.values():
-        if getattr(gate.difference, scope) is None:
-            notes += gate.difference.caveats
+        for note in _reasons(delta.ratio or delta.mean, scope):
+            notes.setdefault(note, []).append(metric.label)
+    tested_here = any(row[-1] not in ("", NOT_MEASURED) for row in rows)
     return Table(
         heading=(
             f"Tasks like these: would other tasks of this kind show it? "
@@ -150,19 +162,29 @@ def _intervals(evidence: "Evidence", scope: Scope) -> Table:
         text_columns=1,
         head=("candidate against baseline", "estimate", _level(evidence), "p"),
         rows=tuple(rows),
-        note=" ".join(dict.fromkeys(notes)),
+        notes=(
+            *((_EACH_BY_ITSELF,) if tested_here and scope == evidence.headline else ()),
+            *(_of_rows(note, labels, len(rows)) for note, labels in notes.items()),
+        ),
     )
 
 
-def _reasons(delta: "DeltaEvidence", scope: Scope) -> list[str]:
-    main: Estimate = delta.ratio or Estimate(
-        estimate=delta.mean.estimate,
-        these_tasks=delta.mean.these_tasks,
-        tasks_like_these=delta.mean.tasks_like_these,
-        caveats=delta.mean.caveats,
+def _of_rows(note: str, labels: list[str], rows: int) -> str:
+    """A note that names the rows it is about, unless it is about all."""
+    if len(labels) == rows:
+        return note
+    more = len(labels) - _ROWS_NAMED
+    listed = "; ".join(labels[:_ROWS_NAMED]) + (f" and {more} more" if more > 0 else "")
+    return f"{note.removesuffix('.')} ({listed})."
+
+
+def _reasons(found: Estimate | BootstrapEstimate, scope: Scope) -> tuple[str, ...]:
+    interval: Interval | None = getattr(found, scope)
+    if interval is not None:
+        return interval.caveats
+    return tuple(
+        caveat for caveat in found.caveats if caveat not in (FLAT_BOOTSTRAP, NOTHING_TO_RESAMPLE)
     )
-    interval: Interval | None = getattr(main, scope)
-    return list(interval.caveats) if interval else list(main.caveats)
 
 
 def _bootstrap(evidence: "Evidence") -> Table:
@@ -183,7 +205,7 @@ def _bootstrap(evidence: "Evidence") -> Table:
         text_columns=1,
         head=("", "mean", _level(evidence), "median", _level(evidence)),
         rows=tuple(rows),
-        note="They are too narrow for few tasks; docs/statistics.md has the measured coverage.",
+        notes=("They are too narrow for few tasks; docs/statistics.md has the measured coverage.",),
     )
 
 
@@ -230,7 +252,7 @@ def _repeats(analysis: "Analysis") -> Table:
         text_columns=1,
         head=("", Name(analysis.candidate), Name(analysis.baseline)),
         rows=tuple(rows),
-        note="",
+        notes=(),
     )
 
 
@@ -269,5 +291,5 @@ def _tasks(analysis: "Analysis") -> Table:
             )
             for task in ranked[:_LISTED]
         ),
-        note=sections.more(len(ranked), _LISTED),
+        notes=sections.more(len(ranked), _LISTED),
     )

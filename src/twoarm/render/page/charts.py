@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from twoarm.drawing import MOST_STARTS
+from twoarm.figures import change, figure
 from twoarm.metric import METRICS, SUCCESS, Metric
 from twoarm.quote import counted, shortened
-from twoarm.render.figures import change, figure
 from twoarm.render.reading import SCOPES
 from twoarm.render.sections import GATES
 

@@ -5,9 +5,9 @@ from typing import TYPE_CHECKING, Literal
 
 import msgspec
 
+from twoarm.figures import NOT_MEASURED, change, figure, share
 from twoarm.metric import COST, DURATION, METRICS, NON_CACHE_TOKENS, SUCCESS, TOKENS
 from twoarm.quote import counted, html, html_sentence, shortened
-from twoarm.render.figures import NOT_MEASURED, change, figure, share
 from twoarm.render.reading import SCOPES
 
 if TYPE_CHECKING:

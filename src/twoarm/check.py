@@ -1,0 +1,34 @@
+"""Every problem of run files, found without scoring them."""
+
+import msgspec
+
+from twoarm.errors import BadRunsError, Problem
+from twoarm.runfile import Source, read
+from twoarm.screen import find_duplicates
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Bad lines and runs given twice, and what the good lines hold."""
+
+    problems: tuple[Problem, ...]
+    run_count: int
+    task_count: int
+    arms: tuple[str, ...]
+    unknown_keys: tuple[str, ...]
+
+
+def check(source: Source) -> Check:
+    """Look at every line of what `score` would take."""
+    try:
+        runs = read(source, skip_bad=True, listed=None)
+    except BadRunsError as error:
+        return Check(
+            problems=tuple(error.problems), run_count=0, task_count=0, arms=(), unknown_keys=()
+        )
+    return Check(
+        problems=(*runs.problems, *find_duplicates(runs)),
+        run_count=len(runs),
+        task_count=len(runs.tasks),
+        arms=tuple(sorted(runs.arms)),
+        unknown_keys=runs.unknown_keys,
+    )
