@@ -331,6 +331,7 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
             suite(),
             [
                 "Nothing differs in the three gates. The rule counts a tie as held",
+                "Add tasks: with 6 no difference could be clear",
             ],
         ),
         (
@@ -361,11 +362,14 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
         ),
         (
             suite(success=False, duration_seconds=1),
-            ["Do not promote `with_skelly`: worse in success rate, better in median duration."],
+            [
+                "Do not promote `with_skelly`: worse in success rate, better in median duration.",
+                "Add tasks: with 6 no difference could be clear",
+            ],
         ),
         (
             suite(success=False, duration_seconds=101, input_tokens=1001),
-            ["Keep `without_skelly`."],
+            ["Keep `without_skelly`.", "Add tasks: with 6 no difference could be clear"],
         ),
         (
             [*spread(8, 5, 0.5), *(run("t0", repeat=r, failure="infra") for r in range(6, 40))],

@@ -175,6 +175,26 @@ def test_the_law_within_tasks_is_that_of_every_resample(kernel: ModuleType) -> N
         )
 
 
+@pytest.mark.parametrize(
+    ("parts", "drawn_as"),
+    [
+        ([[1, 5], [2], [3]], [[1, 5], [2, 3]]),
+        ([[1, 5, 7], [2, 9], [3]], [[1, 5, 7], [2, 9, 3]]),
+        ([[4], [1, 5, 7]], [[4, 1, 5, 7]]),
+    ],
+)
+@pytest.mark.parametrize("kernel", KERNELS)
+def test_tasks_with_one_value_are_drawn_together(
+    kernel: ModuleType, parts: list[list[float]], drawn_as: list[list[float]]
+) -> None:
+    points = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 9.0]
+    found = medians.WithinTasks(grouped(parts), frame(kernel))
+    together = medians.WithinTasks(grouped(drawn_as), frame(kernel))
+    assert found.strata == len(drawn_as)
+    for one, other in zip(found(points), together(points), strict=True):
+        assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-12)
+
+
 def test_the_normal_law_within_tasks_is_near_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(6)
     parts = [[draw.gauss(task / 40, 1) for _ in range(10)] for task in range(80)]
@@ -246,7 +266,8 @@ def test_medians_of_drawn_runs_are_those_of_the_runs_written_out() -> None:
 def test_drawn_runs_are_of_the_drawn_tasks_and_as_many() -> None:
     parts = grouped([[1.0] * 3, [1.0] * 5, [1.0]])
     drawn = draws([1], 200, 3, 3)
-    times = stability._times_drawn(parts, drawn, draws([2], 200, 3 * 5, 1 << 31))
+    total = int(np.asarray(parts.sizes)[drawn].sum())
+    times = stability._times_drawn(parts, drawn, draws([2], 1, total, 1 << 31)[0])
     for row, tasks in zip(times, drawn, strict=True):
         for task, size in enumerate(parts.sizes):
             here = row[parts.starts[task] : parts.starts[task + 1]]
@@ -306,15 +327,19 @@ def test_one_task_within_is_welch_of_scipy() -> None:
     assert (centre - half, centre + half) == pytest.approx(expected)
 
 
-def test_a_task_with_one_run_borrows_the_mean_variance() -> None:
-    spread = within_tasks([[8.0, 0.0], [2.0, 0.0]], [[2, 1], [2, 1]])
+def test_a_task_with_one_run_borrows_the_pooled_variance_and_no_degree_of_freedom() -> None:
+    spread = within_tasks([[8.0, 0.0], [6.0, 0.0]], [[2, 1], [3, 1]])
     assert spread is not None
-    own = [8 / 1 / 2, 2 / 1 / 2]
-    borrowed = sum(own) / 2
-    weights = [4 / 6, 2 / 6]
+    weights = [5 / 7, 2 / 7]
+    pooled = (8 + 6) / (1 + 2)
     assert spread.variance == pytest.approx(
-        weights[0] ** 2 * sum(own) + weights[1] ** 2 * 2 * borrowed
+        weights[0] ** 2 * (8 / 1 / 2 + 6 / 2 / 3) + weights[1] ** 2 * 2 * pooled
     )
+    parts = [
+        (weights[0] ** 2 / n + weights[1] ** 2 * 2 * (n - 1) / 3) * square / (n - 1)
+        for square, n in ((8.0, 2), (6.0, 3))
+    ]
+    assert spread.df == pytest.approx(sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 2))
     assert within_tasks([[0.0], [0.0]], [[1], [1]]) is None
 
 

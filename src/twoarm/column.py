@@ -147,6 +147,17 @@ def without(column: Any, positions: list[int]) -> Any:
     return np.delete(column, positions)
 
 
+def outside(column: Floats, first: int, last: int) -> Floats:
+    """The column less the values from `first` to before `last`."""
+    if first == last:
+        return column
+    if isinstance(column, list):
+        return column[:first] + column[last:]
+    import numpy as np
+
+    return np.concatenate((column[:first], column[last:]))
+
+
 class Match(msgspec.Struct, frozen=True, kw_only=True):
     """Where two ordered columns without repeats hold the same key."""
 
@@ -255,6 +266,25 @@ def largest(column: Floats) -> float:
 def count_equal(column: Floats, value: float) -> int:
     """How many values equal this one."""
     return column.count(value) if isinstance(column, list) else int((column == value).sum())
+
+
+def rows_from(column: Floats, least: float) -> Ints:
+    """The rows whose value is at least this."""
+    if isinstance(column, list):
+        return [row for row, value in enumerate(column) if value >= least]
+    import numpy as np
+
+    return np.flatnonzero(column >= least)
+
+
+def distinct(codes: Ints) -> list[int]:
+    """The codes that occur, in order."""
+    if isinstance(codes, list):
+        return sorted(set(codes))
+    import numpy as np
+
+    found: list[int] = np.unique(codes).tolist()
+    return found
 
 
 def zeroed(column: Floats, rows: Ints) -> Floats:

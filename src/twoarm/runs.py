@@ -147,20 +147,26 @@ class Builder:
             except error:
                 found = map(get, lines)
                 values.frombytes(doubles(*[math.nan if v is None else v for v in found]))
-        self._extend_outcomes(lines)
+        counted = self._extend_outcomes(lines)
         if len(self._makers) < MOST_MAKERS:
-            self._makers.update([(line.arm, line.model, line.agent) for line in lines])
+            self._makers.update([(line.arm, line.model, line.agent) for line in counted])
         if self._times:
             self._started.frombytes(doubles(*[_seconds(line.started_at_utc) for line in lines]))
 
-    def _extend_outcomes(self, lines: list[Line]) -> None:
+    def _extend_outcomes(self, lines: list[Line]) -> list[Line]:
+        """The lines that are no infra failure."""
         codes = array("q", bytes(8 * len(lines)))
+        counted = lines
         if not _all_fine(lines):
+            counted = []
             for i, line in enumerate(lines):
                 outcome = _outcome(line)
                 if outcome[0] is not None:
                     codes[i] = self._outcomes.setdefault(outcome, len(self._outcomes))
+                if outcome[0] != "infra":
+                    counted.append(line)
         self._outcome += codes
+        return counted
 
     def finish(
         self,

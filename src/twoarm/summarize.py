@@ -1,5 +1,7 @@
 """Each arm on its own."""
 
+import math
+
 import msgspec
 
 from twoarm import column
@@ -45,7 +47,7 @@ def summarize(arm: ArmRuns) -> ArmSummary:
         success_rate=successes / len(arm) if len(arm) else None,
         total_cost_usd=total_cost,
         avg_cost_usd=total_cost / len(costs) if total_cost is not None else None,
-        solved_per_dollar=solved / total_cost if total_cost else None,
+        solved_per_dollar=_finite(solved / total_cost) if total_cost else None,
         missing={name: len(arm) - len(values) for name, values in measured.items()},
         **{
             metric.median: column.median(measured[metric.name])
@@ -53,3 +55,7 @@ def summarize(arm: ArmRuns) -> ArmSummary:
             if metric.median is not None
         },
     )
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

@@ -19,6 +19,7 @@ from twoarm.evidence.interval import (
     Interval,
     Scope,
     between,
+    no_width,
 )
 from twoarm.evidence.permute import P, holm, labels_within_tasks, signs_of_tasks
 from twoarm.evidence.resample import (
@@ -128,7 +129,7 @@ def _bootstrap_mean(
     else:
         drawn = resamples.sums(sums) / resamples.sums(sizes)
         ends = resamples.percentiles(drawn, tail)
-    if ends[0] == ends[1]:
+    if no_width(*ends):
         return None, (FLAT_BOOTSTRAP,)
     exact = units <= ALL_UP_TO
     method = f"expanded percentile, {over} resampled{', exact' if exact else ''}"

@@ -40,10 +40,10 @@ class Margin(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What is known about one graded metric at the headline: its direction and p-value."""
+    """What is known about one graded metric at the headline: which way the test points, and p."""
 
     metric: Metric
-    estimate: float | None
+    direction: float
     p: float | None
 
 
@@ -60,13 +60,13 @@ def grade(
     better = worse = False
     for finding, p in zip(findings, adjusted, strict=True):
         label = finding.metric.label
-        if p is None or finding.estimate is None:
+        if p is None:
             reasons.append(f"{label}: no test")
             continue
-        if p > 1.0 - level or finding.estimate == 0.0:
+        if p > 1.0 - level:
             reasons.append(f"{label}: no clear difference (p = {p:.3g} by Holm)")
             continue
-        good = (finding.estimate > 0) == (finding.metric.better is Better.HIGHER)
+        good = (finding.direction > 0) == (finding.metric.better is Better.HIGHER)
         better, worse = better or good, worse or not good
         reasons.append(f"{label}: {'better' if good else 'worse'} (p = {p:.3g} by Holm)")
     if tasks == 1:
@@ -74,6 +74,8 @@ def grade(
     elif tasks < SIX:
         reasons.append(
             f"{counted(tasks, 'task')}: no test over tasks can reach p < {1.0 - level:.2g}"
+            if 2.0 ** (1 - tasks) > 1.0 - level
+            else f"{counted(tasks, 'task')}: too few for a test over tasks"
         )
     verdict: Verdict
     if not reach:

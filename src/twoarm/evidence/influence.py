@@ -51,7 +51,7 @@ def single_tasks(
 ) -> Influence:
     """The decision without each task, where the arms were resampled, and the means found so."""
     changes: list[DecisionWithout] = []
-    if arms is not None and len(arms[0].success.tasks) <= MOST_LEFT_OUT:
+    if arms is not None and 2 <= len(arms[0].success.tasks) <= MOST_LEFT_OUT:
         others = without_each_task(arms[0], arms[1], roles, tables)
         changes = [
             DecisionWithout(task_id=names[code], decision=other)

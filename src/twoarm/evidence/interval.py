@@ -1,5 +1,6 @@
 """Interval: a range with its method; the two questions; when there is none, and why."""
 
+import math
 from types import ModuleType
 from typing import Literal
 
@@ -25,10 +26,18 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
 
 def between(*, low: float, high: float, method: str, caveats: tuple[str, ...]) -> Interval:
     """An interval whose ends are rounded to what any processor's sums agree on."""
-    ends = float(f"{low:.12g}"), float(f"{high:.12g}")
-    if ends[0] < ends[1]:
-        low, high = ends
+    if not no_width(low, high):
+        low, high = _rounded(low), _rounded(high)
     return Interval(low=low, high=high, method=method, caveats=caveats)
+
+
+def no_width(low: float, high: float) -> bool:
+    """Whether two ends are one and the same but for rounding: a tie, not a certainty."""
+    return not _rounded(low) < _rounded(high)
+
+
+def _rounded(end: float) -> float:
+    return float(f"{end:.12g}")
 
 
 class Estimate(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +78,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     kernel: ModuleType
     small: bool
 
+    @property
+    def fewest_tasks(self) -> int:
+        """From how many tasks on an interval over tasks can be had without assuming a shape."""
+        return max(SIX, math.ceil(1.0 - math.log2(1.0 - self.level)))
+
     def quantile(self, df: float) -> float:
         """How many standard errors the interval reaches to each side."""
         found: float = self.kernel.student((1.0 + self.level) / 2.0, df)
@@ -81,6 +95,9 @@ NO_PAIRS = "No pair has this metric in both arms."
 IDENTICAL_REPEATS = "Repeats are identical: they add no information."
 NOTHING_TO_RESAMPLE = "One pair: nothing to resample."
 FLAT_BOOTSTRAP = "The bootstrap has no width: every resample has the same mean."
+TIED = "Every resample has the same difference: too many values are tied."
+ONE_TASK_WEIGHS = "One task has nearly all the pairs: no interval over tasks."
+TOO_EXTREME = "The ratio is too extreme to hold."
 IDENTICAL_TASKS = "No variation between tasks: interval not estimable (replayed or cached runs?)."
 
 
@@ -92,6 +109,15 @@ def few_tasks(count: int) -> str:
     )
 
 
-def no_interval_over(count: int) -> str:
+def borrowed(sizes: list[int]) -> tuple[str, ...]:
+    """The caveat of an interval on these tasks when some of them were run once."""
+    single = sizes.count(1)
+    if not single:
+        return ()
+    tasks = counted(len(sizes), "task")
+    return (f"{single} of {tasks} with a single run: its noise is taken from the others.",)
+
+
+def no_interval_over(count: int, fewest: int = SIX) -> str:
     """Why there is no distribution-free interval over so few tasks."""
-    return f"{counted(count, 'task')}: too few for an interval over other tasks (from {SIX} on)."
+    return f"{counted(count, 'task')}: too few for an interval over other tasks (from {fewest} on)."

@@ -14,12 +14,17 @@ from twoarm.evidence.interval import (
     NO_PAIRS,
     ONE_REPEAT,
     ONE_TASK,
+    ONE_TASK_WEIGHS,
     SIX,
+    TOO_EXTREME,
     Estimate,
     Frame,
     Interval,
     between,
+    borrowed,
     few_tasks,
+    no_interval_over,
+    no_width,
 )
 
 OVER_TASKS = "t on task means (CR2, effective df)"
@@ -52,32 +57,23 @@ def over_tasks(sums: Sequence[float], sizes: Sequence[float]) -> Spread:
 def within_tasks(squares: list[list[float]], sizes: list[list[int]]) -> Spread | None:
     """The error of a weighted mean of task differences when only the repeats are a sample.
 
-    One list per arm. A task with a single run borrows the mean of the other variances.
+    One list per arm. A task with a single run borrows the pooled variance of the others; the
+    degrees of freedom are those of the variances it is made of.
     """
     total = sum(sizes[0]) + sum(sizes[1])
     tasks = len(sizes[0])
     weights = [(sizes[0][t] + sizes[1][t]) / total for t in range(tasks)]
-    known = []
-    for arm in (0, 1):
-        for t in range(tasks):
-            n = sizes[arm][t]
-            if n > 1:
-                known.append(squares[arm][t] / (n - 1) / n)
-    if not known:
+    cells = [(weights[t], squares[arm][t], sizes[arm][t]) for arm in (0, 1) for t in range(tasks)]
+    freedom = sum(n - 1 for _, _, n in cells)
+    if not freedom:
         return None
-    borrowed = math.fsum(known) / len(known)
+    lent = math.fsum(weight**2 for weight, _, n in cells if n == 1) / freedom
     variance = scale = 0.0
-    for arm in (0, 1):
-        for t in range(tasks):
-            n = sizes[arm][t]
-            own = squares[arm][t] / (n - 1) / n if n > 1 else borrowed
-            part = weights[t] ** 2 * own
+    for weight, square, n in cells:
+        if n > 1:
+            part = weight**2 * (square / (n - 1) / n) + lent * square
             variance += part
-            if n > 1:
-                scale += part**2 / (n - 1)
-    if variance == 0.0:
-        return Spread(variance=0.0, df=1.0)
-    # Without a run of its own to vary, no degree of freedom: a borrowed part adds none.
+            scale += part**2 / (n - 1)
     return Spread(variance=variance, df=max(1.0, variance**2 / scale) if scale else 1.0)
 
 
@@ -98,11 +94,13 @@ def ratio_estimate(pairs: Pairs, frame: Frame) -> Estimate | None:
     mean = column.mean(logarithms.deltas)
     assert mean is not None
     found = _estimate(mean, pairs, logarithms.ours, logarithms.theirs, logarithms.deltas, frame)
+    these, like = _exp_interval(found.these_tasks), _exp_interval(found.tasks_like_these)
+    lost = (found.these_tasks and not these) or (found.tasks_like_these and not like)
     return Estimate(
         estimate=_exp(mean),
-        these_tasks=_exp_interval(found.these_tasks),
-        tasks_like_these=_exp_interval(found.tasks_like_these),
-        caveats=found.caveats,
+        these_tasks=these,
+        tasks_like_these=like,
+        caveats=(*found.caveats, TOO_EXTREME) if lost else found.caveats,
     )
 
 
@@ -120,18 +118,21 @@ def _estimate(
         if spread is None or spread.variance == 0.0:
             caveats.append(IDENTICAL_REPEATS)
         else:
-            these = _around(mean, spread, WITHIN_TASKS, (), frame)
+            these = _around(mean, spread, WITHIN_TASKS, borrowed(pairs.sizes), frame)
     if tasks == 1:
         caveats.append(ONE_TASK)
     elif tasks >= SIX or max(pairs.sizes) > 1:
         spread = over_tasks(column.group_totals(deltas, pairs.starts), pairs.sizes)
-        if _vanishes(spread.variance, mean):
+        size = (column.magnitude(ours) + column.magnitude(theirs)) / len(pairs)
+        if _vanishes(spread.variance, size):
             caveats.append(IDENTICAL_TASKS)
+        elif spread.df < 1.0:
+            caveats.append(ONE_TASK_WEIGHS)
         else:
             notes = (few_tasks(tasks),) if tasks < SIX else ()
             like = _around(mean, spread, OVER_TASKS, notes, frame)
     else:
-        caveats.append(few_tasks(tasks))
+        caveats.append(no_interval_over(tasks))
     return Estimate(estimate=mean, these_tasks=these, tasks_like_these=like, caveats=tuple(caveats))
 
 
@@ -153,7 +154,7 @@ def _exp(value: float) -> float:
 
 
 def _exp_interval(interval: Interval | None) -> Interval | None:
-    if interval is None:
+    if interval is None or no_width(_exp(interval.low), _exp(interval.high)):
         return None
     return between(
         low=_exp(interval.low),
@@ -188,11 +189,13 @@ def success_estimate(passes: Passes, difference: float, frame: Frame) -> Estimat
     def guarded(spread: Spread, method: str, notes: tuple[str, ...]) -> Interval:
         reach = frame.quantile(spread.df) * math.sqrt(spread.variance * shrink**2 + pseudo)
         centre = difference * shrink
+        # The shrunk centre may leave what was seen outside a narrow interval.
+        low, high = min(centre - reach, difference), max(centre + reach, difference)
         return between(
-            low=max(-1.0, centre - reach),
-            high=min(1.0, centre + reach),
+            low=max(-1.0, low),
+            high=min(1.0, high),
             method=method,
-            caveats=notes,
+            caveats=(*notes, *_all_alike(passes, low, high)),
         )
 
     caveats: list[str] = []
@@ -211,32 +214,45 @@ def success_estimate(passes: Passes, difference: float, frame: Frame) -> Estimat
         these = guarded(
             Spread(variance=spread.variance, df=df),
             PASS_WITHIN_TASKS,
-            _all_alike(s1, n1, s0, n0),
+            borrowed(list(map(min, n1, n0))),
         )
     if tasks == 1:
         caveats.append(ONE_TASK)
     elif tasks >= SIX or repeats > 1:
-        sizes = [(a + b) / 2.0 for a, b in zip(n1, n0, strict=True)]
-        sums = [
-            (a / n - b / m) * size for a, n, b, m, size in zip(s1, n1, s0, n0, sizes, strict=True)
-        ]
+        sums, sizes = _weighted(passes)
         notes = (few_tasks(tasks),) if tasks < SIX else ()
         spread = over_tasks(sums, sizes)
         # Tasks without a difference tell nothing of its spread: near the ceiling, where most are
         # so, T - 1 degrees of freedom would promise too much.
         telling = sum(1 for one in sums if one) - 1
-        df = min(spread.df, float(max(telling, FEWEST_DF)))
+        df = max(1.0, min(spread.df, float(max(telling, FEWEST_DF))))
         like = guarded(Spread(variance=spread.variance, df=df), PASS_OVER_TASKS, notes)
     else:
-        caveats.append(few_tasks(tasks))
+        caveats.append(no_interval_over(tasks))
     return Estimate(
         estimate=difference, these_tasks=these, tasks_like_these=like, caveats=tuple(caveats)
     )
 
 
-def _all_alike(s1: list[float], n1: list[int], s0: list[float], n0: list[int]) -> tuple[str, ...]:
-    if s1 == n1 and s0 == n0:
-        return ("No failures seen: the interval rests on the number of runs alone.",)
-    if not any(s1) and not any(s0):
-        return ("No successes seen: the interval rests on the number of runs alone.",)
+def _weighted(passes: Passes) -> tuple[list[float], list[float]]:
+    """The difference of each task times its pairs, and its pairs: the mean of both arms' runs."""
+    (s1, s0), (n1, n0) = passes.successes, passes.sizes
+    sizes = [(a + b) / 2.0 for a, b in zip(n1, n0, strict=True)]
+    sums = [(a / n - b / m) * size for a, n, b, m, size in zip(s1, n1, s0, n0, sizes, strict=True)]
+    return sums, sizes
+
+
+def mean_by_task(passes: Passes) -> float:
+    """The mean over tasks of the difference of success rates inside each."""
+    sums, sizes = _weighted(passes)
+    return math.fsum(sums) / math.fsum(sizes)
+
+
+def _all_alike(passes: Passes, low: float, high: float) -> tuple[str, ...]:
+    if low <= -1.0 or high >= 1.0:
+        return ()
+    if passes.successes == passes.sizes:
+        return (f"No failures seen: a drop of more than {-low * 100:.1f} points is ruled out.",)
+    if not any(map(any, passes.successes)):
+        return (f"No successes seen: a gain of more than {high * 100:.1f} points is ruled out.",)
     return ()

@@ -22,11 +22,15 @@ from twoarm.evidence.interval import (
     ONE_REPEAT,
     ONE_TASK,
     SIX,
+    TIED,
     Atoms,
     Frame,
     Interval,
     between,
+    borrowed,
     few_tasks,
+    no_interval_over,
+    no_width,
 )
 from twoarm.evidence.resample import Resamples, task_medians
 from twoarm.quote import counted
@@ -124,7 +128,9 @@ class WithinTasks:
     def __init__(self, grouped: Grouped, frame: Frame) -> None:
         self._counter = grouped.counter
         self._kernel = frame.kernel
-        self._sizes = grouped.sizes
+        self._together = _single_runs(grouped.sizes)
+        self._sizes = self._strata(grouped.sizes)
+        self.strata = len(self._sizes)
         total = sum(self._sizes)
         self._bounds = ((total + 1) // 2, total // 2 + 1)
         self.normal = total > NORMAL_FROM
@@ -132,11 +138,18 @@ class WithinTasks:
 
     def __call__(self, points: list[float]) -> list[Tails]:
         """The law at each point."""
-        counts = self._counter.up_to(points)
+        counts = list(map(self._strata, self._counter.up_to(points)))
         if self.normal:
             return [self._normal(found) for found in counts]
         tails = self._kernel.binomial_tails(self._sizes, counts, self._bounds)
         return [Tails(lower=lower, upper=upper) for lower, upper in tails]
+
+    def _strata(self, of_tasks: list[int]) -> list[int]:
+        """The figures of the tasks, those of single runs added up."""
+        if not self._together:
+            return of_tasks
+        apart = [n for task, n in enumerate(of_tasks) if task not in self._together]
+        return [*apart, sum(of_tasks[task] for task in self._together)]
 
     def _normal(self, found: list[int]) -> Tails:
         mean = float(sum(found))
@@ -151,11 +164,24 @@ class WithinTasks:
         )
 
 
+def _single_runs(sizes: list[int]) -> set[int]:
+    """The tasks with one value: drawn again alone they would not vary, so they are drawn together.
+
+    A lone one is drawn with the smallest of the others.
+    """
+    single = [task for task, n in enumerate(sizes) if n == 1]
+    if len(single) == 1 and len(sizes) > 1:
+        others = [task for task in range(len(sizes)) if task not in single]
+        single.append(min(others, key=sizes.__getitem__))
+    return set(single)
+
+
 def ends(law: Law, support: Floats, tail: float) -> tuple[float, float]:
     """Both ends, outward: the lower from the lower median, the upper from the upper median."""
     # A hair below the tail: a sum of chances that should equal it may fall short by rounding.
     slack = 1e-12
-    low = _first(support, law, lambda tails: tails.lower >= tail - slack)
+    # And never nothing: a tail may be smaller than any rounding.
+    low = _first(support, law, lambda tails: tails.lower >= max(tail - slack, slack))
     high = _first(support, law, lambda tails: tails.upper >= 1.0 - tail - slack)
     return float(support[low]), float(support[high])
 
@@ -198,12 +224,11 @@ def these_tasks(deltas: Grouped, frame: Frame) -> Answer:
         return _answer(
             float(support[rank - 1]), float(support[count - rank]), ORDER_STATISTICS, (), deltas
         )
-    tasks = len(deltas.sizes)
-    repeats = count / tasks
-    tail = expanded_tail(frame, repeats, count - tasks)
-    low, high = ends(WithinTasks(deltas, frame), support, tail)
+    law = WithinTasks(deltas, frame)
+    tail = expanded_tail(frame, count / law.strata, count - law.strata)
+    low, high = ends(law, support, tail)
     method = NORMAL_WITHIN if count > NORMAL_FROM else WITHIN_TASKS
-    return _answer(low, high, method, (), deltas)
+    return _answer(low, high, method, borrowed(deltas.sizes), deltas)
 
 
 def _order_rank(count: int, level: float) -> int:
@@ -225,9 +250,11 @@ def tasks_like_these(deltas: Grouped, frame: Frame, resamples: Resamples | None)
     if tasks == 1:
         return _withheld(ONE_TASK)
     if tasks < SIX and max(deltas.sizes) == 1:
-        return _withheld(few_tasks(tasks))
+        return _withheld(no_interval_over(tasks))
     if len(deltas) < SIX:
         return _withheld(f"No interval: {counted(len(deltas), 'pair')}; it takes {SIX}.")
+    if SIX <= tasks < frame.fewest_tasks:
+        return _withheld(no_interval_over(tasks, frame.fewest_tasks))
     if tasks < SIX:
         middle = column.median(deltas.values)
         assert middle is not None
@@ -269,7 +296,7 @@ def _answer(
     low: float, high: float, method: str, notes: tuple[str, ...], deltas: Grouped
 ) -> Answer:
     """An interval, unless it has no width: that is a tie, not a certainty."""
-    if low == high:
+    if no_width(low, high):
         support = deltas.ordered
         if float(support[0]) == float(support[-1]):
             return _withheld(f"Every pair has the same delta, {low:.6g}.")
@@ -286,19 +313,23 @@ def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
             )
         if max(grouped.sizes) == 1:
             return _withheld(ONE_REPEAT)
-    tasks = len(ours.sizes)
-    runs = (len(ours.values) + len(theirs.values)) / 2.0
-    tail = expanded_tail(frame, runs / tasks, runs - tasks)
+    laws = [WithinTasks(grouped, frame) for grouped in (ours, theirs)]
+    strata = sum(law.strata for law in laws) / 2.0
+    runs = (len(ours) + len(theirs)) / 2.0
+    tail = expanded_tail(frame, runs / strata, runs - strata)
     (ours_lower, ours_upper), (theirs_lower, theirs_upper) = (
-        _atoms(WithinTasks(grouped, frame), grouped) for grouped in (ours, theirs)
+        _atoms(law, grouped) for law, grouped in zip(laws, (ours, theirs), strict=True)
     )
     low = frame.kernel.difference_quantile(ours_lower, theirs_upper, tail)
     high = frame.kernel.difference_quantile(ours_upper, theirs_lower, 1.0 - tail)
-    if low == high:
-        return _withheld(IDENTICAL_REPEATS)
+    if no_width(low, high):
+        squares = (column.group_squares(g.values, g.starts) for g in (ours, theirs))
+        tied = any(map(any, squares))
+        return _withheld(TIED if tied else IDENTICAL_REPEATS)
     exact = len(ours.values) <= NORMAL_FROM
     method = ARMS_APART if exact else ARMS_APART_NORMAL
-    return Answer(interval=between(low=low, high=high, method=method, caveats=()), caveats=())
+    notes = borrowed(list(map(min, ours.sizes, theirs.sizes)))
+    return Answer(interval=between(low=low, high=high, method=method, caveats=notes), caveats=())
 
 
 # Atoms of the law of one arm's median: more would change the interval by less than a rank, and

@@ -2,6 +2,7 @@
 
 import math
 from functools import lru_cache
+from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -9,8 +10,9 @@ import msgspec
 from twoarm import column
 from twoarm.column import Floats
 from twoarm.evidence.cells import Pairs
-from twoarm.evidence.interval import SIX, Frame
+from twoarm.evidence.interval import SIX, Frame, Scope
 from twoarm.evidence.resample import draws
+from twoarm.metric import SUCCESS
 
 if TYPE_CHECKING:
     import numpy as np
@@ -57,8 +59,9 @@ def sides(pairs: Pairs) -> Sides:
 
 def labels_within_tasks(pairs: Pairs, frame: Frame) -> float | None:
     """Is there any difference on these tasks? Labels are exchanged among the runs of each task."""
-    if not len(pairs):
+    if not len(pairs) or _played_again(pairs):
         return None
+    pairs = _varied(pairs)
     tested = sides(pairs)
     observed = abs(math.fsum(column.group_totals(tested.deltas, pairs.starts)))
     size = column.magnitude(tested.ours) + column.magnitude(tested.theirs)
@@ -74,6 +77,49 @@ def labels_within_tasks(pairs: Pairs, frame: Frame) -> float | None:
     if len(pairs) > NORMAL_FROM:
         return _normal_labels(tested, pairs, observed)
     return _drawn_labels(tested, pairs, bound, frame)
+
+
+def _played_again(pairs: Pairs) -> bool:
+    """Whether no repeat differs from another of its task: they are one run, not several."""
+    if pairs.metric is SUCCESS or max(pairs.sizes) == 1:
+        return False
+    return all(
+        column.smallest(side[first:last]) == column.largest(side[first:last])
+        for first, last in pairwise(pairs.starts)
+        for side in (pairs.ours, pairs.theirs)
+    )
+
+
+def _varied(pairs: Pairs) -> Pairs:
+    """Without the tasks in which every run succeeded or every run failed: labels change nothing.
+
+    Few may be left of many, too few for a normal law.
+    """
+    if pairs.metric is not SUCCESS:
+        return pairs
+    won, lost = (column.group_totals(side, pairs.starts) for side in (pairs.ours, pairs.theirs))
+    kept = [t for t, n in enumerate(pairs.sizes) if 0 < won[t] + lost[t] < 2 * n]
+    if len(kept) == len(pairs.sizes):
+        return pairs
+    rows = [row for t in kept for row in range(pairs.starts[t], pairs.starts[t + 1])]
+    sizes = [pairs.sizes[t] for t in kept]
+    return Pairs(
+        metric=pairs.metric,
+        tasks=[pairs.tasks[t] for t in kept],
+        starts=[0, *accumulate(sizes)],
+        sizes=sizes,
+        ours=column.take(pairs.ours, rows),
+        theirs=column.take(pairs.theirs, rows),
+        deltas=column.take(pairs.deltas, rows),
+    )
+
+
+def direction(pairs: Pairs, headline: Scope) -> float:
+    """Which way the statistic of the test points: its sign is that of candidate minus baseline."""
+    totals = column.group_totals(sides(pairs).deltas, pairs.starts)
+    if headline == "these_tasks":
+        return math.fsum(totals)
+    return math.fsum(total / n for total, n in zip(totals, pairs.sizes, strict=True))
 
 
 def _halves(ways: list[int]) -> list[list[int]] | None:
@@ -159,7 +205,9 @@ def signs_of_tasks(pairs: Pairs, frame: Frame) -> float | None:
     if tasks < SIX:
         return None
     totals = column.group_totals(sides(pairs).deltas, pairs.starts)
-    means = [total / n for total, n in zip(totals, pairs.sizes, strict=True)]
+    # A task without a difference has no sign to change.
+    means = [total / n for total, n in zip(totals, pairs.sizes, strict=True) if total]
+    tasks = len(means)
     observed = abs(math.fsum(means))
     bound = observed - 1e-12 * math.fsum(map(abs, means))
     if bound <= 0.0:

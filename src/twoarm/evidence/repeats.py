@@ -98,6 +98,8 @@ def _cost_per_solved(arm: ArmRuns, task_count: int, frame: Frame) -> Estimate:
     else:
         squares = column.group_squares(away, starts)
         variance = math.fsum(q * n / (n - 1) for q, n in zip(squares, sizes, strict=True) if n > 1)
+        # A task with a single run borrows the pooled variance of the others.
+        variance += sizes.count(1) * math.fsum(squares) / (runs - tasks)
         if variance == 0.0:
             caveats.append(IDENTICAL_REPEATS)
         else:

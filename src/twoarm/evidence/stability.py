@@ -1,5 +1,6 @@
 """How the decision fares when tasks and repeats are drawn again, or one task is left out."""
 
+import math
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -125,7 +126,7 @@ def decision_stability(
     decisions = _decisions(candidate, baseline, names)
     shares: dict[str, float] = {}
     for found in sorted(set(decisions)):
-        shares[found] = float(chances[[one == found for one in decisions]].sum())
+        shares[found] = min(1.0, math.fsum(chances[[one == found for one in decisions]]))
     return Stability(
         decision_share=shares.get(decision, 0.0),
         shares=shares,
@@ -134,13 +135,36 @@ def decision_stability(
     )
 
 
+def decision_without(
+    ours: ArmSample, theirs: ArmSample, names: tuple[str, str], task: int | None
+) -> str:
+    """The decision without one task, or of the sample as it is."""
+
+    def figures(arm: ArmSample) -> Figures:
+        first, last = (0, 0) if task is None else arm.success.starts[task : task + 2]
+        success = column.outside(arm.success.values, first, last)
+        return Figures(
+            success_rate=column.mean(success),
+            median_duration_seconds=column.median(
+                column.measured(column.outside(arm.duration.values, first, last))
+            ),
+            median_non_cache_tokens=column.median(
+                column.measured(column.outside(arm.tokens.values, first, last))
+            ),
+        )
+
+    return decide(judge(figures(ours), figures(theirs)), *names)
+
+
 def without_each_task(
     ours: ArmSample, theirs: ArmSample, names: tuple[str, str], tables: Tables
 ) -> list[str]:
     """The decision without each task in turn, in order of task."""
+    tasks = len(ours.success.sizes)
+    if tasks < SIX:
+        return [decision_without(ours, theirs, names, task) for task in range(tasks)]
     import numpy as np
 
-    tasks = len(ours.success.sizes)
     weights = 1.0 - np.eye(tasks)
     unit = np.arange(tasks)
     candidate, baseline = (
@@ -175,12 +199,15 @@ def _two_stage(arm: ArmSample, drawn: "NDArray[np.int64]", seed: list[int]) -> C
     success, duration, tokens = (
         np.asarray(grouped.values) for grouped in (arm.success, arm.duration, arm.tokens)
     )
-    count, tasks = drawn.shape
-    words = draws(seed, count, tasks * max(arm.success.sizes), 1 << 31)
+    sizes = np.asarray(arm.success.sizes)[drawn]
+    # Where the runs of each resample begin among all that are drawn.
+    starts = np.concatenate(([0], np.cumsum(sizes.sum(axis=1))))
+    words = draws(seed, 1, int(starts[-1]), 1 << 31)[0]
     rates, durations, token_medians = [], [], []
-    for start in range(0, count, _ROWS):
-        part = slice(start, start + _ROWS)
-        times = _times_drawn(arm.success, drawn[part], words[part])
+    for first in range(0, len(drawn), _ROWS):
+        part = slice(first, first + _ROWS)
+        here = words[starts[first] : starts[min(first + _ROWS, len(drawn))]]
+        times = _times_drawn(arm.success, drawn[part], here)
         rates.append(times @ success / times.sum(axis=1))
         durations.append(_row_medians(duration, times))
         token_medians.append(_row_medians(tokens, times))
@@ -197,15 +224,12 @@ def _times_drawn(
     """How often each run is in each resample, a row each; a word of 31 bits draws one run."""
     import numpy as np
 
-    sizes = np.asarray(grouped.sizes)[drawn][:, :, None]
-    rows, tasks = drawn.shape
-    runs = len(grouped.values)
-    at = (words.reshape(rows, tasks, -1) * sizes) >> 31
-    at += np.asarray(grouped.starts[:-1])[drawn][:, :, None]
-    at += (np.arange(rows) * runs)[:, None, None]
-    real = np.arange(at.shape[2]) < sizes
-    at = at.ravel() if real.all() else at[real]
-    return np.bincount(at, minlength=rows * runs).reshape(rows, runs)
+    sizes = np.asarray(grouped.sizes)[drawn].ravel()
+    runs = len(grouped)
+    # Each drawn task starts in the row of its resample, at its first run.
+    begins = np.asarray(grouped.starts[:-1])[drawn] + (np.arange(len(drawn)) * runs)[:, None]
+    at = np.repeat(begins.ravel(), sizes) + ((words * np.repeat(sizes, sizes)) >> 31)
+    return np.bincount(at, minlength=len(drawn) * runs).reshape(len(drawn), runs)
 
 
 def _row_medians(values: "Floats2", times: "NDArray[np.int64]") -> "Floats2":

@@ -7,16 +7,16 @@ import msgspec
 from twoarm import column
 from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
 from twoarm.errors import Caveat
-from twoarm.evidence import means, medians, permute, plain
+from twoarm.evidence import means, permute, plain
 from twoarm.evidence.cells import (
     WEIGHED,
     Pairs,
-    group_arm,
     group_pairs,
     shared_tasks,
 )
-from twoarm.evidence.deltas import DeltaEvidence, distinct, weigh_deltas, with_holm
+from twoarm.evidence.deltas import DeltaEvidence, weigh_deltas, with_holm
 from twoarm.evidence.exclusions import Exclusions, audit
+from twoarm.evidence.gates import GateEvidence, weigh_gate
 from twoarm.evidence.grade import (
     GRADED,
     Finding,
@@ -28,30 +28,28 @@ from twoarm.evidence.grade import (
     promote_by_margin,
 )
 from twoarm.evidence.influence import Influence, MeanWithout, mean_without, single_tasks
-from twoarm.evidence.interval import SIX, Estimate, Frame, Scope, between, no_interval_over
+from twoarm.evidence.interval import (
+    SIX,
+    Frame,
+    Scope,
+)
 from twoarm.evidence.repeats import ArmRepeats, arm_repeats
 from twoarm.evidence.resample import Tables, shared_resamples
-from twoarm.evidence.stability import Stability, decision_stability, sample
+from twoarm.evidence.stability import (
+    Stability,
+    decision_stability,
+    decision_without,
+    sample,
+)
 from twoarm.figures import change
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 from twoarm.pair import Pairing
 from twoarm.quote import counted, named
 from twoarm.screen import Screening
 from twoarm.summarize import ArmSummary
 
 # Up to here the plain kernel answers before numpy could be imported.
-HANDFUL_OF_PAIRS = 12
-GATE_METRICS: dict[str, Metric] = {
-    "success_rate": SUCCESS,
-    "median_duration_seconds": DURATION,
-    "median_non_cache_tokens": NON_CACHE_TOKENS,
-}
-
-
-class GateEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What the runs support about the difference that one gate looks at."""
-
-    difference: Estimate
+HANDFUL_OF_RUNS = 24
 
 
 class Variance(msgspec.Struct, frozen=True, kw_only=True):
@@ -103,10 +101,17 @@ def weigh(
     margins: Margins | None,
 ) -> Evidence:
     """Everything the runs can support."""
-    distinct_tasks = sum(map(bool, column.counts(pairing.task, len(names))))
-    frame = _frame(len(pairing), distinct_tasks, level, seed, resamples)
+    seen = {
+        code
+        for arm in screening.arms
+        for code, count in enumerate(column.counts(arm.task, len(names)))
+        if count
+    }
+    runs = len(screening.candidate) + len(screening.baseline)
+    frame = _frame(runs, len(seen), level, seed, resamples)
     weighed: dict[str, DeltaEvidence] = {}
     without: dict[str, MeanWithout | None] = {}
+    directions: dict[Scope, dict[str, float]] = {"these_tasks": {}, "tasks_like_these": {}}
     sizes: list[int] = []
     variance = None
     for metric in WEIGHED:
@@ -114,6 +119,8 @@ def weigh(
         pairs = group_pairs(metric, screening, pairing, len(names), small=frame.small)
         weighed[metric.name] = weigh_deltas(pairs, frame)
         without[metric.name] = mean_without(pairs, names)
+        for scope, found in directions.items():
+            found[metric.name] = permute.direction(pairs, scope)
         if metric is SUCCESS:
             sizes = pairs.sizes
         if metric is DURATION:
@@ -121,22 +128,24 @@ def weigh(
         del pairs
     tasks = len(sizes)
     headline: Scope = "tasks_like_these" if tasks >= SIX else "these_tasks"
-    deltas = with_holm(weighed, headline)
     tables = Tables()
     gate_evidence: dict[str, GateEvidence] = {
-        gate.name: GateEvidence(
-            difference=_gate_difference(gate, screening, len(names), frame, tables)
-        )
-        for gate in gates
+        gate.name: weigh_gate(gate, screening, len(names), frame, tables) for gate in gates
     }
+    deltas = with_holm(weighed, headline)
     roles = screening.candidate.arm, screening.baseline.arm
-    arms = stability = None
+    arms = stability = elsewhere = None
     shared = shared_tasks(SUCCESS, screening, len(names))
-    resampled = shared_resamples(len(shared), frame)
-    if decision != INSUFFICIENT and len(shared) >= SIX and resampled is not None:
+    if decision != INSUFFICIENT and len(shared) > 1:
         ours, theirs = (sample(arm, len(names), shared) for arm in screening.arms)
         arms = ours, theirs
-        stability = decision_stability(decision, ours, theirs, roles, frame, resampled, tables)
+        on_shared = decision_without(ours, theirs, roles, None) if shared < seen else decision
+        if on_shared != decision:
+            # What is resampled or left out could not tell the tasks apart that one arm has alone.
+            arms, elsewhere = None, on_shared
+    resampled = shared_resamples(len(shared), frame)
+    if arms is not None and len(shared) >= SIX and resampled is not None:
+        stability = decision_stability(decision, *arms, roles, frame, resampled, tables)
     exclusions = audit(screening, summaries, gates, decision)
     margin = None
     if margins is not None:
@@ -157,7 +166,7 @@ def weigh(
         deltas=deltas,
         gates=gate_evidence,
         stability=stability,
-        grade=_grade(deltas, sizes, headline, frame),
+        grade=_grade(deltas, directions[headline], sizes, headline, frame),
         margin=margin,
         exclusions=exclusions,
         influence=single_tasks(names, without, decision, arms, roles, tables),
@@ -168,7 +177,17 @@ def weigh(
         ),
         caveats=(),
     )
-    return msgspec.structs.replace(evidence, caveats=tuple(_caveats(evidence, decision, roles)))
+    caveats = _caveats(evidence, decision, roles)
+    if elsewhere is not None:
+        caveats.insert(
+            0,
+            Caveat(
+                code="unshared_tasks_decide",
+                message="the decision rests on tasks that only one arm has: on the "
+                f"{counted(len(shared), 'task')} that both have it would be {named(elsewhere)}",
+            ),
+        )
+    return msgspec.structs.replace(evidence, caveats=tuple(caveats))
 
 
 def promote_by(gate: str, evidence: Evidence, adequacy: Adequacy) -> Promotion:
@@ -179,69 +198,12 @@ def promote_by(gate: str, evidence: Evidence, adequacy: Adequacy) -> Promotion:
     return promote_by_margin(evidence.margin, adequacy)
 
 
-def _frame(pairs: int, tasks: int, level: float, seed: int, resamples: int) -> Frame:
-    if pairs <= HANDFUL_OF_PAIRS and tasks < SIX:
+def _frame(runs: int, tasks: int, level: float, seed: int, resamples: int) -> Frame:
+    if runs <= HANDFUL_OF_RUNS and tasks < SIX:
         return Frame(level=level, seed=seed, resamples=resamples, kernel=plain, small=True)
     from twoarm.evidence import vector
 
     return Frame(level=level, seed=seed, resamples=resamples, kernel=vector, small=False)
-
-
-def _gate_difference(
-    gate: Gate, screening: Screening, task_count: int, frame: Frame, tables: Tables
-) -> Estimate:
-    if gate.candidate is None or gate.baseline is None:
-        return Estimate(
-            estimate=None,
-            these_tasks=None,
-            tasks_like_these=None,
-            caveats=("Not measured in at least one arm.",),
-        )
-    metric = GATE_METRICS[gate.name]
-    shared = shared_tasks(metric, screening, task_count)
-    difference = gate.candidate - gate.baseline
-    if not shared:
-        return Estimate(
-            estimate=difference,
-            these_tasks=None,
-            tasks_like_these=None,
-            caveats=("No task has runs in both arms.",),
-        )
-    ours, theirs = (
-        group_arm(metric, arm, task_count, shared, small=frame.small) for arm in screening.arms
-    )
-    if metric is SUCCESS:
-        successes = tuple(column.group_totals(g.values, g.starts) for g in (ours, theirs))
-        passes = means.Passes(
-            successes=(successes[0], successes[1]), sizes=(ours.sizes, theirs.sizes)
-        )
-        return means.success_estimate(passes, difference, frame)
-    these = medians.arms_apart(ours, theirs, frame)
-    tasks = len(shared)
-    like = None
-    caveats = list(these.caveats)
-    resamples = shared_resamples(tasks, frame)
-    if tasks < SIX or resamples is None:
-        caveats.append(no_interval_over(tasks))
-    else:
-        drawn = [
-            tables.drawn(arm.arm, side, metric, resamples)
-            for arm, side in zip(screening.arms, (ours, theirs), strict=True)
-        ]
-        moved = drawn[0] - drawn[1]
-        tail = (1.0 - frame.level) / 2.0
-        low, high = resamples.percentiles(moved, tail)
-        if low == high:
-            caveats.append("Every resample of the tasks has the same difference.")
-        else:
-            method = f"percentile, tasks resampled{', exact' if resamples.exact else ''}"
-            like = between(low=low, high=high, method=method, caveats=())
-    return Estimate(
-        estimate=difference,
-        these_tasks=these.interval,
-        tasks_like_these=like,
-        caveats=distinct(*caveats),
-    )
 
 
 def _variance(pairs: Pairs) -> Variance | None:
@@ -259,35 +221,34 @@ def _variance(pairs: Pairs) -> Variance | None:
 
 
 def _grade(
-    deltas: dict[str, DeltaEvidence], sizes: list[int], headline: Scope, frame: Frame
+    deltas: dict[str, DeltaEvidence],
+    directions: dict[str, float],
+    sizes: list[int],
+    headline: Scope,
+    frame: Frame,
 ) -> Grade:
-    findings = []
-    for metric in WEIGHED:
-        if metric not in GRADED:
-            continue
-        found = deltas[metric.name]
-        # The direction on the scale of the test.
-        estimate = found.mean.estimate
-        if found.ratio is not None and found.ratio.estimate is not None:
-            estimate = found.ratio.estimate - 1.0
-        findings.append(
-            Finding(
-                metric=metric,
-                estimate=estimate,
-                p=getattr(found.p, headline),
-            )
+    findings = [
+        Finding(
+            metric=metric,
+            direction=directions[metric.name],
+            p=getattr(deltas[metric.name].p, headline),
         )
+        for metric in GRADED
+    ]
     adjusted = permute.holm([finding.p for finding in findings])
     smallest = _smallest_p(sizes, headline)
-    reach = smallest * sum(p is not None for p in adjusted) <= 1.0 - frame.level
-    return grade(findings, adjusted, frame.level, len(sizes), reach and bool(sizes))
+    tests = sum(p is not None for p in adjusted)
+    reach = tests > 0 and smallest * tests <= 1.0 - frame.level
+    return grade(findings, adjusted, frame.level, len(sizes), reach)
 
 
 def _smallest_p(sizes: list[int], headline: Scope) -> float:
     """The smallest p-value that the test of the headline could give."""
     if headline == "tasks_like_these":
         return 2.0 ** (1 - len(sizes))
-    return 2.0 / math.prod(math.comb(2 * n, n) for n in sizes) if sizes else 1.0
+    # By logarithms: the number of relabellings may be longer than any float.
+    ways = math.fsum(math.lgamma(2 * n + 1) - 2.0 * math.lgamma(n + 1) for n in sizes)
+    return min(1.0, 2.0 * math.exp(-ways))
 
 
 def _caveats(evidence: Evidence, decision: str, roles: tuple[str, str]) -> list[Caveat]:
@@ -327,7 +288,9 @@ def _caveats(evidence: Evidence, decision: str, roles: tuple[str, str]) -> list[
             Caveat(
                 code="one_task_decides",
                 message=f"the decision hangs on single tasks: it changes without any one of "
-                f"{counted(len(changes), 'task')} ({listed}{more})",
+                f"{len(changes)} tasks ({listed}{more})"
+                if len(changes) > 1
+                else f"the decision hangs on one task: it changes without {listed}",
             )
         )
     driven: dict[str, list[str]] = {}

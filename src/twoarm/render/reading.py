@@ -89,7 +89,7 @@ def _amount(gate: "Gate", evidence: "Evidence | None") -> Amount:
         else:
             clear = not found.low <= 0.0 <= found.high
             interval = (
-                f"{evidence.level:.0%} interval for {SCOPES[scope]}: "
+                f"{evidence.level * 100:g}% interval for {SCOPES[scope]}: "
                 f"{change(found.low, unit)} to {change(found.high, unit)}"
                 f"{'' if clear else ', which includes no difference'}"
             )
@@ -272,6 +272,11 @@ def _more_runs(analysis: "Analysis") -> Iterator[str]:
         yield (
             f"Add tasks: {counted(analysis.evidence.tasks, 'task')} cannot speak for others; "
             "from 6 on they can."
+        )
+    elif analysis.evidence.grade.verdict == "too few tasks":
+        yield (
+            f"Add tasks: with {analysis.evidence.tasks} no difference could be clear in any of the "
+            "three gates, however large."
         )
     elif variance is not None and variance.repeats_share <= REPEATS_HELP:
         much = "not" if variance.repeats_share < FEW_REPEATS_HELP else "rather than"

@@ -31,6 +31,7 @@ _OTHER: dict[Scope, Scope] = {
 _METRICS = {metric.name: metric for metric in METRICS}
 _LISTED = 10
 _ROWS_NAMED = 3
+_NO_RATIO = "No ratio: some values are zero."
 _EACH_BY_ITSELF = "p is for each row alone; the verdict above allows for looking at three (Holm)."
 
 
@@ -141,6 +142,8 @@ def _intervals(evidence: "Evidence", scope: Scope) -> Table:
                 )
             )
         else:
+            if metric is not SUCCESS and delta.pairs:
+                notes.setdefault(_NO_RATIO, []).append(metric.label)
             rows.append(
                 (
                     f"{metric.label}, mean of pairs",

@@ -83,7 +83,7 @@ def forest(analysis: "Analysis") -> Iterator[Chart]:
         level = ""
         if analysis.evidence is not None:
             found = analysis.evidence.gates[gate.name].difference
-            level = f"{analysis.evidence.level:.0%} interval"
+            level = f"{analysis.evidence.level * 100:g}% interval"
             if analysis.evidence.headline == "these_tasks":
                 scopes.reverse()
         scale = 100.0 if unit == SUCCESS.unit else 1.0

@@ -99,7 +99,7 @@ def _deltas(analysis: "Analysis") -> Table:
                     _number(NOT_MEASURED if p is None else f"{p:.3g}", p),
                 )
             )
-    level = f"{evidence.level:.0%} interval" if evidence is not None else "interval"
+    level = f"{evidence.level * 100:g}% interval" if evidence is not None else "interval"
     note = "Candidate minus baseline. A ratio is the mean change in percent, on logarithms."
     if evidence is not None:
         note += " The p-values are not adjusted for looking at several metrics; the grade is."
