@@ -2,7 +2,7 @@
 
     make coverage                  about an hour; writes docs/coverage.json and docs/statistics.md
     make coverage DATASETS=50      a quick look
-    make coverage KINDS=gates      only some: gates, means, duration, pass, holm
+    make coverage KINDS=gates      only some: gates, means, duration, unequal, pass, holm
 
 Every data set draws fresh tasks. log duration = task + arm * (effect + tau * u) + noise; the noise
 is a mixture of two normals, the second being runaway runs. Each interval is held against the truth
@@ -58,6 +58,9 @@ SCENARIOS = {
     "S4 lopsided": Scenario(0.8, math.log(0.85), 0.20, (0.12, 0.04), 0.9, (0.10, 1.15)),
     "S5 mixed effects": Scenario(0.8, 0.0, 0.30, (0.08, 0.08), 0.9),
 }
+
+# Unequal repeats, with the noise and the effects of another scenario.
+UNEQUAL = {"U1 unequal repeats": "S2 realistic"}
 
 # Logit of the mean pass rate, its sd over tasks, effect on the logit, sd of the effect.
 PASS_SCENARIOS = {
@@ -245,6 +248,70 @@ def duration_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[st
     return dict(count.hits)
 
 
+def unequal_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
+    """Each task with 1 to `repeats` pairs, as chance has it; noise and effects of S2."""
+    scenario = SCENARIOS[UNEQUAL[name]]
+    draw = np.random.default_rng([31, tasks, repeats])
+    everywhere = population(UNEQUAL[name], scenario)
+    count, here = Count(), frame()
+    resamples = resample_tasks(tasks, 1, RESAMPLES) if tasks > 1 else None
+    share, shift = scenario.runaway[0], scenario.runaway_shift
+    drawn_for_truth = min(TRUTH_DRAWS_PER_TASK, TRUTH_DRAWS // tasks)
+    for _number in range(datasets):
+        sizes = draw.integers(1, repeats + 1, tasks)
+        level = draw.normal(5.0, scenario.task_sd, tasks)
+        effect = effects(draw, tasks, scenario)
+        # A task weighs as much as it has pairs.
+        of = np.repeat(np.arange(tasks), sizes * max(1, drawn_for_truth // int(sizes.mean())))
+        true = truth(
+            level[of],
+            effect[of],
+            noise(draw, (len(of), 1), share, shift),
+            noise(draw, (len(of), 1), share, shift),
+        )
+        weights = sizes / sizes.sum()
+        factor = growth(share, shift)
+        gain = np.exp(level) * factor * (np.exp(effect) - 1.0)
+        true |= {"mean": float(weights @ gain), "ratio": float(np.exp(weights @ effect))}
+        owner = np.repeat(np.arange(tasks), sizes)
+        x1 = np.exp(level[owner] + effect[owner] + noise(draw, owner.shape, share, shift))
+        x0 = np.exp(level[owner] + noise(draw, owner.shape, share, shift))
+        starts = [0, *np.cumsum(sizes).tolist()]
+        pairs = Pairs(
+            metric=DURATION,
+            tasks=list(range(tasks)),
+            starts=starts,
+            sizes=sizes.tolist(),
+            ours=x1,
+            theirs=x0,
+            deltas=x1 - x0,
+        )
+        mean, ratio = means.mean_estimate(pairs, here), means.ratio_estimate(pairs, here)
+        assert ratio is not None
+        median_here = medians.these_tasks(pairs.grouped, here).interval
+        median_elsewhere = medians.tasks_like_these(pairs.grouped, here, resamples).interval
+        ours, theirs = (
+            Grouped(values=side, tasks=list(range(tasks)), starts=starts) for side in (x1, x0)
+        )
+        apart = medians.arms_apart(ours, theirs, here).interval
+        for row, one, other in (
+            ("mean", mean.these_tasks, mean.tasks_like_these),
+            ("ratio", ratio.these_tasks, ratio.tasks_like_these),
+            ("median", median_here, median_elsewhere),
+        ):
+            count.interval(f"{row} (a)", one, true[row])
+            count.interval(f"{row} (b)", other, everywhere[row])
+        count.interval("arm medians (a)", apart, true["arm medians"])
+        if resamples is not None and tasks >= SIX:
+            drawn = [
+                MedianTable(side, resamples.unit, tasks).medians(resamples.weights)
+                for side in (ours, theirs)
+            ]
+            low, high = resamples.percentiles(drawn[0] - drawn[1], 0.025)
+            count.pair("arm medians (b)", low, high, everywhere["arm medians"])
+    return dict(count.hits)
+
+
 def logistic(x: Floats) -> Floats:
     return 1.0 / (1.0 + np.exp(-x))
 
@@ -356,6 +423,7 @@ KINDS = {
     "duration": duration_cell,
     "pass": pass_cell,
     "holm": holm_cell,
+    "unequal": unequal_cell,
 }
 
 
@@ -373,6 +441,7 @@ def main() -> int:
             jobs += [("gates", name, tasks, repeats, datasets) for name in GATE_SCENARIOS]
             jobs += [("means", name, tasks, repeats, datasets) for name in SCENARIOS]
             jobs += [("pass", name, tasks, repeats, 2 * datasets) for name in PASS_SCENARIOS]
+            jobs += [("unequal", name, tasks, repeats, datasets) for name in UNEQUAL]
             if tasks >= SIX:
                 jobs.append(("holm", "H five metrics", tasks, repeats, datasets))
     wanted = os.environ.get("KINDS")

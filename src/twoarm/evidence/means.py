@@ -31,6 +31,8 @@ OVER_TASKS = "t on task means (CR2, effective df)"
 WITHIN_TASKS = "Welch t within tasks"
 # The degrees of freedom that six tasks have; fewer tasks than that have their own.
 FEWEST_DF = SIX - 1
+# Below, one task has nearly all the pairs, and Student's t reaches to anything.
+FEWEST_EFFECTIVE_DF = 0.5
 
 PASS_OVER_TASKS = "guarded t on task means"
 PASS_WITHIN_TASKS = "guarded Welch t within tasks"
@@ -126,7 +128,7 @@ def _estimate(
         size = (column.magnitude(ours) + column.magnitude(theirs)) / len(pairs)
         if _vanishes(spread.variance, size):
             caveats.append(IDENTICAL_TASKS)
-        elif spread.df < 1.0:
+        elif spread.df < FEWEST_EFFECTIVE_DF:
             caveats.append(ONE_TASK_WEIGHS)
         else:
             notes = (few_tasks(tasks),) if tasks < SIX else ()
@@ -225,7 +227,7 @@ def success_estimate(passes: Passes, difference: float, frame: Frame) -> Estimat
         # Tasks without a difference tell nothing of its spread: near the ceiling, where most are
         # so, T - 1 degrees of freedom would promise too much.
         telling = sum(1 for one in sums if one) - 1
-        df = max(1.0, min(spread.df, float(max(telling, FEWEST_DF))))
+        df = max(FEWEST_EFFECTIVE_DF, min(spread.df, float(max(telling, FEWEST_DF))))
         like = guarded(Spread(variance=spread.variance, df=df), PASS_OVER_TASKS, notes)
     else:
         caveats.append(no_interval_over(tasks))
