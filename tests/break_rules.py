@@ -162,7 +162,7 @@ BROKEN = [
     Broken("a task played again is no limit", "evidence/design.py", "if hit > 1 or tasks == 1:", "if True:", EVIDENCE),
     Broken("what is not measured cannot differ", "evidence/design.py", "known = column.measured(values)", "known = values", EVIDENCE),
     Broken("models of infra failures", "runs.py", 'if outcome[0] != "infra":', "if True:", EVIDENCE),
-    Broken("a winner needs evidence", "evidence/weigh.py", "and evidence.grade.verdict != proof", "and False", EVIDENCE),
+    Broken("a winner needs evidence", "evidence/cautions.py", "and evidence.grade.verdict != proof", "and False", EVIDENCE),
     Broken("heads are told apart", "render/text.py", "if len(set(cut)) == len(set(cells)):", "if True:", CLI),
     Broken("tables are as wide as the terminal", "render/text.py", "if sum(widths) + 2 * len(widths) <= WIDTH:", "if True:", CLI),
     Broken("a wide character takes two columns", "render/text.py", "room -= columns(word) + 1", "room -= len(word) + 1", CLI),

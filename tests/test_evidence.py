@@ -10,6 +10,8 @@ from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given, settings
+from scipy import stats
+from scipy import stats
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
@@ -297,6 +299,8 @@ def test_the_gates_are_weighed_on_the_tasks_that_both_arms_have() -> None:
         assert any("the 8 tasks that both arms have" in caveat for caveat in interval.caveats)
     # What holds on those tasks is another decision: nothing can be said of this one's stability.
     assert analysis.evidence.stability is None
+    assert "the tasks that both arms have would decide otherwise" in analysis.to_text()
+    assert "the tasks that both arms have would decide otherwise" in analysis.to_github()
     assert analysis.evidence.influence.decision_changes_without == ()
     said = [c.message for c in analysis.caveats if c.code == "unshared_tasks_decide"]
     assert said == [
@@ -410,6 +414,23 @@ def test_tasks_run_once_do_not_make_the_others_look_surer() -> None:
         assert part > whole
 
 
+def test_the_cost_of_a_solved_task_varies_in_tasks_run_once_too() -> None:
+    costs = {"a": (1.0, 2.0, 6.0), "b": (4.0,), "c": (5.0,)}
+    runs = [
+        run(task, arm, repeat, total_cost_usd=cost, duration_seconds=50 + 7 * cost)
+        for task, each in costs.items()
+        for repeat, cost in enumerate(each, 1)
+        for arm in (WITH, WITHOUT)
+    ]
+    found = evidence(runs).repeats[0].cost_per_solved_usd
+    squares = sum((cost - 3) ** 2 for cost in costs["a"])
+    variance = 3 * squares / 2 + 2 * squares / 2
+    reach = stats.t(2).ppf(0.975) * math.sqrt(variance) / 18
+    assert found.estimate == pytest.approx(18 / 5)
+    assert found.these_tasks is not None
+    assert found.these_tasks.high == pytest.approx(18 / 5 * math.exp(reach))
+
+
 def wide(found: weigh.Evidence) -> list[float]:
     """How wide the intervals on these tasks are; each says that it borrows, if it does."""
     duration = found.deltas["duration_seconds"]
@@ -473,7 +494,6 @@ def test_the_bootstrap_of_few_tasks_is_that_of_every_resample() -> None:
         sum(sum(by_task[task]) for task in tasks) / 12
         for tasks in itertools.product(by_task, repeat=6)
     )
-    from scipy import stats
 
     tail = stats.norm.cdf(-math.sqrt(6 / 5) * stats.t.ppf(0.975, 5))
     assert mean.low == pytest.approx(drawn[math.ceil(6**6 * tail - 1e-9) - 1])
@@ -839,10 +859,10 @@ def test_other_faults_of_the_design_are_said(changed: Any, code: str) -> None:
 def test_a_limit_is_one_even_if_stopping_takes_a_moment() -> None:
     draw = random.Random(2)
 
-    def runs(seconds: Any) -> list[dict[str, Any]]:
+    def runs(seconds: Any, tasks: int = 8) -> list[dict[str, Any]]:
         return [
             run(f"t{task}", arm, repeat, duration_seconds=seconds(task))
-            for task in range(8)
+            for task in range(tasks)
             for repeat in range(1, 6)
             for arm in (WITH, WITHOUT)
         ]
@@ -853,7 +873,7 @@ def test_a_limit_is_one_even_if_stopping_takes_a_moment() -> None:
     assert codes(runs(stopped)).count("durations_cut") == 2
     # Runs that take about the same time, and those of a task that is played again, are no limit.
     assert "durations_cut" not in codes(runs(lambda task: 100 + draw.random()))
-    assert "durations_cut" not in codes(runs(lambda task: 100.0 + max(task, 5)))
+    assert "durations_cut" not in codes(runs(lambda task: 100.0 * (task + 1), tasks=3))
     assert "durations_cut" not in codes(runs(lambda task: 100.0))
 
 
@@ -925,7 +945,7 @@ def test_the_two_questions_never_share_a_table() -> None:
     assert like < these
     text = package.score(suite(4, 4)).to_text()
     assert text.index("These tasks:") < text.index("Tasks like these:")
-    assert "STABILITY  not given for 4 tasks: below 6 it would mislead" in text
+    assert "STABILITY  not given: below 6 tasks that both arms have it would mislead" in text
 
 
 @pytest.mark.parametrize(

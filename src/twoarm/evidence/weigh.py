@@ -8,6 +8,7 @@ from twoarm import column
 from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
 from twoarm.errors import Caveat
 from twoarm.evidence import means, permute, plain
+from twoarm.evidence.cautions import cautions, unshared_tasks_decide
 from twoarm.evidence.cells import (
     WEIGHED,
     Pairs,
@@ -41,10 +42,8 @@ from twoarm.evidence.stability import (
     decision_without,
     sample,
 )
-from twoarm.figures import change
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 from twoarm.pair import Pairing
-from twoarm.quote import counted, named
 from twoarm.screen import Screening
 from twoarm.summarize import ArmSummary
 
@@ -177,16 +176,10 @@ def weigh(
         ),
         caveats=(),
     )
-    caveats = _caveats(evidence, decision, roles)
+    caveats: list[Caveat] = []
     if elsewhere is not None:
-        caveats.insert(
-            0,
-            Caveat(
-                code="unshared_tasks_decide",
-                message="the decision rests on tasks that only one arm has: on the "
-                f"{counted(len(shared), 'task')} that both have it would be {named(elsewhere)}",
-            ),
-        )
+        caveats.append(unshared_tasks_decide(len(shared), elsewhere))
+    caveats += cautions(evidence, decision, roles)
     return msgspec.structs.replace(evidence, caveats=tuple(caveats))
 
 
@@ -249,73 +242,3 @@ def _smallest_p(sizes: list[int], headline: Scope) -> float:
     # By logarithms: the number of relabellings may be longer than any float.
     ways = math.fsum(math.lgamma(2 * n + 1) - 2.0 * math.lgamma(n + 1) for n in sizes)
     return min(1.0, 2.0 * math.exp(-ways))
-
-
-def _caveats(evidence: Evidence, decision: str, roles: tuple[str, str]) -> list[Caveat]:
-    found = []
-    for arm, proof in zip(roles, ("candidate better", "baseline better"), strict=True):
-        if decision == f"prefer {arm}" and evidence.grade.verdict != proof:
-            found.append(
-                Caveat(
-                    code="winner_without_evidence",
-                    message=f"the gates prefer {named(arm)}, the evidence says "
-                    f'"{evidence.grade.verdict}": of two arms that are the same, the gates name a '
-                    "winner in about one trial of three, however many the repeats",
-                )
-            )
-    if evidence.exclusions.could_flip:
-        found.append(
-            Caveat(
-                code="excluded_could_flip",
-                message="excluded runs could flip this decision: had every excluded run of one "
-                "arm failed, or passed, it would be another",
-            )
-        )
-    if evidence.exclusions.p is not None and evidence.exclusions.p <= 1.0 - evidence.level:
-        found.append(
-            Caveat(
-                code="uneven_exclusion",
-                message="the arms lost runs at different rates "
-                f"(p = {evidence.exclusions.p:.3g}, exact test): find out why before believing "
-                "either",
-            )
-        )
-    changes = evidence.influence.decision_changes_without
-    if changes:
-        listed = ", ".join(named(change.task_id) for change in changes[:3])
-        more = f" and {len(changes) - 3} more" if len(changes) > 3 else ""
-        found.append(
-            Caveat(
-                code="one_task_decides",
-                message=f"the decision hangs on single tasks: it changes without any one of "
-                f"{len(changes)} tasks ({listed}{more})"
-                if len(changes) > 1
-                else f"the decision hangs on one task: it changes without {listed}",
-            )
-        )
-    driven: dict[str, list[str]] = {}
-    for metric in WEIGHED:
-        mean = evidence.influence.means.get(metric.name)
-        if mean is not None and mean.driven_by is not None:
-            whole = change(evidence.deltas[metric.name].mean.estimate, metric.unit)
-            less = change(mean.mean_without_it, metric.unit)
-            driven.setdefault(mean.driven_by, []).append(
-                f"{metric.label} {whole}, without it {less}"
-            )
-    for task, moved in driven.items():
-        found.append(
-            Caveat(
-                code="one_task_drives",
-                message=f"task {named(task)} drives the mean delta: {'; '.join(moved)}",
-            )
-        )
-    variance = evidence.variance
-    if variance is not None and variance.repeats_share < 0.25:
-        found.append(
-            Caveat(
-                code="add_tasks",
-                message=f"about {variance.tasks_share:.0%} of the uncertainty about duration comes "
-                "from which tasks were used: add tasks, not repeats",
-            )
-        )
-    return found

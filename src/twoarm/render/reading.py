@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from twoarm.decide import INSUFFICIENT, MIXED
+from twoarm.evidence.cautions import FEW_REPEATS_HELP
 from twoarm.figures import change, figure
 from twoarm.metric import DURATION, SUCCESS
 from twoarm.quote import counted, named
@@ -23,9 +24,7 @@ SCOPES = {"these_tasks": "these very tasks", "tasks_like_these": "tasks like the
 
 STABLE = 0.95
 FAIRLY_STABLE = 0.80
-# Below this share of run-to-run noise, more repeats would narrow nothing much; above the other,
-# they are the cheaper way.
-FEW_REPEATS_HELP = 0.25
+# Above this share of run-to-run noise, more repeats are the cheaper way.
 REPEATS_HELP = 0.5
 
 
@@ -160,6 +159,8 @@ def _stability(analysis: "Analysis") -> str:
     if evidence.stability is None:
         if analysis.decision == INSUFFICIENT:
             return "not known: there is no decision to try again"
+        if "unshared_tasks_decide" in [caveat.code for caveat in evidence.caveats]:
+            return "not known: the tasks that both arms have would decide otherwise"
         return "not known: it takes 6 tasks with runs in both arms"
     share = evidence.stability.decision_share
     return (

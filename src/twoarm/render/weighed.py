@@ -49,7 +49,9 @@ def stability(analysis: "Analysis") -> str:
     if found is None:
         if analysis.decision == "insufficient data":
             return "no decision to resample"
-        return f"not given for {counted(evidence.tasks, 'task')}: below {SIX} it would mislead"
+        if "unshared_tasks_decide" in [caveat.code for caveat in evidence.caveats]:
+            return "not given: the tasks that both arms have would decide otherwise"
+        return f"not given: below {SIX} tasks that both arms have it would mislead"
     held = found.decision_share
     word = "stable" if held >= 0.95 else "fairly stable" if held >= 0.80 else "could easily change"
     return (
