@@ -11,7 +11,6 @@ from xml.etree import ElementTree
 import pytest
 from hypothesis import given, settings
 from scipy import stats
-from scipy import stats
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
