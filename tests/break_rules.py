@@ -282,7 +282,7 @@ BROKEN = [
     Broken("lines have a limit", "collect/folder.py", "LONGEST_LINE = 64 * 2**20", "LONGEST_LINE = 65 * 2**20", BAD_INPUT),
     Broken("folders have a depth", "collect/folder.py", "DEEPEST = 32", "DEEPEST = 64", BAD_INPUT),
     Broken("a collection is renamed into place", "collect/output.py", 'f".{name}.{os.getpid()}.tmp"', "name", COLLECT_CLI),
-    Broken("a flip to passed", "drawing.py", "gained=column.count_equal(deltas, 1.0)", "gained=column.count_equal(deltas, -1.0)", DRAWING),
+    Broken("a flip to passed", "drawing.py", "gained=task.gained", "gained=task.lost", DRAWING),
     Broken("tasks are drawn in order of their mean", "drawing.py", "found.sort(key=lambda task: (task.mean, task.task_id))", "pass", DRAWING),
     Broken("every pair is drawn while there are few", "drawing.py", "MOST_PAIRS = 1_500", "MOST_PAIRS = 10", DRAWING),
     Broken("no more tasks are drawn than fit", "drawing.py", "MOST_TASKS = 500", "MOST_TASKS = 5_000", DRAWING),

@@ -11,7 +11,7 @@ import msgspec
 
 from twoarm import column
 from twoarm.column import Floats
-from twoarm.metric import COST, DURATION, NON_CACHE_TOKENS, SUCCESS, TOKENS, Metric
+from twoarm.metric import COST, DURATION, NON_CACHE_TOKENS, TOKENS, Metric
 from twoarm.pair import Pairing
 from twoarm.runs import Runs
 from twoarm.screen import Screening
@@ -133,8 +133,8 @@ def draw(runs: Runs, screening: Screening, pairing: Pairing, tasks: tuple[Task, 
         if a < b
     }
     return Drawing(
-        deltas=tuple(_deltas(metric, pairing, pairs) for metric in DELTAS),
-        successes=_successes(tasks, pairing, pairs),
+        deltas=tuple(_deltas(metric, pairing, pairs, tasks) for metric in DELTAS),
+        successes=_successes(tasks),
         spreads=tuple(
             MetricSpread(
                 metric=metric.name,
@@ -148,17 +148,21 @@ def draw(runs: Runs, screening: Screening, pairing: Pairing, tasks: tuple[Task, 
     )
 
 
-def _deltas(metric: Metric, pairing: Pairing, pairs: dict[str, slice]) -> MetricDeltas:
+def _deltas(
+    metric: Metric, pairing: Pairing, pairs: dict[str, slice], tasks: tuple[Task, ...]
+) -> MetricDeltas:
     found = []
     total = 0
     each = max(FEWEST_PAIRS_PER_TASK, MOST_PAIRS // max(1, min(len(pairs), MOST_TASKS)))
-    for name, part in pairs.items():
-        deltas = column.measured(pairing.deltas[metric.name][part])
-        mean = column.mean(deltas)
+    for task in tasks:
+        mean = getattr(task, f"mean_{metric.delta}")
         if mean is not None:
+            deltas = column.measured(pairing.deltas[metric.name][pairs[task.task_id]])
             total += len(deltas)
             points = tuple(column.spaced(deltas, each))
-            found.append(TaskDeltas(task_id=name, mean=mean, pairs=len(deltas), points=points))
+            found.append(
+                TaskDeltas(task_id=task.task_id, mean=mean, pairs=len(deltas), points=points)
+            )
     found.sort(key=lambda task: (task.mean, task.task_id))
     return MetricDeltas(
         metric=metric.name,
@@ -168,18 +172,17 @@ def _deltas(metric: Metric, pairing: Pairing, pairs: dict[str, slice]) -> Metric
     )
 
 
-def _successes(tasks: tuple[Task, ...], pairing: Pairing, pairs: dict[str, slice]) -> Successes:
+def _successes(tasks: tuple[Task, ...]) -> Successes:
     found = []
     for task in tasks:
         if task.candidate.runs and task.baseline.runs:
-            deltas = pairing.deltas[SUCCESS.name][pairs.get(task.task_id, slice(0, 0))]
             found.append(
                 TaskSuccess(
                     task_id=task.task_id,
                     candidate=task.candidate.successes / task.candidate.runs,
                     baseline=task.baseline.successes / task.baseline.runs,
-                    gained=column.count_equal(deltas, 1.0),
-                    lost=column.count_equal(deltas, -1.0),
+                    gained=task.gained,
+                    lost=task.lost,
                 )
             )
     found.sort(key=lambda task: (task.baseline - task.candidate, -task.baseline, task.task_id))
