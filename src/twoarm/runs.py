@@ -149,7 +149,7 @@ class Builder:
                 values.frombytes(doubles(*[math.nan if v is None else v for v in found]))
         counted = self._extend_outcomes(lines)
         if len(self._makers) < MOST_MAKERS:
-            self._makers.update([(line.arm, line.model, line.agent) for line in counted])
+            self._makers.update(_makers(counted))
         if self._times:
             self._started.frombytes(doubles(*[_seconds(line.started_at_utc) for line in lines]))
 
@@ -214,6 +214,15 @@ def _extend_codes(codes: "array[int]", table: dict[str, int], names: list[str]) 
     except KeyError:
         found = [table.setdefault(name, len(table)) for name in names]
     codes.frombytes(Struct(f"{len(found)}q").pack(*found))
+
+
+def _makers(lines: list[Line]) -> set[tuple[str, str | None, str | None]]:
+    """Every arm with its model and agent; quick where there is only one of both."""
+    models, agents = {line.model for line in lines}, {line.agent for line in lines}
+    if len(models) == len(agents) == 1:
+        model, agent = models.pop(), agents.pop()
+        return {(arm, model, agent) for arm in {line.arm for line in lines}}
+    return {(line.arm, line.model, line.agent) for line in lines}
 
 
 def _seconds(text: str | None) -> float:
