@@ -300,6 +300,8 @@ def test_the_gates_are_weighed_on_the_tasks_that_both_arms_have() -> None:
     assert analysis.evidence.stability is None
     assert "the tasks that both arms have would decide otherwise" in analysis.to_text()
     assert "the tasks that both arms have would decide otherwise" in analysis.to_github()
+    assert "Run both arms on the same tasks" in analysis.to_github()
+    assert "On the 8 tasks that both arms have; the gate compares all runs" in analysis.to_github()
     assert analysis.evidence.influence.decision_changes_without == ()
     said = [c.message for c in analysis.caveats if c.code == "unshared_tasks_decide"]
     assert said == [

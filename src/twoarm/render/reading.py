@@ -91,6 +91,7 @@ def _amount(gate: "Gate", evidence: "Evidence | None") -> Amount:
                 f"{evidence.level * 100:g}% interval for {SCOPES[scope]}: "
                 f"{change(found.low, unit)} to {change(found.high, unit)}"
                 f"{'' if clear else ', which includes no difference'}"
+                f"{''.join(f'. {note}' for note in found.caveats).removesuffix('.')}"
             )
     return Amount(
         gate=gate.name,
@@ -193,6 +194,8 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
         )
     if evidence is not None and evidence.exclusions.could_flip:
         yield "Find out why runs were excluded: had they counted, the decision could be another."
+    if "unshared_tasks_decide" in codes:
+        yield "Run both arms on the same tasks: on those that both have, the decision is another."
     by = GATES_BY[analysis.options.gate]
     if analysis.options.gate != "rule" and verdict != "not enough data":
         yield (

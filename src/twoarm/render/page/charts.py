@@ -83,6 +83,8 @@ def forest(analysis: "Analysis") -> Iterator[Chart]:
         level = ""
         if analysis.evidence is not None:
             found = analysis.evidence.gates[gate.name].difference
+            # On the tasks that both arms have, as the bars are.
+            moved = moved if found.estimate is None else found.estimate
             level = f"{analysis.evidence.level * 100:g}% interval"
             if analysis.evidence.headline == "these_tasks":
                 scopes.reverse()
