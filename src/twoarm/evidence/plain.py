@@ -5,11 +5,13 @@ Same names and same answers as `vector`; the tests hold the two to each other an
 
 import math
 from bisect import bisect_left, bisect_right
+from functools import lru_cache
 from itertools import combinations
 
 from twoarm.evidence.interval import Atoms
 
 
+@lru_cache(maxsize=256)
 def student(p: float, df: float) -> float:
     """The p-quantile of Student's t with `df` degrees of freedom."""
     if p == 0.5:
@@ -20,15 +22,24 @@ def student(p: float, df: float) -> float:
     low, high = 0.0, 1.0
     while _student_tail(high, df) > tail:
         low, high = high, high * 2.0
+    t = (low + high) / 2.0
     for _ in range(200):
-        middle = (low + high) / 2.0
-        if middle in (low, high):
+        excess = _student_tail(t, df) - tail
+        low, high = (t, high) if excess > 0.0 else (low, t)
+        # Newton's step, unless it leaves what the quantile is known to be in.
+        step = t + excess / _student_density(t, df)
+        if not low < step < high:
+            step = (low + high) / 2.0
+        if abs(step - t) <= 1e-15 * t:
             break
-        if _student_tail(middle, df) > tail:
-            low = middle
-        else:
-            high = middle
-    return (low + high) / 2.0
+        t = step
+    return t
+
+
+def _student_density(t: float, df: float) -> float:
+    scale = math.lgamma((df + 1.0) / 2.0) - math.lgamma(df / 2.0)
+    shape = (df + 1.0) / 2.0 * math.log1p(t * t / df)
+    return math.exp(scale - shape) / math.sqrt(df * math.pi)
 
 
 def _student_tail(t: float, df: float) -> float:
