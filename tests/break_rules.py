@@ -106,6 +106,7 @@ BROKEN = [
     Broken("a cut zstd file is refused", "runfile.py", "    if not unpacker.eof:\n        raise", "    if False:\n        raise", READING),
     Broken("bad lines stop the scoring", "runfile.py", "if reader.problem_count and not skip_bad:", "if False:", READING),
     Broken("blank lines count for positions", "runfile.py", "            line += len(lines)", "            line += len([one for one in lines if one])", READING),
+    Broken("a short read is not the end", "runfile.py", 'second = stream.read(_BLOCK) if first else b""', 'second = stream.read(_BLOCK) if len(first) == _BLOCK else b""', READING),
     Broken("endless lines are refused", "runfile.py", "            if held > LONGEST_LINE:\n                # Keep", "            if False:\n                # Keep", READING),
     Broken("do not promote is exit code 1", "cli.py", "DO_NOT_PROMOTE = 1", "DO_NOT_PROMOTE = 0", CLI),
     Broken("not enough data is exit code 3", "cli.py", "NOT_ENOUGH_DATA = 3", "NOT_ENOUGH_DATA = 0", CLI),

@@ -1,6 +1,7 @@
 """Run files: what is read, what is refused, and where."""
 
 import gzip
+import hashlib
 import io
 import json
 import tracemalloc
@@ -180,8 +181,6 @@ def test_several_files_are_one_data_set(tmp_path: Path) -> None:
 
 
 def test_the_digest_is_that_of_the_file(tmp_path: Path) -> None:
-    import hashlib
-
     path = tmp_path / "runs.jsonl.gz"
     many = [one for repeat in range(1, 20_000) for one in both(repeat=repeat, note=str(repeat**7))]
     path.write_bytes(gzip.compress(lines(many), 1))
@@ -216,6 +215,27 @@ def test_unknown_keys_after_one_that_no_type_can_have_are_still_noted() -> None:
     assert (len(runs), runs.bad_lines) == (len(many) - 1, 1)
     assert runs.unknown_keys == ('quote " and \\', "step_cuont")
     assert read(iter(many), skip_bad=True).unknown_keys == runs.unknown_keys
+
+
+@pytest.mark.parametrize("count", [1, 4_000])
+def test_a_stream_that_gives_little_at_a_time_loses_nothing(count: int) -> None:
+    text = lines([one for repeat in range(1, count + 1) for one in both("t", repeat)])
+
+    class Slow:
+        def __init__(self) -> None:
+            self.stream = io.BytesIO(text)
+
+        def read(self, size: int, /) -> bytes:
+            return self.stream.read(min(size, 70_001))
+
+    runs = read(Slow())
+    assert len(runs) == 2 * count
+    assert runs.inputs[0].sha256 == hashlib.sha256(text).hexdigest()
+
+
+def test_an_open_file_of_text_is_refused() -> None:
+    with pytest.raises(twoarm.UsageError, match="open it with `rb`"):
+        read(io.StringIO("{}"))  # type: ignore[arg-type]
 
 
 def test_mappings_and_runs_in_memory_are_checked_like_lines() -> None:

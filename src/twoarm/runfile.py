@@ -282,34 +282,37 @@ class _Digest:
     """The SHA-256 of what passes through; beside the decoding, once there is more than a block."""
 
     def __init__(self) -> None:
-        import hashlib
-
-        self._sha256 = hashlib.sha256()
+        self._sha256: Any = None
 
     def through(self, stream: Readable) -> Iterator[bytes]:
         """The blocks of a stream."""
         first = stream.read(_BLOCK)
         if not isinstance(first, bytes):
             raise UsageError("expected an open binary file, got one of text; open it with `rb`")
-        self._sha256.update(first)
-        yield first
-        if len(first) == _BLOCK:
-            yield from self._beside(stream)
+        # A stream may give less than was asked for: only nothing is its end.
+        second = stream.read(_BLOCK) if first else b""
+        if second:
+            yield from self._beside(stream, [first, second])
+        else:
+            self._sha256 = _quick_sha256()(first)
+            yield first
 
-    def _beside(self, stream: Readable) -> Iterator[bytes]:
+    def _beside(self, stream: Readable, blocks: list[bytes]) -> Iterator[bytes]:
+        from hashlib import sha256
         from queue import Queue
         from threading import Thread
 
+        self._sha256 = digest = sha256()
         waiting: Queue[bytes] = Queue(maxsize=8)
 
         def work() -> None:
             while block := waiting.get():
-                self._sha256.update(block)
+                digest.update(block)
 
         worker = Thread(target=work, daemon=True)
         worker.start()
         try:
-            while block := stream.read(_BLOCK):
+            for block in chain(blocks, iter(lambda: stream.read(_BLOCK), b"")):
                 waiting.put(block)
                 yield block
         finally:
@@ -318,7 +321,21 @@ class _Digest:
 
     def hex(self) -> str:
         """The digest, after the last block."""
-        return self._sha256.hexdigest()
+        assert self._sha256 is not None
+        found: str = self._sha256.hexdigest()
+        return found
+
+
+def _quick_sha256() -> Any:
+    """The one that comes with Python: `hashlib` takes longer to load OpenSSL than to score."""
+    try:
+        from _sha2 import sha256  # type: ignore[import-not-found]
+    except ImportError:
+        try:
+            from _sha256 import sha256  # type: ignore[import-not-found]
+        except ImportError:
+            from hashlib import sha256
+    return sha256
 
 
 def _text(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:
