@@ -20,7 +20,8 @@ from tests.conftest import both, lines, run, twoarm
 from tests.test_golden import INPUTS
 from twoarm.quote import annotation, annotation_property, visible
 from twoarm.render import github
-from twoarm.render.reading import read, stability_word
+from twoarm.render.reading import read
+from twoarm.render.weighed import stability_word
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "ci.md"
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parent / "junit.xsd")
@@ -324,7 +325,7 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
             [
                 "Measure what is missing, then score again",
                 "Run more repeats: 2 task-arms",
-                "Run both arms on the same tasks: no task has a pair.",
+                "Run both arms on the same tasks, with the same repeat numbers",
             ],
         ),
         (

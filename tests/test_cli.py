@@ -238,6 +238,11 @@ def test_the_exit_code_is_the_gate_s_whatever_becomes_of_the_output(tmp_path: Pa
     with open("/dev/full", "wb") as full:
         filled = subprocess.run(gate, stdout=full, stderr=subprocess.PIPE, check=False)
     assert filled.returncode == 2
+    with open("/dev/full", "wb") as full:
+        helped = subprocess.run(
+            [*gate[:3], "--help"], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    assert (helped.returncode, b"Traceback" in helped.stderr) == (2, False)
     assert filled.stderr == b"twoarm: cannot write to standard output: No space left on device\n"
 
 
@@ -248,6 +253,16 @@ def test_long_names_are_told_apart_and_keep_the_tables_narrow() -> None:
     assert max(map(columns, text.splitlines())) <= 100
     heads = text.splitlines()[text.splitlines().index("Gates") + 1].split()
     assert [head[:5] for head in heads[:2]] == ["…with", "…plai"]
+    made = [
+        run(f"{'task-with-a-name-as-long-as-this-' * 3}{n}", arm, 1, duration_seconds=10_000.0 * n)
+        for n in range(1, 4)
+        for arm in ("difference", "old")
+    ]
+    made.append(run("alone", "old", 1))
+    text = package.score(made, candidate="difference", baseline="old").to_text()
+    assert max(map(columns, text.splitlines())) <= 100
+    assert "  difference" in text
+    assert "…difference" not in text
 
 
 def test_schema_prints_both_schemas() -> None:

@@ -5,7 +5,7 @@ import json
 import math
 import random
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from xml.etree import ElementTree
 
 import pytest
@@ -310,6 +310,12 @@ def test_the_gates_are_weighed_on_the_tasks_that_both_arms_have() -> None:
     ]
 
 
+def test_one_shared_task_can_decide_otherwise() -> None:
+    runs = [run("s", WITH, 1, duration_seconds=200.0), run("s", WITHOUT, 1)]
+    runs += [run(f"o{n}", WITH, 1, duration_seconds=10.0) for n in range(3)]
+    assert "unshared_tasks_decide" in codes(runs)
+
+
 def test_a_difference_that_is_one_of_repeats_is_said_to_be_one() -> None:
     draw = random.Random(6)
     runs = [
@@ -433,7 +439,7 @@ def test_the_cost_of_a_solved_task_varies_in_tasks_run_once_too() -> None:
 
 
 def wide(found: weigh.Evidence) -> list[float]:
-    """How wide the intervals on these tasks are; each says that it borrows, if it does."""
+    """How wide the intervals on these tasks are."""
     duration = found.deltas["duration_seconds"]
     intervals = [
         duration.mean.these_tasks,
@@ -732,6 +738,22 @@ def test_a_gate_goes_by_the_rule_the_evidence_or_the_margin(
     assert f"PROMOTION  {word}: " in result.out
     written = json.loads(twoarm("score", *options, "--format", "json", str(path)).out)
     assert written["promotion"]["verdict"] == word
+
+
+@pytest.mark.parametrize("choice", ["gate", "rule", "missing", "duplicates"])
+def test_a_choice_that_is_none_is_refused(choice: str) -> None:
+    for evidence_too in (True, False):
+        with pytest.raises(package.UsageError, match=f"{choice}: expected one of `"):
+            package.score(both(), evidence=evidence_too, **cast(Any, {choice: "foo"}))
+
+
+@pytest.mark.parametrize("gate", ["evidence", "margin"])
+def test_a_gate_that_cannot_say_says_what_to_do(gate: Any) -> None:
+    found = package.score(suite(3, 6, effect=1.0), gate=gate)
+    assert found.promotion.verdict == "not enough data"
+    comment = found.to_github()
+    assert "cannot say yet whether `with_skelly` may be promoted" in comment
+    assert "Add tasks: 3 tasks cannot speak for others" in comment
 
 
 def failed(junit: Path) -> list[str]:

@@ -233,6 +233,17 @@ def test_a_stream_that_gives_little_at_a_time_loses_nothing(count: int) -> None:
     assert runs.inputs[0].sha256 == hashlib.sha256(text).hexdigest()
 
 
+@pytest.mark.parametrize("packed", [gzip.compress, zstd.compress, bytes, b"\xef\xbb\xbf".__add__])
+def test_a_stream_that_gives_byte_by_byte_is_still_told_by_its_first_bytes(packed: Any) -> None:
+    stream = io.BytesIO(packed(lines(both())))
+
+    class Slowest:
+        def read(self, size: int, /) -> bytes:
+            return stream.read(min(size, 1))
+
+    assert len(read(Slowest())) == 2
+
+
 def test_an_open_file_of_text_is_refused() -> None:
     with pytest.raises(twoarm.UsageError, match="open it with `rb`"):
         read(io.StringIO("{}"))  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ The pipeline, stage by stage:
 __version__ = "0.1.0"
 
 from twoarm.analysis import Analysis
-from twoarm.check import check
+from twoarm.check import Check, check
 from twoarm.errors import (
     ArmsError,
     BadRunsError,
@@ -38,6 +38,7 @@ __all__ = [
     "ArmsError",
     "BadRunsError",
     "Caveat",
+    "Check",
     "InputError",
     "Problem",
     "Run",

@@ -17,6 +17,7 @@ from twoarm.tasks import Task
 
 if TYPE_CHECKING:
     from twoarm.evidence.weigh import Evidence
+    from twoarm.render.weighed import Shown
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.analysis/1"] = "twoarm.analysis/1"
@@ -25,8 +26,6 @@ SCHEMA: Literal["twoarm.analysis/1"] = "twoarm.analysis/1"
 Rule = Literal["gates", "margin"]
 # What a gate goes by; each also wants enough repeats.
 GateBy = Literal["rule", "evidence", "margin"]
-# Which intervals a report shows: those of the headline question, or the bootstrap.
-Shown = Literal["headline", "bootstrap"]
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,13 +120,13 @@ class Analysis(AnalysisFile, frozen=True, kw_only=True):
 
         return html.render(self)
 
-    def to_markdown(self, *, interval: Shown = "headline") -> str:
+    def to_markdown(self, *, interval: "Shown" = "headline") -> str:
         """The report as Markdown, for a pull request."""
         from twoarm.render import markdown
 
         return markdown.render(self, interval)
 
-    def to_text(self, *, interval: Shown = "headline") -> str:
+    def to_text(self, *, interval: "Shown" = "headline") -> str:
         """The report as the terminal shows it, without colour."""
         from twoarm.render import text
 

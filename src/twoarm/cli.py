@@ -55,9 +55,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         spelled = _gates_spelled_out(sys.argv[1:] if arguments is None else arguments)
         given = _parser(collecting="collect" in spelled).parse_args(spelled)
         code: int = given.command(given)
-    except SystemExit:
-        _write_out("")
-        raise
+    except SystemExit as leaving:
+        return _left(leaving)
     except KeyboardInterrupt:
         return INTERRUPTED
     except BadRunsError as error:
@@ -68,6 +67,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _say(f"twoarm: {error}")
         return BAD
     return code
+
+
+def _left(leaving: SystemExit) -> int:
+    """The exit code of help, version or bad usage, once all of it is written."""
+    try:
+        _write_out("")
+    except InputError as error:
+        _say(f"twoarm: {error}")
+        return BAD
+    return leaving.code if isinstance(leaving.code, int) else DONE
 
 
 def _gates_spelled_out(arguments: Sequence[str]) -> list[str]:

@@ -1,6 +1,8 @@
 """How a number looks: one way per unit, for every report."""
 
 NOT_MEASURED = "-"
+# From a million percent on, digits say nothing.
+_HUGE_SHARE = 10_000.0
 
 
 def figure(value: float | None, unit: str) -> str:
@@ -19,7 +21,11 @@ def change(value: float | None, unit: str) -> str:
 
 def share(value: float | None) -> str:
     """A relative change: `-15.4%`."""
-    return NOT_MEASURED if value is None else _unsigned_zero(f"{value:+.1%}")
+    if value is None:
+        return NOT_MEASURED
+    if abs(value) >= _HUGE_SHARE:
+        return f"{value * 100:+.3g}%"
+    return _unsigned_zero(f"{value:+.1%}")
 
 
 def _formatted(value: float, unit: str, *, sign: str) -> str:

@@ -287,8 +287,10 @@ class _Digest:
     def through(self, stream: Readable) -> Iterator[bytes]:
         """The blocks of a stream."""
         first = stream.read(_BLOCK)
-        if not isinstance(first, bytes):
+        if isinstance(first, str):
             raise UsageError("expected an open binary file, got one of text; open it with `rb`")
+        if not isinstance(first, bytes):
+            raise UsageError(f"expected a stream of bytes, got `{type(first).__name__}`")
         # A stream may give less than was asked for: only nothing is its end.
         second = stream.read(_BLOCK) if first else b""
         if second:
@@ -340,16 +342,24 @@ def _quick_sha256() -> Any:
 
 def _text(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:
     """The bytes of the lines: unpacked if packed, told by the first bytes, without a byte mark."""
-    first = next(blocks, b"")
+    first, blocks = _headed(blocks)
     if first.startswith(_GZIP):
-        blocks = _gunzipped(chain([first], blocks), source)
-        first = next(blocks, b"")
+        first, blocks = _headed(_gunzipped(chain([first], blocks), source))
     elif first.startswith(_ZSTD):
-        blocks = _unzstd(chain([first], blocks), source)
-        first = next(blocks, b"")
+        first, blocks = _headed(_unzstd(chain([first], blocks), source))
     if first.startswith(_UTF16_MARKS):
         raise InputError(f"{source}: UTF-16 text; save the file as UTF-8")
     return chain([first.removeprefix(_UTF8_MARK)], blocks)
+
+
+def _headed(blocks: Iterator[bytes]) -> tuple[bytes, Iterator[bytes]]:
+    """A first block that holds any mark whole, and the other blocks."""
+    first = b""
+    for block in blocks:
+        first += block
+        if len(first) >= len(_ZSTD):
+            break
+    return first, blocks
 
 
 def _gunzipped(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:

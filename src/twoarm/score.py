@@ -1,5 +1,7 @@
 """The whole pipeline in one function: read this file first."""
 
+from typing import get_args
+
 from twoarm import __version__
 from twoarm.analysis import SCHEMA, Analysis, GateBy, Options, Rule, Tool
 from twoarm.caveats import caution
@@ -38,9 +40,10 @@ def score(
 
     The promotion goes by `gate`: the rule, the evidence, or the margin rule.
     """
+    _check_choices(duplicates=duplicates, missing=missing, rule=rule, gate=gate)
+    _check_options(level, seed, resamples, margin_success, margin_ratio)
     if gate == "margin":
         rule = "margin"
-    _check_options(level, seed, resamples, margin_success, margin_ratio)
     if not evidence and (gate == "evidence" or rule == "margin"):
         raise UsageError("without the evidence there is nothing for that gate or rule to go by")
     runs = read(source, skip_bad=skip_bad, times=evidence, progress=progress)
@@ -132,6 +135,21 @@ def score(
         + faults,
         drawing=draw(runs, screening, pairing, tasks),
     )
+
+
+_CHOICES = {
+    "duplicates": get_args(Duplicates),
+    "missing": get_args(Missing),
+    "rule": get_args(Rule),
+    "gate": get_args(GateBy),
+}
+
+
+def _check_choices(**given: str) -> None:
+    for name, found in given.items():
+        if found not in _CHOICES[name]:
+            listed = ", ".join(f"`{choice}`" for choice in _CHOICES[name])
+            raise UsageError(f"{name}: expected one of {listed}, got {found!r}")
 
 
 def _check_options(

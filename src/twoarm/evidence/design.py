@@ -17,6 +17,8 @@ APART = 0.95
 # More runs than this share at the longest duration: a time limit cut them.
 CUT = 0.20
 _FEWEST_CUT = 3
+# A limit is told from runs that are alike by one that is shorter than this share of the longest.
+SHORTER = 0.8
 # So little below the longest, as a share of it, is at the limit too: stopping takes a moment.
 _NEAR = 0.005
 
@@ -122,9 +124,9 @@ def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
     at_limit = column.rows_from(durations, longest * (1.0 - _NEAR))
     if len(at_limit) < _FEWEST_CUT or len(at_limit) <= CUT * len(durations):
         return
-    # A limit piles runs up: fewer than half as many lie a little below it, but some are shorter.
+    # A limit piles runs up: fewer than half as many lie a little below it, and some far below.
     below = len(column.rows_from(durations, longest * (1.0 - 10 * _NEAR))) - len(at_limit)
-    if len(at_limit) == len(durations) or below > len(at_limit) / 2:
+    if column.smallest(durations) > longest * SHORTER or below > len(at_limit) / 2:
         return
     # The repeats of one task that is played again are no limit.
     hit = len(column.distinct(column.take(arm.task, at_limit)))

@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.decide import Gate, decide, judge
+from twoarm.decide import decide, judge
 from twoarm.evidence.stability import Figures
 from twoarm.screen import Screening
 from twoarm.summarize import ArmSummary
@@ -43,7 +43,6 @@ class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
 def audit(
     screening: Screening,
     summaries: tuple[ArmSummary, ArmSummary],
-    gates: tuple[Gate, Gate, Gate],
     decision: str,
 ) -> Exclusions:
     """Count the excluded runs, compare their rates, and try the extremes."""

@@ -19,6 +19,7 @@ from twoarm.evidence.interval import (
 from twoarm.evidence.resample import Tables, shared_resamples
 from twoarm.figures import change
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.quote import counted
 from twoarm.screen import Screening
 
 GATE_METRICS: dict[str, Metric] = {
@@ -55,8 +56,9 @@ def weigh_gate(
         arms = screening.candidate.arm, screening.baseline.arm
         found = _medians(metric, ours, theirs, arms, frame, tables)
     if found.estimate != gate.candidate - gate.baseline:
+        tasks = counted(len(shared), "task")
         found = _with_note(
-            found, f"On the {len(shared)} tasks that both arms have; the gate compares all runs."
+            found, f"On the {tasks} that both arms have; the gate compares all runs."
         )
     return GateEvidence(difference=found)
 

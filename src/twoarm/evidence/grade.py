@@ -149,7 +149,9 @@ def margin_rule(
 
 def promote_by_evidence(found: Grade, adequacy: Adequacy) -> Promotion:
     """Only evidence that reaches other tasks promotes; too little of it says nothing."""
-    if found.verdict == "too few tasks" or found.scope == "these_tasks":
+    if found.verdict == "too few tasks":
+        return Promotion(verdict="not enough data", reasons=("too few tasks for any evidence",))
+    if found.scope == "these_tasks":
         reason = f"{found.verdict} on these tasks; too few tasks to speak for others"
         return Promotion(verdict="not enough data", reasons=(reason,))
     return _promoted(found.verdict == "candidate better", f"evidence: {found.verdict}", adequacy)

@@ -115,7 +115,7 @@ def borrowed(sizes: list[int]) -> tuple[str, ...]:
     if not single:
         return ()
     tasks = counted(len(sizes), "task")
-    return (f"{single} of {tasks} with a single run: its noise is taken from the others.",)
+    return (f"{single} of {tasks} with a single run: how such runs vary is taken from the others.",)
 
 
 def no_interval_over(count: int, fewest: int = SIX) -> str:

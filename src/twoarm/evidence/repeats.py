@@ -15,6 +15,7 @@ from twoarm.evidence.interval import (
     Frame,
     Interval,
     between,
+    borrowed,
     no_interval_over,
 )
 from twoarm.metric import COST, SUCCESS
@@ -103,7 +104,9 @@ def _cost_per_solved(arm: ArmRuns, task_count: int, frame: Frame) -> Estimate:
         if variance == 0.0:
             caveats.append(IDENTICAL_REPEATS)
         else:
-            these = _log_interval(ratio, variance, spend, runs - tasks, "within tasks", frame)
+            these = _log_interval(
+                ratio, variance, spend, runs - tasks, "within tasks", borrowed(sizes), frame
+            )
     if tasks < SIX:
         caveats.append(no_interval_over(tasks))
     else:
@@ -112,19 +115,25 @@ def _cost_per_solved(arm: ArmRuns, task_count: int, frame: Frame) -> Estimate:
         if math.sqrt(variance) <= 1e-12 * spend:
             caveats.append(IDENTICAL_TASKS)
         else:
-            like = _log_interval(ratio, variance, spend, tasks - 1, "over tasks", frame)
+            like = _log_interval(ratio, variance, spend, tasks - 1, "over tasks", (), frame)
     return Estimate(
         estimate=ratio, these_tasks=these, tasks_like_these=like, caveats=tuple(caveats)
     )
 
 
 def _log_interval(
-    ratio: float, variance: float, spend: float, df: float, over: str, frame: Frame
+    ratio: float,
+    variance: float,
+    spend: float,
+    df: float,
+    over: str,
+    caveats: tuple[str, ...],
+    frame: Frame,
 ) -> Interval:
     reach = min(700.0, frame.quantile(df) * math.sqrt(variance) / spend)
     return between(
         low=ratio * math.exp(-reach),
         high=ratio * math.exp(reach),
         method=f"t on the linearised ratio {over}, on logarithms",
-        caveats=(),
+        caveats=caveats,
     )

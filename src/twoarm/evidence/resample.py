@@ -170,7 +170,8 @@ class MedianTable:
         import numpy as np
 
         values = np.asarray(grouped.values, dtype=np.float64)
-        order = np.argsort(values, kind="stable")
+        # Any order of equal values gives the same medians.
+        order = np.argsort(values)
         owner = np.repeat(unit.astype(np.int32), grouped.sizes)
         self._values = values[order]
         self._task = owner[order]

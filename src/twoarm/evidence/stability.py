@@ -97,13 +97,11 @@ def decision_stability(
     frame: Frame,
     resamples: Resamples,
     tables: Tables,
-) -> Stability | None:
-    """The shares of the decisions, from six tasks on."""
+) -> Stability:
+    """The shares of the decisions; they mean something from six tasks on."""
     import numpy as np
 
     tasks = len(ours.success.sizes)
-    if tasks < SIX:
-        return None
     runs = sum(ours.success.sizes) + sum(theirs.success.sizes)
     if runs <= MOST_RUNS:
         count = max(FEWEST_RESAMPLES, min(frame.resamples, MOST_DRAWS // runs))

@@ -135,7 +135,7 @@ def weigh(
     roles = screening.candidate.arm, screening.baseline.arm
     arms = stability = elsewhere = None
     shared = shared_tasks(SUCCESS, screening, len(names))
-    if decision != INSUFFICIENT and len(shared) > 1:
+    if decision != INSUFFICIENT and shared:
         ours, theirs = (sample(arm, len(names), shared) for arm in screening.arms)
         arms = ours, theirs
         on_shared = decision_without(ours, theirs, roles, None) if shared < seen else decision
@@ -145,7 +145,7 @@ def weigh(
     resampled = shared_resamples(len(shared), frame)
     if arms is not None and len(shared) >= SIX and resampled is not None:
         stability = decision_stability(decision, *arms, roles, frame, resampled, tables)
-    exclusions = audit(screening, summaries, gates, decision)
+    exclusions = audit(screening, summaries, decision)
     margin = None
     if margins is not None:
         margin = margin_rule(

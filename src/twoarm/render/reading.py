@@ -14,6 +14,7 @@ from twoarm.figures import change, figure
 from twoarm.metric import DURATION, SUCCESS
 from twoarm.quote import counted, named
 from twoarm.render.sections import GATES
+from twoarm.render.weighed import FAIRLY_STABLE, stability_word
 
 if TYPE_CHECKING:
     from twoarm.analysis import Analysis
@@ -22,8 +23,6 @@ if TYPE_CHECKING:
 
 SCOPES = {"these_tasks": "these very tasks", "tasks_like_these": "tasks like these"}
 
-STABLE = 0.95
-FAIRLY_STABLE = 0.80
 # Above this share of run-to-run noise, more repeats are the cheaper way.
 REPEATS_HELP = 0.5
 
@@ -146,13 +145,6 @@ def _reasons(evidence: "Evidence") -> tuple[str, ...]:
     return (*evidence.grade.reasons, said)
 
 
-def stability_word(share: float) -> str:
-    """What a share of resamples with the same decision means."""
-    if share >= STABLE:
-        return "stable"
-    return "fairly stable" if share >= FAIRLY_STABLE else "could easily change"
-
-
 def _stability(analysis: "Analysis") -> str:
     evidence = analysis.evidence
     if evidence is None:
@@ -202,6 +194,9 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
             f"{verdict.capitalize()} {candidate}, as the {by} says"
             f"{_although(analysis, verdict == 'promote')}."
         )
+    elif analysis.options.gate != "rule" and not analysis.adequacy.below_minimum:
+        yield f"The {by} cannot say yet whether {candidate} may be promoted."
+        shaky = evidence is not None
     elif verdict == "promote" and not tied:
         shaky = evidence is not None and _shaky(evidence)
         if evidence is not None and evidence.grade.verdict == "candidate better" and not shaky:
@@ -271,7 +266,7 @@ def _more_runs(analysis: "Analysis") -> Iterator[str]:
     assert analysis.evidence is not None
     variance = analysis.evidence.variance
     if not analysis.evidence.tasks:
-        yield "Run both arms on the same tasks: no task has a pair."
+        yield ("Run both arms on the same tasks, with the same repeat numbers: no task has a pair.")
     elif analysis.evidence.tasks < 6:
         yield (
             f"Add tasks: {counted(analysis.evidence.tasks, 'task')} cannot speak for others; "

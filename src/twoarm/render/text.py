@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 _NAME_WIDTH = 42
 _HEAD_WIDTH = 24
-_SHORTEST_HEAD = 9
+_SHORTEST_NAME = 9
 
 # Takes a role (`good`, `bad`, `strong`, `faint`) and a text, and gives the text in that look.
 Paint = Callable[[str, str], str]
@@ -72,7 +72,7 @@ def _wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
     """The text in lines no wider than the terminal, by columns; a word too wide for one is cut."""
     lines, line, room = [], first, WIDTH - len(first)
     for word in visible(text).split(" "):
-        if columns(word) > room:
+        if columns(word) > room and line.strip(" "):
             lines.append(line.rstrip(" "))
             line, room = rest, WIDTH - len(rest)
         while columns(word) > room:
@@ -90,9 +90,9 @@ def _labelled(label: str, text: str, look: Paint, role: str) -> list[str]:
 
 
 def _laid_out(table: Table, look: Paint) -> list[str]:
-    rows = [[_cell(cell, _NAME_WIDTH) for cell in row] for row in table.rows]
-    for longest in range(_HEAD_WIDTH, _SHORTEST_HEAD - 1, -1):
-        head = _head(table.head, longest)
+    for longest in range(_NAME_WIDTH, _SHORTEST_NAME - 1, -1):
+        rows = [[_cell(cell, longest) for cell in row] for row in table.rows]
+        head = _head(table.head, min(longest, _HEAD_WIDTH))
         widths = [max(map(columns, cells)) for cells in zip(head, *rows, strict=True)]
         if sum(widths) + 2 * len(widths) <= WIDTH:
             break
@@ -114,10 +114,9 @@ def _laid_out(table: Table, look: Paint) -> list[str]:
 
 def _head(cells: tuple[str | Name, ...], longest: int) -> list[str]:
     """The heads of the columns; names that look alike when cut lose what they begin alike with."""
-    cut = [_cell(cell, longest) for cell in cells]
-    if len(set(cut)) == len(set(cells)):
-        return cut
     names = [cell.text for cell in cells if isinstance(cell, Name)]
+    if len({shortened(name, longest) for name in names}) == len(set(names)):
+        return [_cell(cell, longest) for cell in cells]
     differ = (at for at, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
     alike = next(differ, min(map(len, names)))
     told_apart = [

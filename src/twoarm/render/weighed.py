@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from twoarm.analysis import Analysis
     from twoarm.evidence.weigh import Evidence
 
+# Which intervals a report shows: those of the two questions, or the bootstrap.
 Shown = Literal["headline", "bootstrap"]
 
 _OTHER: dict[Scope, Scope] = {
@@ -29,6 +30,8 @@ _OTHER: dict[Scope, Scope] = {
     "tasks_like_these": "these_tasks",
 }
 _METRICS = {metric.name: metric for metric in METRICS}
+STABLE = 0.95
+FAIRLY_STABLE = 0.80
 _LISTED = 10
 _ROWS_NAMED = 3
 _NO_RATIO = "No ratio: some values are zero."
@@ -53,11 +56,17 @@ def stability(analysis: "Analysis") -> str:
             return "not given: the tasks that both arms have would decide otherwise"
         return f"not given: below {SIX} tasks that both arms have it would mislead"
     held = found.decision_share
-    word = "stable" if held >= 0.95 else "fairly stable" if held >= 0.80 else "could easily change"
     return (
-        f"{word}: the same decision in {held:.0%} of resamples ({found.method}); "
+        f"{stability_word(held)}: the same decision in {held:.0%} of resamples ({found.method}); "
         "stability is not the probability of being right"
     )
+
+
+def stability_word(share: float) -> str:
+    """What a share of resamples with the same decision means."""
+    if share >= STABLE:
+        return "stable"
+    return "fairly stable" if share >= FAIRLY_STABLE else "could easily change"
 
 
 def margin(analysis: "Analysis") -> str | None:

@@ -29,6 +29,7 @@ _USUAL = {
     "rule": "gates",
     "margin_success": 0.10,
     "margin_ratio": 0.10,
+    "gate": "rule",
 }
 
 
