@@ -896,6 +896,7 @@ def test_a_limit_is_one_even_if_stopping_takes_a_moment() -> None:
     assert codes(runs(stopped)).count("durations_cut") == 2
     # Runs that take about the same time, and those of a task that is played again, are no limit.
     assert "durations_cut" not in codes(runs(lambda task: 100 + draw.random()))
+    assert "durations_cut" not in codes(runs(lambda task: 100 + draw.random() if task else 10.0))
     assert "durations_cut" not in codes(runs(lambda task: 100.0 * (task + 1), tasks=3))
     assert "durations_cut" not in codes(runs(lambda task: 100.0))
 
