@@ -127,10 +127,10 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     path.write_bytes(lines([*both(), run()]) + b"[]\n")
     result = twoarm("check", str(path))
     assert result.code == 2
-    bad, twice = result.out.splitlines()
-    assert bad.startswith(f"{path}:4: expected a JSON object")
+    twice, bad = result.out.splitlines()
     assert twice.startswith(f"{path}:3: repeat: task `t`, arm `with_skelly`, repeat 1 is already")
-    assert [str(problem) for problem in package.check(path).problems] == [bad, twice]
+    assert bad.startswith(f"{path}:4: expected a JSON object")
+    assert [str(problem) for problem in package.check(path).problems] == [twice, bad]
     path.write_bytes(lines(both(extra=1)))
     result = twoarm("check", str(path))
     assert result.code == 0

@@ -242,6 +242,15 @@ def test_any_runs_give_intervals_with_a_width_or_none_and_no_nan(
     assert analysis.to_markdown(interval="bootstrap")
 
 
+def test_a_table_says_nothing_of_the_other_question() -> None:
+    text = package.score(both()).to_text()
+    these, others = (text.split(head)[1].split("\n\n")[0] for head in ("These tasks", "Tasks like"))
+    assert "run-to-run noise cannot be told" in these
+    assert "other tasks" not in these
+    assert "says nothing about other tasks" in others
+    assert "run-to-run noise cannot be told" not in others
+
+
 def test_many_repeats_of_few_tasks_are_not_too_many_to_count() -> None:
     assert evidence(suite(1, 600)).grade.verdict != "too few tasks"
     assert evidence(suite(5, 120)).grade.verdict != "too few tasks"

@@ -121,3 +121,24 @@ def borrowed(sizes: list[int]) -> tuple[str, ...]:
 def no_interval_over(count: int, fewest: int = SIX) -> str:
     """Why there is no distribution-free interval over so few tasks."""
     return f"{counted(count, 'task')}: too few for an interval over other tasks (from {fewest} on)."
+
+
+def too_few_runs(count: int) -> str:
+    """Why there is no interval of an arm's median on these tasks."""
+    return f"No interval: {counted(count, 'run')} in an arm; it takes {SIX}."
+
+
+def reasons(caveats: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
+    """Why there is no interval for one question: without what is said of the other alone."""
+    of_these = (ONE_REPEAT, IDENTICAL_REPEATS)
+    of_others = (ONE_TASK, IDENTICAL_TASKS, ONE_TASK_WEIGHS)
+    kept = tuple(
+        caveat
+        for caveat in caveats
+        if not (
+            caveat in of_others or "over other tasks" in caveat
+            if scope == "these_tasks"
+            else caveat in of_these or " in an arm; " in caveat
+        )
+    )
+    return kept or caveats

@@ -31,6 +31,7 @@ from twoarm.evidence.interval import (
     few_tasks,
     no_interval_over,
     no_width,
+    too_few_runs,
 )
 from twoarm.evidence.resample import Resamples, task_medians
 from twoarm.quote import counted
@@ -308,9 +309,7 @@ def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
     """The difference of the two arm medians if the same tasks were run again."""
     for grouped in (ours, theirs):
         if len(grouped.values) < SIX:
-            return _withheld(
-                f"No interval: {counted(len(grouped), 'run')} in an arm; it takes {SIX}."
-            )
+            return _withheld(too_few_runs(len(grouped)))
         if max(grouped.sizes) == 1:
             return _withheld(ONE_REPEAT)
     laws = [WithinTasks(grouped, frame) for grouped in (ours, theirs)]

@@ -10,6 +10,7 @@ import msgspec
 
 from twoarm.decide import INSUFFICIENT, MIXED
 from twoarm.evidence.cautions import FEW_REPEATS_HELP
+from twoarm.evidence.interval import reasons
 from twoarm.figures import change, figure
 from twoarm.metric import DURATION, SUCCESS
 from twoarm.quote import counted, named
@@ -83,7 +84,7 @@ def _amount(gate: "Gate", evidence: "Evidence | None") -> Amount:
         estimate = evidence.gates[gate.name].difference
         found = getattr(estimate, scope)
         if found is None:
-            interval = " ".join(estimate.caveats) or "No interval."
+            interval = " ".join(reasons(estimate.caveats, scope)) or "No interval."
         else:
             clear = not found.low <= 0.0 <= found.high
             interval = (

@@ -11,6 +11,7 @@ from twoarm.evidence.interval import (
     Estimate,
     Interval,
     Scope,
+    reasons,
 )
 from twoarm.figures import NOT_MEASURED, change, figure, share
 from twoarm.metric import METRICS, SUCCESS
@@ -196,9 +197,8 @@ def _reasons(found: Estimate | BootstrapEstimate, scope: Scope) -> tuple[str, ..
     interval: Interval | None = getattr(found, scope)
     if interval is not None:
         return interval.caveats
-    return tuple(
-        caveat for caveat in found.caveats if caveat not in (FLAT_BOOTSTRAP, NOTHING_TO_RESAMPLE)
-    )
+    bootstrap = (FLAT_BOOTSTRAP, NOTHING_TO_RESAMPLE)
+    return reasons(tuple(one for one in found.caveats if one not in bootstrap), scope)
 
 
 def _bootstrap(evidence: "Evidence") -> Table:
