@@ -49,12 +49,15 @@ def test_task_level_tests_cry_wolf_at_most_six_times_in_a_hundred() -> None:
 
 
 def test_the_simulation_still_gives_what_was_kept() -> None:
-    """One cheap cell of two kinds, drawn again: code and committed figures belong together."""
+    """One cheap cell of three kinds, drawn again: code and committed figures belong together."""
     module = simulation()
     assert (
         module.pass_cell("P1 null", 6, 3, 2000)["success (b)"]
         == (CELLS["P1 null"]["6x3"]["success (b)"])
     )
+    drawn = module.duration_cell("S1 null", 6, 3, 1000)
+    for row in ("median (a)", "median (b)", "arm medians (a)"):
+        assert drawn[row] == CELLS["S1 null"]["6x3"][row]
     assert (
         module.gates_cell("G1 same arms, all succeed", 5, 5, 1000)
         == (CELLS["G1 same arms, all succeed"]["5x5"])
