@@ -45,7 +45,6 @@ def pairs_of(
         metric=metric,  # type: ignore[arg-type]
         tasks=one.tasks,
         starts=one.starts,
-        sizes=one.sizes,
         ours=one.values,
         theirs=two.values,
         deltas=one.values - two.values,  # type: ignore[operator]

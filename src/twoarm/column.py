@@ -283,7 +283,7 @@ def distinct(codes: Ints) -> list[int]:
         return sorted(set(codes))
     import numpy as np
 
-    found: list[int] = np.unique(codes).tolist()
+    found: list[int] = np.flatnonzero(np.bincount(codes)).tolist()
     return found
 
 

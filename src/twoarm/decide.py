@@ -4,6 +4,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
+from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
 from twoarm.quote import counted, named
 from twoarm.tasks import HIGH_SPREAD, Task
 
@@ -18,6 +19,14 @@ HIGH_VARIANCE_SHARE = 0.25
 Standing = Literal["better", "tied", "worse"]
 Verdict = Literal["promote", "do not promote", "not enough data"]
 GateName = Literal["success_rate", "median_duration_seconds", "median_non_cache_tokens"]
+
+
+# The metric that each gate looks at.
+GATE_METRICS: dict[str, Metric] = {
+    "success_rate": SUCCESS,
+    "median_duration_seconds": DURATION,
+    "median_non_cache_tokens": NON_CACHE_TOKENS,
+}
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):

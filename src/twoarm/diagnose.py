@@ -2,16 +2,10 @@
 
 import msgspec
 
-from twoarm.decide import Gate
-from twoarm.metric import DIAGNOSTICS, DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.decide import GATE_METRICS, Gate
+from twoarm.metric import DIAGNOSTICS, SUCCESS, Metric
 from twoarm.pair import Paired
 from twoarm.summarize import ArmSummary
-
-_GATE_METRICS = {
-    "success_rate": SUCCESS,
-    "median_duration_seconds": DURATION,
-    "median_non_cache_tokens": NON_CACHE_TOKENS,
-}
 
 
 class Shift(msgspec.Struct, frozen=True, kw_only=True):
@@ -65,7 +59,7 @@ def _shift(metric: Metric, candidate: ArmSummary, baseline: ArmSummary, paired: 
 def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
     assert gate.candidate is not None
     assert gate.baseline is not None
-    metric = _GATE_METRICS[gate.name]
+    metric = GATE_METRICS[gate.name]
     moved = gate.candidate - gate.baseline
     if metric is SUCCESS:
         worse = f"{metric.label} {moved * 100:+.1f} points"

@@ -31,7 +31,7 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def sizes(self) -> list[int]:
         """How many values each task has."""
-        return [b - a for a, b in pairwise(self.starts)]
+        return _lengths(self.starts)
 
     @cached_property
     def ordered(self) -> Floats:
@@ -44,8 +44,8 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return column.Counter(self.values, self.starts)
 
 
-class Logs(msgspec.Struct, frozen=True, kw_only=True):
-    """The logarithms of both sides of the pairs."""
+class Sides(msgspec.Struct, frozen=True, kw_only=True):
+    """Both sides of the pairs on one scale, and their difference."""
 
     ours: Floats
     theirs: Floats
@@ -58,7 +58,6 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     metric: Metric
     tasks: list[int]
     starts: list[int]
-    sizes: list[int]
     ours: Floats
     theirs: Floats
     deltas: Floats
@@ -66,20 +65,25 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def __len__(self) -> int:
         return len(self.deltas)
 
+    @cached_property
+    def sizes(self) -> list[int]:
+        """How many pairs each task has."""
+        return _lengths(self.starts)
+
     @property
     def grouped(self) -> Grouped:
         """The deltas alone."""
         return Grouped(values=self.deltas, tasks=self.tasks, starts=self.starts)
 
     @cached_property
-    def logs(self) -> Logs | None:
+    def logs(self) -> Sides | None:
         """The pairs on the scale of ratios, or None where a value is not positive."""
         if self.metric is SUCCESS or not len(self):
             return None
         ours, theirs = column.logarithms(self.ours), column.logarithms(self.theirs)
         if ours is None or theirs is None:
             return None
-        return Logs(ours=ours, theirs=theirs, deltas=column.subtracted(ours, theirs))
+        return Sides(ours=ours, theirs=theirs, deltas=column.subtracted(ours, theirs))
 
 
 def group_pairs(
@@ -93,7 +97,6 @@ def group_pairs(
         metric=metric,
         tasks=tasks,
         starts=starts,
-        sizes=[b - a for a, b in pairwise(starts)],
         ours=_kept(
             screening.candidate.values[metric.name], column.take(pairing.candidate, rows), small
         ),
@@ -127,12 +130,12 @@ def measured(grouped: Grouped) -> Grouped:
     return Grouped(values=column.take(grouped.values, rows), tasks=grouped.tasks, starts=starts)
 
 
-def shared_tasks(metric: Metric, screening: Screening, task_count: int) -> set[int]:
+def shared_tasks(metric: Metric, screening: Screening) -> set[int]:
     """The tasks in which both arms have the metric."""
     found = []
     for arm in screening.arms:
         codes = column.take(arm.task, column.measured_rows(arm.values[metric.name]))
-        found.append({code for code, n in enumerate(column.counts(codes, task_count)) if n})
+        found.append(set(column.distinct(codes)))
     return found[0] & found[1]
 
 
@@ -140,6 +143,10 @@ def _kept(values: Floats, rows: Ints, small: bool) -> Floats:
     """The values at these rows, as an array unless the plain kernel is to have them."""
     kept: Floats = column.take(values, rows)
     return kept if small else column.vector(kept)
+
+
+def _lengths(starts: list[int]) -> list[int]:
+    return [b - a for a, b in pairwise(starts)]
 
 
 def _stretches(bounds: list[int]) -> tuple[list[int], list[int]]:

@@ -3,7 +3,7 @@
 import msgspec
 
 from twoarm import column
-from twoarm.decide import Gate
+from twoarm.decide import GATE_METRICS, Gate
 from twoarm.evidence import means, medians
 from twoarm.evidence.cells import Grouped, group_arm, shared_tasks
 from twoarm.evidence.deltas import distinct
@@ -18,15 +18,10 @@ from twoarm.evidence.interval import (
 )
 from twoarm.evidence.resample import Tables, shared_resamples
 from twoarm.figures import change
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.metric import SUCCESS, Metric
 from twoarm.quote import counted
 from twoarm.screen import Screening
 
-GATE_METRICS: dict[str, Metric] = {
-    "success_rate": SUCCESS,
-    "median_duration_seconds": DURATION,
-    "median_non_cache_tokens": NON_CACHE_TOKENS,
-}
 # From so far apart on, unequal repeats are a large part of a difference of success rates.
 _FAR_APART = 0.01
 
@@ -44,7 +39,7 @@ def weigh_gate(
     if gate.candidate is None or gate.baseline is None:
         return _nothing(None, "Not measured in at least one arm.")
     metric = GATE_METRICS[gate.name]
-    shared = shared_tasks(metric, screening, task_count)
+    shared = shared_tasks(metric, screening)
     if not shared:
         return _nothing(gate.candidate - gate.baseline, "No task has runs in both arms.")
     ours, theirs = (

@@ -101,6 +101,11 @@ TOO_EXTREME = "The ratio is too extreme to hold."
 IDENTICAL_TASKS = "No variation between tasks: interval not estimable (replayed or cached runs?)."
 
 
+# What tells which question a caveat with a number in it is about.
+_OVER_OTHERS = "over other tasks"
+_IN_AN_ARM = "in an arm"
+
+
 def few_tasks(count: int) -> str:
     """The caveat of an interval over two to five tasks."""
     return (
@@ -120,12 +125,12 @@ def borrowed(sizes: list[int]) -> tuple[str, ...]:
 
 def no_interval_over(count: int, fewest: int = SIX) -> str:
     """Why there is no distribution-free interval over so few tasks."""
-    return f"{counted(count, 'task')}: too few for an interval over other tasks (from {fewest} on)."
+    return f"{counted(count, 'task')}: too few for an interval {_OVER_OTHERS} (from {fewest} on)."
 
 
 def too_few_runs(count: int) -> str:
     """Why there is no interval of an arm's median on these tasks."""
-    return f"No interval: {counted(count, 'run')} in an arm; it takes {SIX}."
+    return f"No interval: {counted(count, 'run')} {_IN_AN_ARM}; it takes {SIX}."
 
 
 def reasons(caveats: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
@@ -136,9 +141,9 @@ def reasons(caveats: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
         caveat
         for caveat in caveats
         if not (
-            caveat in of_others or "over other tasks" in caveat
+            caveat in of_others or _OVER_OTHERS in caveat
             if scope == "these_tasks"
-            else caveat in of_these or " in an arm; " in caveat
+            else caveat in of_these or _IN_AN_ARM in caveat
         )
     )
     return kept or caveats

@@ -36,7 +36,7 @@ from twoarm.evidence.interval import (
 from twoarm.evidence.resample import Resamples, task_medians
 from twoarm.quote import counted
 
-# From this many tasks on, "few tasks" need not be said.
+# From this many tasks on, the tail is that of all of them, not of one fewer.
 MANY_TASKS = 10
 # From this many pairs on the resampling law replaces order statistics.
 TWENTY = 20

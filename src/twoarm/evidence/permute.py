@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from twoarm import column
-from twoarm.column import Floats
-from twoarm.evidence.cells import Pairs
+from twoarm.evidence.cells import Pairs, Sides
 from twoarm.evidence.interval import SIX, Frame, Scope
 from twoarm.evidence.resample import draws
 from twoarm.metric import SUCCESS
@@ -41,20 +40,9 @@ class P(msgspec.Struct, frozen=True, kw_only=True):
     holm: float | None
 
 
-class Sides(msgspec.Struct, frozen=True, kw_only=True):
-    """Both sides of the pairs on the scale that is tested: logarithms where they exist."""
-
-    ours: Floats
-    theirs: Floats
-    deltas: Floats
-
-
 def sides(pairs: Pairs) -> Sides:
     """The scale of the tests: ratios, unless a value is zero or the metric is success."""
-    logarithms = pairs.logs
-    if logarithms is None:
-        return Sides(ours=pairs.ours, theirs=pairs.theirs, deltas=pairs.deltas)
-    return Sides(ours=logarithms.ours, theirs=logarithms.theirs, deltas=logarithms.deltas)
+    return pairs.logs or Sides(ours=pairs.ours, theirs=pairs.theirs, deltas=pairs.deltas)
 
 
 def labels_within_tasks(pairs: Pairs, frame: Frame) -> float | None:
@@ -107,7 +95,6 @@ def _varied(pairs: Pairs) -> Pairs:
         metric=pairs.metric,
         tasks=[pairs.tasks[t] for t in kept],
         starts=[0, *accumulate(sizes)],
-        sizes=sizes,
         ours=column.take(pairs.ours, rows),
         theirs=column.take(pairs.theirs, rows),
         deltas=column.take(pairs.deltas, rows),

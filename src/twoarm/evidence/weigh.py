@@ -100,33 +100,26 @@ def weigh(
     margins: Margins | None,
 ) -> Evidence:
     """Everything the runs can support."""
-    seen = {
-        code
-        for arm in screening.arms
-        for code, count in enumerate(column.counts(arm.task, len(names)))
-        if count
-    }
+    seen = {code for arm in screening.arms for code in column.distinct(arm.task)}
     runs = len(screening.candidate) + len(screening.baseline)
     frame = _frame(runs, len(seen), level, seed, resamples)
     weighed: dict[str, DeltaEvidence] = {}
     without: dict[str, MeanWithout | None] = {}
-    directions: dict[Scope, dict[str, float]] = {"these_tasks": {}, "tasks_like_these": {}}
-    sizes: list[int] = []
+    directions: dict[str, float] = {}
+    # Success is measured in every pair.
+    sizes = [pairs for pairs in column.counts(pairing.task, len(names)) if pairs]
+    tasks = len(sizes)
+    headline: Scope = "tasks_like_these" if tasks >= SIX else "these_tasks"
     variance = None
     for metric in WEIGHED:
         # One metric at a time: the pairs of many runs take much memory.
         pairs = group_pairs(metric, screening, pairing, len(names), small=frame.small)
         weighed[metric.name] = weigh_deltas(pairs, frame)
         without[metric.name] = mean_without(pairs, names)
-        for scope, found in directions.items():
-            found[metric.name] = permute.direction(pairs, scope)
-        if metric is SUCCESS:
-            sizes = pairs.sizes
+        directions[metric.name] = permute.direction(pairs, headline)
         if metric is DURATION:
             variance = _variance(pairs)
         del pairs
-    tasks = len(sizes)
-    headline: Scope = "tasks_like_these" if tasks >= SIX else "these_tasks"
     tables = Tables()
     gate_evidence: dict[str, GateEvidence] = {
         gate.name: weigh_gate(gate, screening, len(names), frame, tables) for gate in gates
@@ -134,7 +127,7 @@ def weigh(
     deltas = with_holm(weighed, headline)
     roles = screening.candidate.arm, screening.baseline.arm
     arms = stability = elsewhere = None
-    shared = shared_tasks(SUCCESS, screening, len(names))
+    shared = shared_tasks(SUCCESS, screening)
     if decision != INSUFFICIENT and shared:
         ours, theirs = (sample(arm, len(names), shared) for arm in screening.arms)
         arms = ours, theirs
@@ -165,7 +158,7 @@ def weigh(
         deltas=deltas,
         gates=gate_evidence,
         stability=stability,
-        grade=_grade(deltas, directions[headline], sizes, headline, frame),
+        grade=_grade(deltas, directions, sizes, headline, frame),
         margin=margin,
         exclusions=exclusions,
         influence=single_tasks(names, without, decision, arms, roles, tables),

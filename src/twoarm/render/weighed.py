@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Literal
 
+from twoarm.decide import INSUFFICIENT
 from twoarm.evidence.interval import (
     FLAT_BOOTSTRAP,
     NOTHING_TO_RESAMPLE,
@@ -51,7 +52,7 @@ def stability(analysis: "Analysis") -> str:
     evidence = _evidence(analysis)
     found = evidence.stability
     if found is None:
-        if analysis.decision == "insufficient data":
+        if analysis.decision == INSUFFICIENT:
             return "no decision to resample"
         if "unshared_tasks_decide" in [caveat.code for caveat in evidence.caveats]:
             return "not given: the tasks that both arms have would decide otherwise"
