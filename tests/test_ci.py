@@ -164,7 +164,7 @@ def test_no_more_annotations_than_github_shows(monkeypatch: pytest.MonkeyPatch) 
         (suite(), [None, None, None, None]),
         (suite(success=False, duration_seconds=1), ["failure", None, None, None]),
         (suite(repeats=4, duration_seconds=999), [None, "failure", None, "failure"]),
-        (suite(input_tokens=None), [None, None, "skipped", None]),
+        (suite(input_tokens=None), [None, None, "skipped", "failure"]),
         ([run()], ["skipped", "skipped", "skipped", "failure"]),
     ],
 )

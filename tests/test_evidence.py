@@ -758,11 +758,74 @@ def test_a_choice_that_is_none_is_refused(choice: str) -> None:
 
 @pytest.mark.parametrize("gate", ["evidence", "margin"])
 def test_a_gate_that_cannot_say_says_what_to_do(gate: Any) -> None:
-    found = package.score(suite(3, 6, effect=1.0), gate=gate)
+    found = package.score(suite(3, 6, effect=0.9), gate=gate)
     assert found.promotion.verdict == "not enough data"
     comment = found.to_github()
     assert "cannot say yet whether `with_skelly` may be promoted" in comment
     assert "Add tasks: 3 tasks cannot speak for others" in comment
+
+
+def failing_without_partners(*, infra: bool) -> list[dict[str, Any]]:
+    """The candidate is fast where it has a partner; its failed runs have none, or an infra one."""
+    runs = []
+    for task in range(10):
+        for repeat in range(1, 11):
+            for arm, seconds in ((WITH, 8.0), (WITHOUT, 16.0)):
+                fast = {"duration_seconds": seconds + (task * repeat) % 7 / 10, "success": True}
+                fast |= {"input_tokens": seconds * (10 + task) + repeat, "output_tokens": 1}
+                runs.append(run(f"t{task}", arm, repeat, **fast))
+        for repeat in range(11, 36):
+            slow = {"duration_seconds": 652.0, "success": False, "input_tokens": 9_999}
+            runs.append(run(f"t{task}", WITH, repeat, **slow))
+            if infra:
+                runs.append(run(f"t{task}", WITHOUT, repeat, failure="infra"))
+    return runs
+
+
+@pytest.mark.parametrize("infra", [False, True])
+@pytest.mark.parametrize("gate", ["evidence", "margin"])
+def test_failed_runs_without_a_partner_keep_a_candidate_from_promotion(
+    gate: Any, infra: bool
+) -> None:
+    found = package.score(failing_without_partners(infra=infra), gate=gate)
+    assert found.decision == f"prefer {WITHOUT}"
+    assert found.promotion.verdict == "do not promote"
+    assert "unpaired_runs_decide" in {caveat.code for caveat in found.caveats}
+
+
+@pytest.mark.parametrize("gate", ["evidence", "margin"])
+def test_pairs_that_decide_otherwise_than_all_runs_are_not_enough_data(gate: Any) -> None:
+    runs = failing_without_partners(infra=False)
+    for one in runs:
+        if one["repeat"] > 10:
+            one["success"] = True
+    found = package.score(runs, gate=gate)
+    assert found.decision == "mixed results - inspect paired deltas"
+    assert found.promotion.verdict == "not enough data"
+    assert f"prefer {WITH}" in found.promotion.reasons[0]
+
+
+@pytest.mark.parametrize("gate", ["evidence", "margin"])
+def test_runs_without_a_partner_that_change_nothing_are_no_obstacle(gate: Any) -> None:
+    runs = failing_without_partners(infra=False)
+    for one in runs:
+        if one["repeat"] > 10:
+            one |= {
+                "success": True,
+                "duration_seconds": 8.0,
+                "input_tokens": 80,
+                "output_tokens": 1,
+            }
+    found = package.score(runs, gate=gate)
+    assert found.paired.unpaired_runs == 250
+    assert found.promotion.verdict == "promote"
+
+
+def test_resamples_that_would_not_fit_into_memory_are_refused() -> None:
+    runs = suite(60, 2)
+    with pytest.raises(package.UsageError, match="resamples: at most 559240 .* 60 tasks"):
+        package.score(runs, resamples=1_000_000)
+    assert package.score(runs, resamples=99).evidence is not None
 
 
 def failed(junit: Path) -> list[str]:

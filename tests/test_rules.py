@@ -372,9 +372,65 @@ def test_every_task_and_arm_below_the_minimum_is_listed() -> None:
     runs += [run("short", WITHOUT, repeat) for repeat in range(1, 6)]
     runs += [run("lone", WITHOUT, repeat) for repeat in range(1, 6)]
     adequacy = twoarm.score(runs).adequacy
-    listed = [(entry.task_id, entry.arm, entry.repeats) for entry in adequacy.below_minimum]
-    assert listed == [("lone", WITH, 0), ("short", WITH, 3)]
+    listed = [
+        (entry.task_id, entry.arm, entry.metric, entry.repeats) for entry in adequacy.below_minimum
+    ]
+    assert listed == [("lone", WITH, "pass", 0), ("short", WITH, "pass", 3)]
     assert adequacy.fewest_repeats == 0
+
+
+def test_a_repeat_without_a_gates_metric_is_no_repeat_of_that_gate() -> None:
+    runs = [one for repeat in range(1, 11) for one in both("t", repeat)]
+    assert twoarm.score(runs).promotion.verdict == "promote"
+    for one in [one for one in runs if one["arm"] == WITH][4:]:
+        one["input_tokens"] = None
+    analysis = twoarm.score(runs)
+    assert analysis.decision == "prefer with_skelly"
+    assert analysis.promotion.verdict == "not enough data"
+    assert analysis.adequacy.fewest_repeats == 4
+    (short,) = analysis.adequacy.below_minimum
+    assert (short.task_id, short.arm, short.metric) == ("t", WITH, "non_cache_tokens")
+    assert analysis.tasks[0].candidate.missing == {"non_cache_tokens": 6}
+    assert "1 of 2 task-arms below 5 measured repeats, the fewest has 4" in analysis.to_json()
+
+
+def test_five_measured_repeats_are_enough() -> None:
+    runs = [one for repeat in range(1, 11) for one in both("t", repeat)]
+    for one in [one for one in runs if one["arm"] == WITH][5:]:
+        one["output_tokens"] = None
+    assert twoarm.score(runs).promotion.verdict == "promote"
+
+
+def test_missing_values_that_are_lopsided_are_said_and_bound_the_gate() -> None:
+    runs = [one for repeat in range(1, 21) for one in both("t", repeat)]
+    for one in [one for one in runs if one["arm"] == WITH][8:]:
+        one["input_tokens"] = None
+    analysis = twoarm.score(runs)
+    assert analysis.evidence is not None
+    (found,) = analysis.evidence.exclusions.missing
+    assert (found.metric, found.missing, found.runs) == ("non_cache_tokens", (12, 0), (20, 20))
+    # Fisher's exact test of 12 of 20 against 0 of 20, by hand: 2 * C(20, 12) / C(40, 12).
+    assert found.p == pytest.approx(2 * 125970 / 5586853480, rel=1e-12)
+    bounds = {(bound.arm, bound.values): bound.decision for bound in found.bounds}
+    assert bounds == {(WITH, "low"): "prefer with_skelly", (WITH, "high"): MIXED}
+    assert found.could_flip
+    codes = {caveat.code for caveat in analysis.caveats}
+    assert {"uneven_missing", "missing_could_flip"} <= codes
+
+
+def test_a_few_values_missing_alike_bound_nothing() -> None:
+    runs = [one for repeat in range(1, 21) for one in both("t", repeat)]
+    for one in runs:
+        if one["repeat"] == 3:
+            one["input_tokens"] = None
+        elif one["arm"] == WITH:
+            one["input_tokens"] = 1
+    analysis = twoarm.score(runs)
+    assert analysis.evidence is not None
+    (found,) = analysis.evidence.exclusions.missing
+    assert (found.missing, found.p, found.could_flip) == ((1, 1), 1.0, False)
+    codes = {caveat.code for caveat in analysis.caveats}
+    assert not {"uneven_missing", "missing_could_flip"} & codes
 
 
 def test_excluded_runs_are_no_repeats() -> None:

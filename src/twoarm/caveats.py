@@ -24,6 +24,7 @@ def caution(
     paired: Paired,
     gates: tuple[Gate, ...],
     decision: str,
+    on_pairs: str,
     adequacy: Adequacy,
     tasks: tuple[Task, ...],
     keep_infra: bool,
@@ -35,6 +36,7 @@ def caution(
         *_on_excluded(runs, screening, keep_infra),
         *screening.caveats,
         *_on_pairs(paired, summaries, tasks),
+        *_on_unpaired(paired, decision, on_pairs),
         *_on_missing(summaries),
     ]
     if runs.unknown_keys:
@@ -81,8 +83,9 @@ def _on_repeats(adequacy: Adequacy, tasks: tuple[Task, ...]) -> Iterator[Caveat]
         yield Caveat(
             code="too_few_repeats",
             message="not enough repeats to promote: "
-            f"{len(adequacy.below_minimum)} of {counted(2 * len(tasks), 'task-arm')} below "
-            f"{adequacy.minimum_repeats} repeats, the fewest has {adequacy.fewest_repeats}",
+            f"{adequacy.short} of {counted(2 * len(tasks), 'task-arm')} below "
+            f"{adequacy.minimum_repeats} measured repeats, the fewest has "
+            f"{adequacy.fewest_repeats}",
         )
     if len(tasks) == 1:
         yield Caveat(code="one_task", message="one task: nothing here speaks for other tasks")
@@ -155,11 +158,20 @@ def _on_pairs(
                 message=f"{counted(len(only), 'task')} with runs only in {named(summary.arm)}, so "
                 f"the arms are not compared on the same tasks: {_names(only)}",
             )
+
+
+def _on_unpaired(paired: Paired, decision: str, on_pairs: str) -> Iterator[Caveat]:
     if paired.unpaired_runs:
         yield Caveat(
             code="unpaired_runs",
             message=f"{counted(paired.unpaired_runs, 'run')} without a run of the same task and "
             "repeat in the other arm: in the arm figures, but without a delta",
+        )
+    if on_pairs != decision:
+        yield Caveat(
+            code="unpaired_runs_decide",
+            message=f"without the runs that have no partner the decision would be "
+            f"{named(on_pairs)}: deltas and evidence do not see those runs",
         )
 
 

@@ -298,13 +298,13 @@ def zeroed(column: Floats, rows: Ints) -> Floats:
     return changed
 
 
-def zeros_for_missing(column: Floats) -> Floats:
-    """The column with 0 wherever nothing was measured."""
+def filled(column: Floats, stand_in: float) -> Floats:
+    """The column with another value wherever nothing was measured."""
     if isinstance(column, list):
-        return [0.0 if math.isnan(value) else value for value in column]
+        return [stand_in if math.isnan(value) else value for value in column]
     import numpy as np
 
-    return np.where(np.isnan(column), 0.0, column)
+    return np.where(np.isnan(column), stand_in, column)
 
 
 def measured_rows(column: Floats) -> Ints:

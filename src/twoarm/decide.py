@@ -6,7 +6,8 @@ import msgspec
 
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
 from twoarm.quote import counted, named
-from twoarm.tasks import HIGH_SPREAD, Task
+from twoarm.screen import Arms
+from twoarm.tasks import HIGH_SPREAD, Task, TaskArm
 
 MIXED = "mixed results - inspect paired deltas"
 INSUFFICIENT = "insufficient data"
@@ -47,10 +48,11 @@ class Promotion(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
-    """A task and arm with too few repeats."""
+    """A task and arm with too few repeats in which a gate's metric was measured."""
 
     task_id: str
     arm: str
+    metric: str
     repeats: int
 
 
@@ -71,6 +73,11 @@ class Adequacy(msgspec.Struct, frozen=True, kw_only=True):
     status: Literal["below minimum", "minimum met", "preferred met"]
     below_minimum: tuple[Shortfall, ...]
     high_variance: HighVariance
+
+    @property
+    def short(self) -> int:
+        """How many pairs of a task and an arm have too few repeats."""
+        return len({(entry.task_id, entry.arm) for entry in self.below_minimum})
 
 
 class Figures(Protocol):
@@ -137,11 +144,12 @@ def decide(gates: tuple[Gate, ...], candidate: str, baseline: str) -> str:
 
 
 def assess(tasks: tuple[Task, ...], candidate: str, baseline: str) -> Adequacy:
-    """Whether every task has enough repeats in both arms."""
+    """Whether every task has enough measured repeats in both arms for every gate."""
     repeats = [
-        Shortfall(task_id=task.task_id, arm=arm, repeats=runs)
+        shortfall
         for task in tasks
-        for arm, runs in ((candidate, task.candidate.runs), (baseline, task.baseline.runs))
+        for arm, name in ((task.candidate, candidate), (task.baseline, baseline))
+        for shortfall in _repeats(task.task_id, name, arm)
     ]
     fewest = min((entry.repeats for entry in repeats), default=0)
     varied = tuple(task.task_id for task in tasks if task.high_variance)
@@ -170,21 +178,55 @@ def assess(tasks: tuple[Task, ...], candidate: str, baseline: str) -> Adequacy:
     )
 
 
+def _repeats(task_id: str, arm: str, found: TaskArm) -> list[Shortfall]:
+    """The runs of a task and arm, and fewer of them where a gate's metric is missing."""
+    return [
+        Shortfall(task_id=task_id, arm=arm, metric=metric.name, repeats=found.repeats_with(metric))
+        for metric in GATE_METRICS.values()
+        if metric is SUCCESS or found.repeats_with(metric) < found.runs
+    ]
+
+
 def promote(
-    decision: str, gates: tuple[Gate, ...], adequacy: Adequacy, candidate: str
+    decision: str,
+    gates: tuple[Gate, ...],
+    adequacy: Adequacy,
+    arms: Arms,
+    judged: Promotion | None = None,
+    on_pairs: str | None = None,
 ) -> Promotion:
-    """The rule and the repeats together: only a preferred candidate with enough of them may go."""
+    """Whether the candidate may be promoted.
+
+    `judged` is what the evidence or the margin rule says, None when the gates alone decide;
+    both see only runs that have a partner, on which the gates say `on_pairs`.
+    """
     reasons = []
     if decision == INSUFFICIENT:
         unmeasured = ", ".join(gate.name for gate in gates if gate.holds is None)
         reasons.append(f"a gate cannot be judged: {unmeasured}")
     if adequacy.status == "below minimum":
         reasons.append(
-            f"not enough repeats to promote: {counted(len(adequacy.below_minimum), 'task-arm')} "
-            f"below {MINIMUM_REPEATS}, the fewest has {adequacy.fewest_repeats}"
+            f"not enough repeats to promote: {counted(adequacy.short, 'task-arm')} below "
+            f"{MINIMUM_REPEATS} measured repeats, the fewest has {adequacy.fewest_repeats}"
         )
     if reasons:
         return Promotion(verdict="not enough data", reasons=tuple(reasons))
+    if judged is None or decision == f"prefer {arms.baseline}":
+        return _by_the_gates(decision, gates, adequacy, arms.candidate)
+    if on_pairs != decision:
+        return Promotion(
+            verdict="not enough data",
+            reasons=(
+                f"the gates say {named(decision)} on all runs and {named(str(on_pairs))} on the "
+                "runs with a partner in the other arm, which are all that the evidence sees",
+            ),
+        )
+    return judged
+
+
+def _by_the_gates(
+    decision: str, gates: tuple[Gate, ...], adequacy: Adequacy, candidate: str
+) -> Promotion:
     if decision == f"prefer {candidate}":
         return Promotion(
             verdict="promote",

@@ -1,5 +1,7 @@
 """Secondary diagnostics: they never block, they explain which habits moved with a failed gate."""
 
+import math
+
 import msgspec
 
 from twoarm.decide import GATE_METRICS, Gate
@@ -49,11 +51,18 @@ def _shift(metric: Metric, candidate: ArmSummary, baseline: ArmSummary, paired: 
         candidate=ours,
         baseline=theirs,
         shift=moved,
-        shift_share=moved / theirs if moved is not None and theirs else None,
+        shift_share=_share(moved, theirs),
         mean_delta=getattr(paired, f"mean_{metric.delta}"),
         median_delta=getattr(paired, f"median_{metric.delta}"),
         pairs=paired.pairs_with[metric.name],
     )
+
+
+def _share(moved: float | None, of: float | None) -> float | None:
+    """A relative change; None of nothing, or of so little that the change has no size."""
+    if moved is None or not of or not math.isfinite(moved / of):
+        return None
+    return moved / of
 
 
 def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
@@ -63,8 +72,8 @@ def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
     moved = gate.candidate - gate.baseline
     if metric is SUCCESS:
         worse = f"{metric.label} {moved * 100:+.1f} points"
-    elif gate.baseline:
-        worse = f"{metric.label} {moved / gate.baseline:+.0%}"
+    elif (share := _share(moved, gate.baseline)) is not None:
+        worse = f"{metric.label} {share:+.0%}"
     else:
         worse = f"{metric.label} {moved:+,.10g}"
     labels = {metric.name: metric.label for metric in DIAGNOSTICS}

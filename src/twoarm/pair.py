@@ -5,7 +5,7 @@ import msgspec
 from twoarm import column
 from twoarm.column import Floats, Ints
 from twoarm.metric import METRICS
-from twoarm.screen import Screening
+from twoarm.screen import ArmRuns, Screening
 
 
 class Pairing(msgspec.Struct, frozen=True, kw_only=True):
@@ -68,6 +68,24 @@ def pair(screening: Screening) -> Pairing:
             for metric in METRICS
         },
         unpaired=len(candidate) + len(baseline) - 2 * len(both.left),
+    )
+
+
+def paired_arms(screening: Screening, pairing: Pairing) -> tuple[ArmRuns, ArmRuns]:
+    """Both arms without the runs that have no partner in the other."""
+    return (
+        _only(screening.candidate, pairing.candidate),
+        _only(screening.baseline, pairing.baseline),
+    )
+
+
+def _only(arm: ArmRuns, at: Ints) -> ArmRuns:
+    return ArmRuns(
+        arm=arm.arm,
+        rows=column.take(arm.rows, at),
+        task=column.take(arm.task, at),
+        key=column.take(arm.key, at),
+        values={name: column.take(values, at) for name, values in arm.values.items()},
     )
 
 

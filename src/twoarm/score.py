@@ -5,11 +5,11 @@ from typing import get_args
 from twoarm import __version__
 from twoarm.analysis import SCHEMA, Analysis, GateBy, Options, Rule, Tool
 from twoarm.caveats import caution
-from twoarm.decide import INSUFFICIENT, assess, decide, judge, promote
+from twoarm.decide import assess, decide, judge, promote
 from twoarm.diagnose import diagnose
 from twoarm.drawing import draw
 from twoarm.errors import Caveat, UsageError
-from twoarm.pair import aggregate, pair
+from twoarm.pair import aggregate, pair, paired_arms
 from twoarm.runfile import Progress, Source, read
 from twoarm.screen import Duplicates, Missing, choose_arms, screen
 from twoarm.summarize import summarize
@@ -72,8 +72,11 @@ def score(
         margin_ratio=margin_ratio,
         gate=gate,
     )
-    promotion = promote(decision, gates, adequacy, arms.candidate)
-    weighed = None
+    on_pairs = decision
+    if pairing.unpaired:
+        partnered = (summarize(arm) for arm in paired_arms(screening, pairing))
+        on_pairs = decide(judge(*partnered), arms.candidate, arms.baseline)
+    judged = weighed = None
     faults: tuple[Caveat, ...] = ()
     if evidence:
         from twoarm.evidence.design import check_design
@@ -96,8 +99,8 @@ def score(
                 Margins(success=margin_success, ratio=margin_ratio) if rule == "margin" else None
             ),
         )
-        if gate != "rule" and decision != INSUFFICIENT:
-            promotion = promote_by(gate, weighed, adequacy)
+        if gate != "rule":
+            judged = promote_by(gate, weighed)
     return Analysis(
         schema=SCHEMA,
         generated_at_utc=generated_at_utc,
@@ -114,7 +117,7 @@ def score(
         paired=paired,
         gates=gates,
         decision=decision,
-        promotion=promotion,
+        promotion=promote(decision, gates, adequacy, arms, judged, on_pairs),
         adequacy=adequacy,
         excluded=screening.excluded,
         diagnostics=diagnose(gates, ours, theirs, paired),
@@ -127,6 +130,7 @@ def score(
             paired=paired,
             gates=gates,
             decision=decision,
+            on_pairs=on_pairs,
             adequacy=adequacy,
             tasks=tasks,
             keep_infra=keep_infra,

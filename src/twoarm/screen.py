@@ -14,6 +14,8 @@ from twoarm.runs import Runs
 
 DEFAULT_CANDIDATE = "with_skelly"
 DEFAULT_BASELINE = "without_skelly"
+# How many arms an error lists before it only counts.
+_LISTED_ARMS = 20
 
 Duplicates = Literal["error", "first", "last"]
 Missing = Literal["keep", "zero"]
@@ -64,7 +66,9 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
 
 def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | None) -> Arms:
     """The two roles: as named, or told by the names `with_X` and `without_X`."""
-    listing = ", ".join(named(arm) for arm in sorted(found))
+    listing = ", ".join(named(arm) for arm in sorted(found)[:_LISTED_ARMS])
+    if len(found) > _LISTED_ARMS:
+        listing += f" and {len(found) - _LISTED_ARMS:,} more"
     for given in (candidate, baseline):
         if given is not None and given not in found:
             raise ArmsError(f"no runs of arm {named(given)}; arms found: {listing}")
@@ -101,10 +105,10 @@ def screen(
 ) -> Screening:
     """Split the runs into those of the two arms that count and those that do not, and why."""
     excluded: list[Excluded] = []
-    for arm in sorted(set(runs.arms) - {arms.candidate, arms.baseline}):
-        others = len(_rows(runs, arm, keep_infra=True))
-        excluded.append(Excluded(reason="another arm", arm=arm, runs=others))
     both = (arms.candidate, arms.baseline)
+    sizes = dict(zip(runs.arms, column.counts(runs.arm, len(runs.arms)), strict=True))
+    for arm in sorted(set(runs.arms).difference(both)):
+        excluded.append(Excluded(reason="another arm", arm=arm, runs=sizes[arm]))
     excluded_infra = 0
     for arm in () if keep_infra else both:
         gone = _infra_runs(runs, arm)
@@ -112,7 +116,11 @@ def screen(
         excluded_infra += sum(group.runs for group in gone)
     kept = [_rows(runs, arm, keep_infra=keep_infra) for arm in both]
     if duplicates == "error":
-        problems = _duplicate_problems(runs, kept)
+        problems = [
+            problem
+            for rows in kept
+            for problem in _duplicate_problems(runs, rows, column.take(runs.key, rows))
+        ]
         if problems:
             raise BadRunsError(problems[:LISTED], len(problems))
     for number, arm in enumerate(both):
@@ -137,7 +145,10 @@ def screen(
 
 def find_duplicates(runs: Runs) -> list[Problem]:
     """Every second run of a task, arm and repeat among those that are not infra failures."""
-    return _duplicate_problems(runs, [_rows(runs, arm, keep_infra=False) for arm in runs.arms])
+    rows = column.rows_where(runs.outcome, [one.failure != "infra" for one in runs.outcomes])
+    keys = column.joined_keys(column.take(runs.arm, rows), column.take(runs.key, rows))
+    order = column.order(keys)
+    return _duplicate_problems(runs, column.take(rows, order), column.take(keys, order))
 
 
 def _rows(runs: Runs, arm: str, *, keep_infra: bool) -> Ints:
@@ -161,11 +172,9 @@ def _infra_runs(runs: Runs, arm: str) -> list[Excluded]:
     return sorted(groups, key=lambda group: group.reason)
 
 
-def _duplicate_problems(runs: Runs, ordered: list[Ints]) -> list[Problem]:
-    found = []
-    for rows in ordered:
-        for at in column.repeated(column.take(runs.key, rows)):
-            found.append((int(rows[at]), int(rows[at - 1])))
+def _duplicate_problems(runs: Runs, rows: Ints, keys: Ints) -> list[Problem]:
+    """A problem for each row that has the key of the one before; rows are in order of keys."""
+    found = [(int(rows[at]), int(rows[at - 1])) for at in column.repeated(keys)]
     problems = []
     for row, earlier in sorted(found):
         task = named(runs.tasks[int(runs.task[row])])
@@ -188,7 +197,7 @@ def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[
                 "(--missing zero): unmeasured runs look free"
             )
             caveats.append(Caveat(code="missing_as_zero", message=message))
-        numbers = {name: column.zeros_for_missing(values) for name, values in numbers.items()}
+        numbers = {name: column.filled(values, 0.0) for name, values in numbers.items()}
     success = column.take(runs.success, rows)
     own = [outcome.failure == "agent" for outcome in runs.outcomes]
     if any(own):

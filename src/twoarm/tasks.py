@@ -16,13 +16,18 @@ _SPREAD_METRICS = (DURATION, NON_CACHE_TOKENS)
 
 
 class TaskArm(msgspec.Struct, frozen=True, kw_only=True):
-    """One task in one arm."""
+    """One task in one arm; `missing` counts runs without a gate's metric, where there are any."""
 
     runs: int
     successes: int
     median_cost_usd: float | None
     median_duration_seconds: float | None
     median_non_cache_tokens: float | None
+    missing: dict[str, int]
+
+    def repeats_with(self, metric: Metric) -> int:
+        """How many of its runs have the metric."""
+        return self.runs - self.missing.get(metric.name, 0)
 
 
 Standing = Literal["helped", "hurt", "unchanged"]
@@ -98,15 +103,22 @@ def _standing(candidate: TaskArm, baseline: TaskArm) -> Standing | None:
 
 
 def _task_arm(arm: ArmRuns, part: slice) -> TaskArm:
-    def median(metric: Metric) -> float | None:
-        return column.median(column.measured(arm.values[metric.name][part]))
-
+    runs = part.stop - part.start
+    measured = {
+        metric: column.measured(arm.values[metric.name][part])
+        for metric in (COST, DURATION, NON_CACHE_TOKENS)
+    }
     return TaskArm(
-        runs=part.stop - part.start,
+        runs=runs,
         successes=int(column.total(arm.values[SUCCESS.name][part])),
-        median_cost_usd=median(COST),
-        median_duration_seconds=median(DURATION),
-        median_non_cache_tokens=median(NON_CACHE_TOKENS),
+        median_cost_usd=column.median(measured[COST]),
+        median_duration_seconds=column.median(measured[DURATION]),
+        median_non_cache_tokens=column.median(measured[NON_CACHE_TOKENS]),
+        missing={
+            metric.name: runs - len(measured[metric])
+            for metric in _SPREAD_METRICS
+            if len(measured[metric]) < runs
+        },
     )
 
 

@@ -29,6 +29,7 @@ def cautions(evidence: "Evidence", decision: str, roles: tuple[str, str]) -> Ite
     """All of them, the most important first."""
     yield from _on_the_winner(evidence, decision, roles)
     yield from _on_excluded(evidence)
+    yield from _on_missing(evidence, roles)
     yield from _on_single_tasks(evidence)
     variance = evidence.variance
     if variance is not None and variance.repeats_share < FEW_REPEATS_HELP:
@@ -64,6 +65,27 @@ def _on_excluded(evidence: "Evidence") -> Iterator[Caveat]:
             f"(p = {evidence.exclusions.p:.3g}, exact test): find out why before believing "
             "either",
         )
+
+
+def _on_missing(evidence: "Evidence", roles: tuple[str, str]) -> Iterator[Caveat]:
+    labels = {metric.name: metric.label for metric in WEIGHED}
+    for found in evidence.exclusions.missing:
+        shares = " and ".join(
+            f"{missing} of {counted(runs, 'run')} of {named(arm)}"
+            for missing, runs, arm in zip(found.missing, found.runs, roles, strict=True)
+        )
+        if found.p <= 1.0 - evidence.level:
+            yield Caveat(
+                code="uneven_missing",
+                message=f"{labels[found.metric]} missing in {shares}: the arms were not measured "
+                f"alike (p = {found.p:.3g}, exact test); find out why before believing this gate",
+            )
+        if found.could_flip:
+            yield Caveat(
+                code="missing_could_flip",
+                message=f"missing values could flip this decision: if {labels[found.metric]} of "
+                "every run that lacks it were very low, or very high, it would change",
+            )
 
 
 def _on_single_tasks(evidence: "Evidence") -> Iterator[Caveat]:

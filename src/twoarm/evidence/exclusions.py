@@ -1,12 +1,15 @@
 """Whether the runs that were excluded could change the decision."""
 
 import math
+from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
 
-from twoarm.decide import decide, judge
+from twoarm import column
+from twoarm.decide import GATE_METRICS, INSUFFICIENT, decide, judge
 from twoarm.evidence.stability import Figures
+from twoarm.metric import Metric
 from twoarm.screen import Screening
 from twoarm.summarize import ArmSummary
 
@@ -31,13 +34,33 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
     decision: str
 
 
+class MissingBound(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision if every missing value of one arm were as low, or as high, as can be."""
+
+    arm: str
+    values: Literal["low", "high"]
+    decision: str
+
+
+class MissingValues(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate's metric that some runs lack: how many of each arm, and whether it matters."""
+
+    metric: str
+    missing: tuple[int, int]
+    runs: tuple[int, int]
+    p: float
+    bounds: tuple[MissingBound, ...]
+    could_flip: bool
+
+
 class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit: who lost runs, whether one arm lost more, and whether it matters."""
+    """The audit: who lost runs or values, whether one arm lost more, and whether it matters."""
 
     arms: tuple[ExcludedArm, ExcludedArm]
     p: float | None
     bounds: tuple[Bound, ...]
     could_flip: bool
+    missing: tuple[MissingValues, ...]
 
 
 def audit(
@@ -69,7 +92,55 @@ def audit(
         p=p,
         bounds=tuple(bounds),
         could_flip=any(bound.decision != decision for bound in bounds),
+        missing=tuple(_missing_values(screening, summaries, decision)),
     )
+
+
+def _missing_values(
+    screening: Screening, summaries: tuple[ArmSummary, ArmSummary], decision: str
+) -> Iterator[MissingValues]:
+    if decision == INSUFFICIENT:
+        return
+    runs = summaries[0].runs, summaries[1].runs
+    for metric in GATE_METRICS.values():
+        missing = summaries[0].missing[metric.name], summaries[1].missing[metric.name]
+        if not any(missing):
+            continue
+        bounds = tuple(
+            MissingBound(
+                arm=summaries[side].arm,
+                values=values,
+                decision=_with_missing(screening, summaries, metric, side, values),
+            )
+            for side in (0, 1)
+            if missing[side]
+            for values in ("low", "high")
+        )
+        yield MissingValues(
+            metric=metric.name,
+            missing=missing,
+            runs=runs,
+            p=fisher(missing[0], runs[0], missing[1], runs[1]),
+            bounds=bounds,
+            could_flip=any(bound.decision != decision for bound in bounds),
+        )
+
+
+def _with_missing(
+    screening: Screening,
+    summaries: tuple[ArmSummary, ArmSummary],
+    metric: Metric,
+    side: int,
+    values: Literal["low", "high"],
+) -> str:
+    """The decision with the missing values of one arm filled in."""
+    assert metric.median is not None
+    filled = column.filled(
+        screening.arms[side].values[metric.name], 0.0 if values == "low" else math.inf
+    )
+    figures = [_with_more(summary, 0, 0) for summary in summaries]
+    figures[side] = msgspec.structs.replace(figures[side], **{metric.median: column.median(filled)})
+    return decide(judge(figures[0], figures[1]), summaries[0].arm, summaries[1].arm)
 
 
 def _excluded_arm(screening: Screening, summary: ArmSummary) -> ExcludedArm:

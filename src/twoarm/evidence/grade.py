@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.decide import Adequacy, Promotion
+from twoarm.decide import Promotion
 from twoarm.evidence.interval import SIX, Estimate, Scope
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.quote import counted
@@ -147,29 +147,26 @@ def margin_rule(
     )
 
 
-def promote_by_evidence(found: Grade, adequacy: Adequacy) -> Promotion:
+def promote_by_evidence(found: Grade) -> Promotion:
     """Only evidence that reaches other tasks promotes; too little of it says nothing."""
     if found.verdict == "too few tasks":
         return Promotion(verdict="not enough data", reasons=("too few tasks for any evidence",))
     if found.scope == "these_tasks":
         reason = f"{found.verdict} on these tasks; too few tasks to speak for others"
         return Promotion(verdict="not enough data", reasons=(reason,))
-    return _promoted(found.verdict == "candidate better", f"evidence: {found.verdict}", adequacy)
+    return _promoted(found.verdict == "candidate better", f"evidence: {found.verdict}")
 
 
-def promote_by_margin(found: Margin, adequacy: Adequacy) -> Promotion:
+def promote_by_margin(found: Margin) -> Promotion:
     """Not worse by more than the margins, and better somewhere; beyond one margin is enough not."""
     reason = f"margin rule: {found.verdict} ({'; '.join(found.reasons)})"
     if found.beyond:
         beyond = f"worse by more than the margin: {' and '.join(found.beyond)}"
-        return _promoted(False, f"{reason}; {beyond}", adequacy)
+        return _promoted(False, f"{reason}; {beyond}")
     if found.verdict == "inconclusive":
         return Promotion(verdict="not enough data", reasons=(reason,))
-    return _promoted(found.verdict == "candidate", reason, adequacy)
+    return _promoted(found.verdict == "candidate", reason)
 
 
-def _promoted(good: bool, reason: str, adequacy: Adequacy) -> Promotion:
-    if adequacy.below_minimum:
-        few = f"fewer than {adequacy.minimum_repeats} repeats in some task and arm"
-        return Promotion(verdict="not enough data", reasons=(reason, few))
+def _promoted(good: bool, reason: str) -> Promotion:
     return Promotion(verdict="promote" if good else "do not promote", reasons=(reason,))

@@ -5,8 +5,8 @@ import math
 import msgspec
 
 from twoarm import column
-from twoarm.decide import INSUFFICIENT, Adequacy, Gate, Promotion
-from twoarm.errors import Caveat
+from twoarm.decide import INSUFFICIENT, Gate, Promotion
+from twoarm.errors import Caveat, UsageError
 from twoarm.evidence import means, permute, plain
 from twoarm.evidence.cautions import cautions, unshared_tasks_decide
 from twoarm.evidence.cells import (
@@ -35,7 +35,7 @@ from twoarm.evidence.interval import (
     Scope,
 )
 from twoarm.evidence.repeats import ArmRepeats, arm_repeats
-from twoarm.evidence.resample import Tables, shared_resamples
+from twoarm.evidence.resample import MOST_UNITS, Tables, shared_resamples
 from twoarm.evidence.stability import (
     Stability,
     decision_stability,
@@ -44,11 +44,14 @@ from twoarm.evidence.stability import (
 )
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 from twoarm.pair import Pairing
+from twoarm.quote import counted
 from twoarm.screen import Screening
 from twoarm.summarize import ArmSummary
 
 # Up to here the plain kernel answers before numpy could be imported.
 HANDFUL_OF_RUNS = 24
+# No table of random draws is larger, in numbers of 8 bytes.
+MOST_CELLS = 2**25
 
 
 class Variance(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +103,7 @@ def weigh(
     margins: Margins | None,
 ) -> Evidence:
     """Everything the runs can support."""
+    _check_draws(pairing, resamples)
     seen = {code for arm in screening.arms for code in column.distinct(arm.task)}
     runs = len(screening.candidate) + len(screening.baseline)
     frame = _frame(runs, len(seen), level, seed, resamples)
@@ -176,12 +180,25 @@ def weigh(
     return msgspec.structs.replace(evidence, caveats=tuple(caveats))
 
 
-def promote_by(gate: str, evidence: Evidence, adequacy: Adequacy) -> Promotion:
+def _check_draws(pairing: Pairing, resamples: int) -> None:
+    """Refuse more resamples than memory should hold; the default is never too many."""
+    sizes = column.counts(pairing.task, 1 + max(column.distinct(pairing.task), default=0))
+    tasks = sum(map(bool, sizes))
+    # Tasks are drawn in bundles, and pairs by a normal law, beyond these.
+    wide = max(min(tasks, MOST_UNITS), 2 * min(max(sizes), permute.NORMAL_FROM // 2), 1)
+    if resamples * wide > MOST_CELLS:
+        raise UsageError(
+            f"resamples: at most {MOST_CELLS // wide} fit into memory for these "
+            f"{counted(tasks, 'task')}, got {resamples}"
+        )
+
+
+def promote_by(gate: str, evidence: Evidence) -> Promotion:
     """Whether the candidate may be promoted, by the evidence or by the margin rule."""
     if gate == "evidence":
-        return promote_by_evidence(evidence.grade, adequacy)
+        return promote_by_evidence(evidence.grade)
     assert evidence.margin is not None
-    return promote_by_margin(evidence.margin, adequacy)
+    return promote_by_margin(evidence.margin)
 
 
 def _frame(runs: int, tasks: int, level: float, seed: int, resamples: int) -> Frame:

@@ -71,7 +71,7 @@ def cases(analysis: "Analysis") -> Iterator[Case]:
             details=amount.interval,
         )
     adequacy = analysis.adequacy
-    short = len(adequacy.below_minimum)
+    short = adequacy.short
     enough = adequacy.status != "below minimum"
     yield Case(
         name="adequacy",

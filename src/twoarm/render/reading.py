@@ -180,7 +180,7 @@ def _steps(analysis: "Analysis") -> Iterator[str]:
     if analysis.decision == INSUFFICIENT:
         yield "Measure what is missing, then score again: without it there is no decision."
     if analysis.adequacy.below_minimum:
-        short = counted(len(analysis.adequacy.below_minimum), "task-arm")
+        short = counted(analysis.adequacy.short, "task-arm")
         yield (
             f"Run more repeats: {short} below {analysis.adequacy.minimum_repeats}. "
             "A promotion needs that many for every task in both arms."

@@ -21,6 +21,8 @@ GATES = {
     "median_non_cache_tokens": ("median non-cache tokens", NON_CACHE_TOKENS.unit),
 }
 
+_LABELS = {metric.name: metric.label for metric in METRICS}
+
 _ARM_FIGURES = (
     ("runs", "count", "runs"),
     ("successes", "count", "successes"),
@@ -160,10 +162,11 @@ def shortfalls(analysis: "Analysis") -> Table:
     below = analysis.adequacy.below_minimum
     return Table(
         heading=f"Fewer than {analysis.adequacy.minimum_repeats} repeats",
-        text_columns=2,
-        head=("task", "arm", "repeats"),
+        text_columns=3,
+        head=("task", "arm", "metric", "repeats"),
         rows=tuple(
-            (Name(entry.task_id), Name(entry.arm), str(entry.repeats)) for entry in below[:_LISTED]
+            (Name(entry.task_id), Name(entry.arm), _LABELS[entry.metric], str(entry.repeats))
+            for entry in below[:_LISTED]
         ),
         notes=more(len(below), _LISTED),
     )
