@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check golden broken bench coverage clean
+.PHONY: demo test check golden broken fuzz bench coverage clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -26,6 +26,11 @@ golden: $(VENV)/dev
 # Breaks every scoring rule once, on purpose, and fails if the tests do not notice.
 broken: $(VENV)/dev
 	$(BIN)/python tests/break_rules.py $(ONLY)
+
+# Fresh seeds for every fuzzer in tests/fuzz; a finding is printed with the seed that repeats it.
+FUZZ_SECONDS ?= 600
+fuzz: $(VENV)/dev
+	$(BIN)/python -m tests.fuzz --seconds $(FUZZ_SECONDS) $(ONLY)
 
 # About 15 minutes, 8 GB of disk and Debian's jq; SIZES=20 is quick.
 bench:

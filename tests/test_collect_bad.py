@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports.zstd import zipfile as zstd_zipfile
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -24,6 +23,7 @@ from tests.collecting import (
 from twoarm.collect import folder as folder_module
 from twoarm.collect import inspect_ai, table
 from twoarm.errors import BadRunsError, InputError, TwoarmError
+from twoarm.zstd import zipfile as zstd_zipfile
 
 
 def refused(name: str, *paths: Path, **options: Any) -> str:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from backports import zstd
 
 import twoarm
 from tests.conftest import both, lines, run
 from twoarm import runfile
 from twoarm.runfile import read
+from twoarm.zstd import zstd
 
 GOOD = lines(both())
 

@@ -388,6 +388,8 @@ class _Named:
     def __init__(self, stream: "Readable", name: str) -> None:
         self.name = name
         self.read = stream.read
+        # What a stream in non-blocking mode is waited for by.
+        self.fileno = getattr(stream, "fileno", None)
 
 
 def _opened(files: list[str]) -> "list[str | Readable]":

@@ -77,7 +77,10 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Line(Run, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    """A run as a file spells it: `opencode_exit_code` is the older name of `agent_exit_code`."""
+    """A run as a file spells it: `opencode_exit_code` is the older name of `agent_exit_code`.
+
+    A subclass may have UNSET, rather than None, for an optional key that a line left out.
+    """
 
     opencode_exit_code: MaybeExitCode = None
 
@@ -99,24 +102,6 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def line_type(unknown_keys: tuple[str, ...]) -> type[Line] | None:
-    """`Line` with these further keys, whatever they hold; None if no type can have them."""
-    if any(not key.isprintable() or "\\" in key or '"' in key for key in unknown_keys):
-        return None
-    fields = [(f"unknown_{i}", Any, None) for i in range(len(unknown_keys))]
-    names = {f"unknown_{i}": key for i, key in enumerate(unknown_keys)}
-    made: type[Line] = msgspec.defstruct(  # type: ignore[assignment]
-        "Line", fields, bases=(Line,), kw_only=True, gc=False, rename=names
-    )
-    return made
-
-
-def unknown_keys(found: Mapping[str, Any]) -> list[str]:
-    """The keys of a line that no field has, in the order they came."""
-    known = Line.__struct_fields__
-    return [key for key in found if isinstance(key, str) and key not in known]
-
-
 def explain(found: object, where: str) -> list[Problem]:
     """Everything that keeps a decoded line from being a run, one problem per field."""
     if not isinstance(found, Mapping):
@@ -133,7 +118,7 @@ def explain(found: object, where: str) -> list[Problem]:
         value = found[field.name]
         try:
             msgspec.convert(value, field.type)
-        except (msgspec.ValidationError, OverflowError):
+        except (ValueError, OverflowError):
             message = f"expected {_WORDS[field.type]}, got {_shown(value)}"
             problems.append(Problem(where=where, field=field.name, message=message))
     return problems

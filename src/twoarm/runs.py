@@ -7,15 +7,18 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 from operator import attrgetter
 from struct import Struct, error
+from typing import TypeVar
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
 from twoarm import column
 from twoarm.column import Floats, Ints
 from twoarm.errors import Problem
 from twoarm.metric import METRICS, SUCCESS
 from twoarm.record import Line
+
+T = TypeVar("T")
 
 # Every number of a record that some metric is made of.
 NUMBERS = tuple(
@@ -144,7 +147,8 @@ class Builder:
                 values.frombytes(doubles(*map(get, lines)))
             except error:
                 found = map(get, lines)
-                values.frombytes(doubles(*[math.nan if v is None else v for v in found]))
+                known = [math.nan if v is None or v is UNSET else v for v in found]
+                values.frombytes(doubles(*known))
         counted = self._extend_outcomes(lines)
         if len(self._makers) < MOST_MAKERS:
             self._makers.update(_makers(counted))
@@ -221,14 +225,19 @@ def _makers(lines: list[Line]) -> set[tuple[str, str | None, str | None]]:
     """Every arm with its model and agent; quick where there is only one of both."""
     models, agents = {line.model for line in lines}, {line.agent for line in lines}
     if len(models) == len(agents) == 1:
-        model, agent = models.pop(), agents.pop()
+        model, agent = _known(models.pop()), _known(agents.pop())
         return {(arm, model, agent) for arm in {line.arm for line in lines}}
-    return {(line.arm, line.model, line.agent) for line in lines}
+    return {(line.arm, _known(line.model), _known(line.agent)) for line in lines}
 
 
-def _seconds(text: str | None) -> float:
+def _known(value: T | UnsetType | None) -> T | None:
+    """A key that is left out says as little as a null."""
+    return None if value is UNSET else value
+
+
+def _seconds(text: str | UnsetType | None) -> float:
     """Seconds since 1970; NaN for what is missing or no time. A time without a zone is UTC."""
-    if text is None:
+    if text is None or text is UNSET:
         return math.nan
     try:
         moment = datetime.fromisoformat(text)
@@ -245,14 +254,16 @@ def _all_fine(lines: list[Line]) -> bool:
         return True
     said = {line.failure for line in lines}
     exits = {line.agent_exit_code for line in lines} | {line.opencode_exit_code for line in lines}
-    return said <= {None, UNSET} and exits <= {None, 0}
+    return said <= {None, UNSET} and exits <= {None, UNSET, 0}
 
 
 def _outcome(line: Line) -> tuple[str | None, str]:
     """A run's own word about its failure; only a run that says nothing is judged by exit codes."""
     if line.failure is not UNSET:
         return line.failure, line.failure_reason or "no reason given"
-    agent = line.agent_exit_code if line.agent_exit_code is not None else line.opencode_exit_code
+    agent = _known(line.agent_exit_code)
+    if agent is None:
+        agent = _known(line.opencode_exit_code)
     if agent == INFRA_EXIT_CODE:
         return "infra", f"agent exit code {INFRA_EXIT_CODE}"
     if agent and line.acceptance_exit_code == NEVER_RAN_EXIT_CODE:

@@ -146,14 +146,14 @@ def _archive(folder: Folder, name: str, settings: Settings) -> Iterator[Attempt 
     """The samples of a ZIP archive, one member each, none unpacked beyond the limits."""
     import zlib
 
-    from backports.zstd import ZstdError, zipfile
+    from twoarm.zstd import zipfile, zstd
 
     size = folder.size(name)
     with folder.open(name) as stream:
         try:
             with zipfile.ZipFile(stream) as archive:
                 yield from _members(_Members(folder, name, size, archive), settings)
-        except (zipfile.BadZipFile, zlib.error, ZstdError, EOFError, OSError) as error:
+        except (zipfile.BadZipFile, zlib.error, zstd.ZstdError, EOFError, OSError) as error:
             raise folder.refuse(
                 f"damaged archive: {visible(str(error))}; the log may not be finished", name
             ) from error
