@@ -21,7 +21,7 @@ from tests.collecting import (
     sidecar,
 )
 from twoarm.collect import folder as folder_module
-from twoarm.collect import inspect_ai, table
+from twoarm.collect import inspect_ai, parquet
 from twoarm.errors import BadRunsError, InputError, TwoarmError
 from twoarm.zstd import zipfile as zstd_zipfile
 
@@ -141,13 +141,13 @@ def test_a_bad_sample_does_not_stop_the_others(tmp_path: Path) -> None:
 
 def test_a_parquet_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import pyarrow
-    from pyarrow import parquet
+    from pyarrow.parquet import write_table
 
     path = tmp_path / "t.parquet"
     rows = [{"task_id": "t" * 10_000 + str(n)} for n in range(100)]
-    parquet.write_table(pyarrow.Table.from_pylist(rows), path, compression="zstd")
-    monkeypatch.setattr(table, "LEAST_UNPACKED", 1000)
-    monkeypatch.setattr(table, "LARGEST_RATIO", 1)
+    write_table(pyarrow.Table.from_pylist(rows), path, compression="zstd")
+    monkeypatch.setattr(parquet, "LEAST_UNPACKED", 1000)
+    monkeypatch.setattr(parquet, "LARGEST_RATIO", 1)
     assert "it may be a bomb" in refused("table", path)
 
 

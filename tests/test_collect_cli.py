@@ -249,5 +249,5 @@ def test_a_format_that_cannot_be_loaded_is_named(
     monkeypatch.syspath_prepend(str(tmp_path))
     result = twoarm("collect", "broken", "--arm", f"a={JOB}")
     assert result.code == 2
-    assert "format `broken` cannot be loaded: No module named" in result.err
+    assert "format `broken` cannot be loaded: ModuleNotFoundError: No module named" in result.err
     assert twoarm("collect", "harbor", JOB, *KEY, *MAP).code == 0

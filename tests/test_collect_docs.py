@@ -13,7 +13,7 @@ import pytest
 from tests.collecting import FIXTURES
 from twoarm.collect import folder, inspect_ai, run_folder
 from twoarm.collect.doubts import DOUBTS
-from twoarm.collect.gather import load_formats
+from twoarm.collect.formats import load_formats
 from twoarm.collect.sidecar import Sidecar
 
 DOCUMENT = (Path(__file__).parent.parent / "docs" / "collect.md").read_text()
@@ -101,7 +101,7 @@ def test_every_format_has_a_worked_example() -> None:
         for _, block in examples()
         for name in re.findall(r"^\$ twoarm collect (\S+)", block, re.MULTILINE)
     }
-    assert collected == set(load_formats())
+    assert collected == set(load_formats().known)
 
 
 def test_every_key_of_the_sidecar_is_documented() -> None:

@@ -18,7 +18,8 @@ from tests.collecting import (
     records,
     sidecar,
 )
-from twoarm.collect.gather import Place, gather, load_formats
+from twoarm.collect.formats import load_formats
+from twoarm.collect.gather import Place, gather
 from twoarm.collect.moment import utc_text
 from twoarm.errors import ArmsError, BadRunsError, InputError, UsageError
 
@@ -200,7 +201,7 @@ def test_files_of_no_program_are_not_recognised(tmp_path: Path) -> None:
 
 
 def test_every_format_is_an_entry_point() -> None:
-    assert list(load_formats()) == [
+    assert list(load_formats().known) == [
         "harbor",
         "opencode",
         "claude-code",
@@ -210,7 +211,7 @@ def test_every_format_is_an_entry_point() -> None:
         "mini-swe-agent",
         "table",
     ]
-    assert all(name == one.name for name, one in load_formats().items())
+    assert all(name == one.name for name, one in load_formats().known.items())
 
 
 # Zero is not "unknown" ---------------------------------------------------------------------------

@@ -2,9 +2,13 @@
 
 folder      what may be read under a path, and its limits
 format      the interface of a format, and the attempt it gives
+formats     which formats are installed, and which the files under a path are of
 harbor, opencode, claude_code, codex, inspect_ai, gemini_cli, mini_swe_agent, table
             one format each, found through the entry point group `twoarm.formats`
 run_folder  what the folders of agent programs share, with the sidecar `run.json`
+failure     who failed: by what a program said, and by how its run ended
+swe_bench   reports that tell success where a trajectory does not
+parquet     rows of a table, within the limits; `pages` finds what a file really unpacks to
 arms        which arm an attempt belongs to; never guessed
 prices      costs that the source lacks
 spool       records on their way to be sorted, so that memory stays flat

@@ -17,8 +17,12 @@ def as_text(value: object) -> str:
         return value
     try:
         return msgspec.json.encode(value, order="deterministic").decode()
-    except (TypeError, ValueError, RecursionError):
+    except (TypeError, ValueError):
         return str(value)
+
+
+# A key with more parts than any source has is looked up without a type made for it.
+_DEEPEST = 32
 
 
 class ArmKey:
@@ -28,7 +32,7 @@ class ArmKey:
         self.key = key
         self.arms = arms
         parts = key.split(".")
-        named_parts = all(part.isidentifier() for part in parts)
+        named_parts = len(parts) <= _DEEPEST and all(part.isidentifier() for part in parts)
         self._decoder = msgspec.json.Decoder(_path_type(parts)) if named_parts else None
 
     def arm_of(self, attempt: Attempt) -> str:
@@ -56,7 +60,7 @@ class ArmKey:
                     found = found.below  # type: ignore[attr-defined]
                 if found is not msgspec.UNSET:
                     return found
-        except msgspec.ValidationError:
+        except (ValueError, RecursionError):
             # No object on the way, perhaps; then the whole document is needed.
             pass
         try:
@@ -89,7 +93,7 @@ def _at(document: Any, key: str) -> Any:
     for part in key.split("."):
         if isinstance(found, Mapping) and part in found:
             found = found[part]
-        elif isinstance(found, list) and part.isdigit() and len(part) < 9:
+        elif isinstance(found, list) and part.isascii() and part.isdigit() and len(part) < 9:
             if int(part) >= len(found):
                 return _NOTHING
             found = found[int(part)]

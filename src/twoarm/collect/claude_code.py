@@ -5,6 +5,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from twoarm.collect.arms import as_text
 from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import WHOLE_FILE, Folder, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
@@ -77,6 +78,8 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage: _Usage | None = None
     model_usage: dict[str, _ModelUsage] | None = msgspec.field(default=None, name="modelUsage")
     api_error_status: Any = None
+    error: Any = None
+    error_status: Any = None
 
 
 _LINE = msgspec.json.Decoder(_Line)
@@ -179,10 +182,11 @@ def _told(folder: Folder, sidecar: Sidecar, name: str, lines: list[_Line]) -> To
         name=name,
         agent="claude-code",
         failure=_verdict(result),
+        waiting=_waiting(lines),
         duration_seconds=duration,
         first_event=None,
         last_event=None,
-        killed=result is None,
+        cut=result is None,
         cost_usd=cost,
         spends=spends or None,
         took_steps=bool(steps),
@@ -198,7 +202,7 @@ def _told(folder: Folder, sidecar: Sidecar, name: str, lines: list[_Line]) -> To
 
 def _verdict(result: _Line | None) -> Failed | None:
     if result is None:
-        return agent("killed: no result was written")
+        return agent("no result was written")
     if result.stop_reason == "refusal":
         return agent("refused")
     if not result.is_error and result.subtype == "success":
@@ -214,6 +218,16 @@ def _verdict(result: _Line | None) -> Failed | None:
     if result.subtype is None:
         return infra("a result without a subtype")
     return agent(result.subtype)
+
+
+def _waiting(lines: list[_Line]) -> str | None:
+    """What the provider said to the last try, unless an answer or a tool came after it."""
+    for line in reversed(lines):
+        if line.type in ("assistant", "user") or (line.type == "result" and not line.is_error):
+            return None
+        if line.subtype == "api_retry":
+            return f"{as_text(line.error)} ({as_text(line.error_status)})"
+    return None
 
 
 def _spend(used: _Usage | _ModelUsage, model: str | None) -> Spend:

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from twoarm.collect.arms import as_text
 from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder, SourceError, decoded, inside, walk
 from twoarm.collect.format import Attempt, Failed, Settings
@@ -14,6 +15,7 @@ from twoarm.collect.moment import seconds
 from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
 from twoarm.collect.sidecar import NAME, Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.version import numbers
 from twoarm.errors import Problem
 from twoarm.quote import named
 
@@ -77,6 +79,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: str
     info: _Counted | None = None
     duration_ms: Cost | None = None
+    message: Any = None
 
 
 _EVENT = msgspec.json.Decoder(_Event)
@@ -96,6 +99,7 @@ class _Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     calls: int
     duration_seconds: float | None
     ended: str | None
+    waiting: str | None = None
 
 
 class _Rollout(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -199,6 +203,9 @@ def _rollout(folder: Folder, name: str) -> _Rollout:
                 turns[-1] = msgspec.structs.replace(
                     turns[-1], duration_seconds=took, ended=message.type
                 )
+            said = as_text(message.message) if message.type == "stream_error" else None
+            if turns[-1].waiting != said:
+                turns[-1] = msgspec.structs.replace(turns[-1], waiting=said)
     if version is None:
         raise folder.refuse("no `session_meta` of Codex in it", name)
     return _Rollout(
@@ -213,8 +220,8 @@ def _rollout(folder: Folder, name: str) -> _Rollout:
 
 
 def _check_version(folder: Folder, name: str, version: str) -> None:
-    major = version.split(".")[0]
-    if not major.isdigit() or int(major[:9]) > NEWEST_MAJOR:
+    found = numbers(version)
+    if not found or found[0] > NEWEST_MAJOR:
         raise folder.refuse(
             f"Codex {named(version)}; versions {NEWEST_MAJOR}.x are read, "
             "a newer twoarm may read this one",
@@ -239,14 +246,14 @@ def _told(
     elif sidecar.resumed_from is not None:
         before = _usage_of(folder, sidecar.resumed_from)
     failure = _verdict(events, turn)
-    killed = failure is not None and failure.reason.startswith("killed")
+    cut = _is_cut(events, turn)
     items = [
         event.item
         for event in events or ()
         if event.type == "item.completed" and event.item is not None
     ]
     tools = [item for item in items if item.type in TOOLS]
-    doubts = ["spend_incomplete"] if usage is None or killed else []
+    doubts = ["spend_incomplete"] if usage is None or cut else []
     if any(tool.type == SUBAGENT for tool in tools):
         doubts.append("subagents_left_out")
     model = (rollout.model if rollout is not None else None) or sidecar.model
@@ -259,7 +266,8 @@ def _told(
         duration_seconds=turn.duration_seconds if turn is not None else None,
         first_event=rollout.first if rollout is not None else None,
         last_event=rollout.last if rollout is not None else None,
-        killed=killed,
+        waiting=_waiting(events, turn),
+        cut=cut,
         cost_usd=None,
         spends=None if usage is None else (_spend(usage, before, model, where),),
         took_steps=ran or bool(tools) or bool(turn is not None and turn.calls),
@@ -332,23 +340,35 @@ def _spend(usage: _Usage, before: _Usage, model: str | None, where: str) -> Spen
     )
 
 
+# The events that end a turn; errors and warnings on the way do not.
+_ENDS = ("turn.completed", "turn.failed")
+
+
 def _verdict(events: list[_Event] | None, turn: _Turn | None) -> Failed | None:
-    """The last terminal event decides; transient errors and warnings do not."""
+    """The last terminal event decides."""
+    if _is_cut(events, turn):
+        return agent("its turn did not end")
     if events is None:
-        if turn is not None and turn.ended == "task_complete":
-            return None
-        return agent("killed: its turn did not end")
-    for event in reversed(events):
-        if event.type == "turn.completed":
-            return None
-        if event.type == "turn.failed":
-            return of_provider(event.error.message if event.error is not None else "no message")
-    if events and events[-1].type == "error":
-        # It was waiting for the network or the provider when it was killed.
-        return infra(f"killed while the provider could not be reached: {events[-1].message}")
-    if not events:
+        return None
+    last = next((event for event in reversed(events) if event.type in _ENDS), None)
+    if last is None:
         return infra("no event: the agent never started")
-    return agent("killed: its turn did not end")
+    if last.type == "turn.completed":
+        return None
+    return of_provider(last.error.message if last.error is not None else "no message")
+
+
+def _is_cut(events: list[_Event] | None, turn: _Turn | None) -> bool:
+    if events is None:
+        return turn is None or turn.ended != "task_complete"
+    return bool(events) and not any(event.type in _ENDS for event in events)
+
+
+def _waiting(events: list[_Event] | None, turn: _Turn | None) -> str | None:
+    """What it said of the network or the provider, if that was the last it said."""
+    if events and events[-1].type == "error":
+        return events[-1].message or "no message"
+    return turn.waiting if turn is not None and events is None else None
 
 
 def _commands(tools: list[_Item]) -> tuple[Command, ...]:

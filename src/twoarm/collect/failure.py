@@ -1,4 +1,6 @@
-"""Failures by what a provider or program said: the agent's own, or infra."""
+"""Failures by what a provider, a program or its runner said: the agent's own, or infra."""
+
+from typing import Literal
 
 import msgspec
 
@@ -19,6 +21,10 @@ _CONTEXT = (
     "input token count",
     "exceeds the maximum number of tokens",
 )
+
+
+# How a run ended, as whatever started it knows: by itself, at a limit, or by a kill from outside.
+EndedBy = Literal["exit", "timeout", "budget", "output", "killed"]
 
 
 class _Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -60,4 +66,34 @@ def of_provider(message: str, name: str = "") -> Failed:
     if overflowed(message):
         return agent("context overflow")
     first = _inner(message).strip().split("\n", 1)[0]
-    return infra(f"{name}: {first}" if name else first)
+    failure = infra(f"{name}: {first}" if name else first)
+    return msgspec.structs.replace(failure, refused=True)
+
+
+def judged(
+    failure: Failed | None, *, cut: bool, waiting: str | None, ended_by: EndedBy | None
+) -> Failed | None:
+    """The failure that an output tells, as the end of its run makes of it.
+
+    An output that is `cut` has no end of its own; `waiting` is what the provider last said, if the
+    last events are retries.
+    """
+    if waiting is None and failure is not None and failure.refused:
+        waiting = failure.reason
+    match ended_by:
+        case "timeout" if waiting is not None:
+            return infra(f"time-out while waiting for the provider: {waiting}")
+        case "timeout":
+            return agent("time-out of its runner")
+        case "budget":
+            return agent("budget of its runner spent")
+        case "output":
+            return agent("more output than its runner allows")
+        case "killed":
+            return infra("killed from outside")
+    if failure is None or not cut:
+        return failure
+    how = "killed" if ended_by is None else "exited early"
+    if waiting is not None:
+        return infra(f"{how} while waiting for the provider: {waiting}")
+    return msgspec.structs.replace(failure, reason=f"{how}: {failure.reason}")

@@ -190,7 +190,10 @@ class Folder:
             return
         if entry.is_symlink() or (rest and os.path.islink(self._path(name))):
             inside(self._path(name), self.root)
-        plain = os.path.isfile(self._path(name)) if rest else entry.is_file()
+        try:
+            plain = os.path.isfile(self._path(name)) if rest else entry.is_file()
+        except OSError as error:
+            raise self._unread(name, error) from error
         if not plain:
             raise self.refuse("not a plain file", name)
 

@@ -8,6 +8,7 @@ import msgspec
 from twoarm.collect.folder import Folder
 from twoarm.collect.tokens import Spend
 from twoarm.errors import Problem
+from twoarm.record import Repeat
 
 
 class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -15,6 +16,8 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     failure: Literal["agent", "infra"]
     reason: str
+    # Whether it was the provider that refused to serve the agent.
+    refused: bool = False
 
 
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,7 +43,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     where: str
     task_id: str
     # None where the source does not number its repeats.
-    repeat: int | None
+    repeat: Repeat | None
     # None where only a report beside the source knows.
     success: bool | None
     failure: Failed | None

@@ -3,6 +3,7 @@
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from operator import attrgetter
 
 import msgspec
@@ -11,17 +12,15 @@ from twoarm.collect.arms import ArmKey, Configurations
 from twoarm.collect.doubts import DOUBTS
 from twoarm.collect.folder import Folder, SourceError, shown, walk
 from twoarm.collect.format import Attempt, Failed, Format, Settings
-from twoarm.collect.mini_swe_agent import read_report
+from twoarm.collect.formats import AUTO, Formats, broken, load_formats, recognise, recognised
 from twoarm.collect.moment import utc_text
 from twoarm.collect.prices import Prices, cost_of, read_prices
 from twoarm.collect.spool import Spool
+from twoarm.collect.swe_bench import read_report
 from twoarm.collect.tokens import summed
 from twoarm.errors import ArmsError, BadRunsError, Caveat, InputError, Problem, UsageError
-from twoarm.quote import counted, named
+from twoarm.quote import counted, named, visible
 from twoarm.record import Line, Run, explain
-
-GROUP = "twoarm.formats"
-AUTO = "auto"
 
 # How many bad inputs an error lists before it only counts.
 LISTED = 100
@@ -95,7 +94,6 @@ class _Record(Run, frozen=True, kw_only=True, gc=False, omit_defaults=True):
 
 
 _ENCODER = msgspec.json.Encoder()
-_LINE = msgspec.json.Decoder(Line)
 
 
 def gather(
@@ -122,16 +120,13 @@ def gather(
     if reports:
         known = {arm: read_report(path) for arm, path in reports.items()}
         settings = msgspec.structs.replace(settings, reports=known)
-    formats = load_formats(format_name)
-    recognised = format_name == AUTO
-    if recognised:
-        format_name = recognise(places, formats)
-    if format_name not in formats:
-        listing = ", ".join(formats)
-        raise UsageError(f"no format {named(format_name)}; formats are auto, {listing}")
+    formats = load_formats()
+    guessed = format_name == AUTO
+    if guessed:
+        format_name = recognise([place.path for place in places], formats)
     work = _Work(
+        format=formats.choose(format_name),
         formats=formats,
-        format=formats[format_name],
         key=None if arm_key is None else ArmKey(arm_key, arm_map or {}),
         configurations=Configurations(tuple(may_differ)),
         settings=settings,
@@ -139,14 +134,14 @@ def gather(
         progress=progress,
     )
     try:
-        return _collected(work, places, recognised=recognised, renumber=renumber, skip_bad=skip_bad)
+        return _collected(work, places, guessed=guessed, renumber=renumber, skip_bad=skip_bad)
     except BaseException:
         work.spool.close()
         raise
 
 
 def _collected(
-    work: "_Work", places: Sequence[Place], *, recognised: bool, renumber: bool, skip_bad: bool
+    work: "_Work", places: Sequence[Place], *, guessed: bool, renumber: bool, skip_bad: bool
 ) -> Collection:
     for place in places:
         work.place(place)
@@ -165,7 +160,7 @@ def _collected(
         raise InputError(f"{where}: no runs of format {work.format.name}")
     return Collection(
         format=work.format.name,
-        recognised=recognised,
+        recognised=guessed,
         runs=len(work.spool),
         counts=work.spool.counts(),
         missing={field: dict(found) for field, found in work.missing.items()},
@@ -173,7 +168,7 @@ def _collected(
             Lost(arm=arm, failure=failure, reason=reason, runs=runs)
             for (arm, failure, reason), runs in sorted(work.lost.items())
         ),
-        caveats=_caveats(work, numbered),
+        caveats=_caveats(work, numbered, guessed=guessed),
         problems=tuple(problems),
         spool=work.spool,
     )
@@ -201,85 +196,17 @@ def _check(places: Sequence[Place], arm_key: str | None, arm_map: Mapping[str, s
 
 def _check_apart(places: Sequence[Place]) -> None:
     """Refuse a path inside another one: its runs would be counted twice."""
-    real = [os.path.realpath(place.path) for place in places if "\0" not in place.path]
-    for one, at in enumerate(real):
-        for other, around in enumerate(real):
-            if one != other and (at == around or at.startswith(around.rstrip(os.sep) + os.sep)):
-                raise UsageError(
-                    f"{shown(places[one].path)} is inside {shown(places[other].path)}; "
-                    "its runs would be counted twice"
-                )
-
-
-def load_formats(wanted: str = AUTO) -> dict[str, Format]:
-    """Every format that is installed, twoarm's own first; a broken one matters if it is wanted."""
-    from importlib.metadata import entry_points
-
-    found = sorted(entry_points(group=GROUP), key=lambda entry: _rank(entry.name))
-    formats: dict[str, Format] = {}
-    for entry in found:
-        try:
-            formats.setdefault(entry.name, entry.load()())
-        except (ImportError, AttributeError, TypeError) as error:
-            if entry.name == wanted:
-                raise UsageError(f"format {named(entry.name)} cannot be loaded: {error}") from error
-    if not formats:
-        raise UsageError(f"no formats: twoarm's entry points {GROUP} are not installed")
-    return formats
-
-
-_ORDER = (
-    "harbor",
-    "opencode",
-    "claude-code",
-    "codex",
-    "inspect",
-    "gemini-cli",
-    "mini-swe-agent",
-    "table",
-)
-
-
-def _rank(name: str) -> tuple[int, str]:
-    return (_ORDER.index(name) if name in _ORDER else len(_ORDER)), name
-
-
-def recognise(places: Sequence[Place], formats: Mapping[str, Format]) -> str:
-    """The one format whose files are under all places."""
-    first: dict[str, str] = {}
-    for place in places:
-        for folder in walk(place.path):
-            if isinstance(folder, Problem):
-                continue
-            for name in _recognised(folder, formats):
-                first.setdefault(name, folder.where())
-                folder.below = folder.below and not formats[name].one_run_per_folder
-            if len(first) > 1:
-                (one, here), (two, there) = first.items()
-                raise InputError(
-                    f"{there}: {two}, but {here}: {one}; name the format, "
-                    "and collect each program on its own"
-                )
-            if first and not folder.below:
-                # One run is enough to tell the program; the reading notices any other.
-                break
-    if not first:
-        where = ", ".join(shown(place.path) for place in places)
-        listing = ", ".join(formats)
-        raise InputError(f"{where}: files of no known program; name the format: {listing}")
-    return next(iter(first))
-
-
-def _recognised(folder: Folder, formats: Mapping[str, Format]) -> list[str]:
-    found = []
-    for name, one in formats.items():
-        try:
-            if one.recognises(folder):
-                found.append(name)
-        except SourceError:
-            # It is listed when it is read; here it only tells nothing.
-            continue
-    return found
+    real = [
+        (os.path.realpath(place.path).rstrip(os.sep).split(os.sep), place.path)
+        for place in places
+        if "\0" not in place.path
+    ]
+    # In this order whatever is inside a path comes right after it.
+    for (around, outer), (at, inner) in pairwise(sorted(real)):
+        if at[: len(around)] == around:
+            raise UsageError(
+                f"{shown(inner)} is inside {shown(outer)}; its runs would be counted twice"
+            )
 
 
 class _Work:
@@ -288,8 +215,8 @@ class _Work:
     def __init__(
         self,
         *,
-        formats: Mapping[str, Format],
         format: Format,
+        formats: Formats,
         key: ArmKey | None,
         configurations: Configurations,
         settings: Settings,
@@ -302,7 +229,8 @@ class _Work:
         self.lost: Counter[tuple[str, str, str]] = Counter()
         self.doubts: Counter[str] = Counter()
         self.first: dict[str, str] = {}
-        self._others = {name: one for name, one in formats.items() if one is not format}
+        self.broken = formats.broken
+        self._others = {name: one for name, one in formats.known.items() if one is not format}
         self._unmixed: set[frozenset[str]] = set()
         self.format = format
         self._key = key
@@ -355,7 +283,7 @@ class _Work:
         names = frozenset(folder.names)
         if names in self._unmixed:
             return
-        others = _recognised(folder, self._others)
+        others = recognised(folder, self._others)
         if others:
             mine = f"{self.format.name} and " if self.format.recognises(folder) else ""
             raise folder.refuse(
@@ -376,6 +304,10 @@ class _Work:
         except SourceError as error:
             self.problems.append(error.problem)
             return
+        except RecursionError:
+            text = "nested too deeply to be compared"
+            self.problems.append(Problem(where=attempt.where, field=None, message=text))
+            return
         self._count(record, attempt.where)
         self.spool.add(
             line,
@@ -383,6 +315,7 @@ class _Work:
             task=record.task_id,
             arm=arm,
             repeat=attempt.repeat,
+            infra=record.failure == "infra",
             started=attempt.started,
         )
 
@@ -410,8 +343,8 @@ class _Work:
         return _Record(
             task_id=attempt.task_id,
             arm=arm,
-            # Settled by the spool, once all runs are known.
-            repeat=1,
+            # One that the source does not number is numbered once all runs are known.
+            repeat=1 if attempt.repeat is None else attempt.repeat,
             success=success,
             duration_seconds=attempt.duration_seconds,  # type: ignore[arg-type]
             total_cost_usd=cost,
@@ -471,22 +404,25 @@ class _Work:
 
 
 def _checked(record: Run, where: str) -> bytes:
-    """The record as JSON, such that scoring will read it."""
+    """The record as the spool takes it, and such that scoring will read it."""
+    found = msgspec.to_builtins(record)
     try:
-        line = _ENCODER.encode(record)
+        msgspec.convert(found, Line)
     except ValueError as error:
-        raise SourceError(where, f"holds text that no file can: {error}") from error
-    try:
-        _LINE.decode(line)
-    except ValueError as error:
-        found = explain(msgspec.to_builtins(record), where)
-        text = f"{found[0].field}: {found[0].message}" if found else str(error)
+        problems = explain(found, where)
+        text = f"{problems[0].field}: {problems[0].message}" if problems else visible(str(error))
         raise SourceError(where, text) from error
-    return line
+    try:
+        return _ENCODER.encode(msgspec.structs.replace(record, repeat=1))
+    except ValueError as error:
+        raise SourceError(where, f"holds text that no file can: {visible(str(error))}") from error
 
 
-def _caveats(work: _Work, numbered: int) -> tuple[Caveat, ...]:
+def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]:
     caveats = []
+    for name, why in work.broken.items() if guessed else ():
+        # The files may have been its own.
+        caveats.append(Caveat(code="format_broken", message=broken(name, why)))
     if numbered:
         message = (
             "repeats numbered by start time within task and arm, "
@@ -497,6 +433,13 @@ def _caveats(work: _Work, numbered: int) -> tuple[Caveat, ...]:
         if blank:
             message = f"{DOUBTS['no_start_time']}: {counted(blank, 'run')}"
             caveats.append(Caveat(code="no_start_time", message=message))
+    attempts = work.spool.attempts()
+    if attempts:
+        message = (
+            "several attempts of one repeat, all but the last of them infra failures: "
+            f"{counted(attempts, 'run')}"
+        )
+        caveats.append(Caveat(code="attempted_again", message=message))
     for doubt, runs in sorted(work.doubts.items()):
         text = DOUBTS.get(doubt, doubt)
         message = f"{text}: {counted(runs, 'run')}, first {work.first[doubt]}"

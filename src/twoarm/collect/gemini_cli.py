@@ -182,7 +182,7 @@ def _of_stream(folder: Folder, name: str, lines: list[_Line]) -> Told:
     spends: tuple[Spend, ...] = ()
     failure: Failed | None = None
     if result is None:
-        failure = agent("killed: no result was written")
+        failure = agent("no result was written")
     elif result.status != "success":
         failure = infra("no reason given") if result.error is None else _verdict(result.error)
     if stats is not None:
@@ -213,7 +213,7 @@ def _of_stream(folder: Folder, name: str, lines: list[_Line]) -> Told:
         duration=took or between(first, last),
         first=first,
         last=last,
-        killed=result is None,
+        cut=result is None,
         took_steps=answered or failure is None,
         commands=tuple(
             # The program calls every command a success, even one that it blocked.
@@ -238,7 +238,7 @@ def _made(
     duration: float | None = None,
     first: float | None = None,
     last: float | None = None,
-    killed: bool = False,
+    cut: bool = False,
     took_steps: bool | None = None,
     commands: tuple[Command, ...] | None = None,
 ) -> Told:
@@ -249,7 +249,9 @@ def _made(
         duration_seconds=duration,
         first_event=first,
         last_event=last,
-        killed=killed,
+        # It retries without a word in its output.
+        waiting=None,
+        cut=cut,
         cost_usd=None,
         spends=spends or None,
         took_steps=bool(steps) if took_steps is None else took_steps,
@@ -259,7 +261,7 @@ def _made(
         model=model,
         version=None,
         session_id=session_id,
-        doubts=("spend_incomplete",) if killed else (),
+        doubts=("spend_incomplete",) if cut else (),
     )
 
 

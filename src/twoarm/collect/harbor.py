@@ -11,6 +11,7 @@ from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import between, seconds
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.version import numbers
 from twoarm.errors import Problem
 from twoarm.quote import named
 
@@ -303,11 +304,8 @@ def _spend(
 
 def _reasoning(trajectory: _Trajectory | None, version: str | None, doubts: list[str]) -> int:
     """Reasoning tokens that opencode counts beside its output."""
-    try:
-        inside = tuple(int(part) for part in (version or "").split(".")) <= _REASONING_INSIDE
-    except ValueError:
-        inside = False
-    if inside:
+    found = numbers(version or "")
+    if found and found <= _REASONING_INSIDE:
         return 0
     if trajectory is None:
         doubts.append("reasoning_left_out")
@@ -323,6 +321,6 @@ def _extra(trajectory: _Trajectory | None, key: str) -> int | None:
     for step in trajectory.steps:
         extra = step.metrics.extra if step.metrics is not None else None
         value = extra.get(key) if extra else None
-        if isinstance(value, int) and value > 0:
+        if type(value) is int and value > 0:
             total += value
     return total

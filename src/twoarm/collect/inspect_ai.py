@@ -11,9 +11,10 @@ from twoarm.collect.folder import Folder, SourceError, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import seconds
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.version import numbers
 from twoarm.errors import Problem
 from twoarm.quote import named, visible
-from twoarm.record import LARGEST
+from twoarm.record import LARGEST, Repeat
 
 NEWEST_VERSION = 2
 
@@ -58,7 +59,7 @@ class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class _Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     id: int | str
-    epoch: int
+    epoch: Repeat
     scores: dict[str, _Score] | None = None
     model_usage: dict[str, _Usage] = {}
     uuid: str | None = None
@@ -111,12 +112,12 @@ class InspectAi:
 
     def recognises(self, folder: Folder) -> bool:
         """A log."""
-        return any(_is_log(folder, name, unreadable=False) for name in folder.names)
+        return any(_is_log(folder, name, claimed=False) for name in folder.names)
 
     def claims(self, folder: Folder) -> Sequence[str]:
         """Every log; other JSON files, such as listings of logs, are left alone."""
         # What cannot be opened is claimed, so that reading it says what is wrong.
-        return [name for name in sorted(folder.names) if _is_log(folder, name, unreadable=True)]
+        return [name for name in sorted(folder.names) if _is_log(folder, name, claimed=True)]
 
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """The samples of one log."""
@@ -125,40 +126,71 @@ class InspectAi:
             return
         log = folder.decode(name, _WHOLE)
         _check_version(folder, name, log.version)
-        if log.samples is None:
+        if not log.samples:
             raise folder.refuse("a log without samples; write it with samples", name)
         for number, sample in enumerate(log.samples, 1):
             where = f"{folder.where(name)}:sample {number}"
-            yield _tried(bytes(sample), where, log, settings)
+            try:
+                yield _attempt(decoded(bytes(sample), _SAMPLE, where), where, log, settings)
+            except SourceError as error:
+                yield error.problem
 
 
-def _is_log(folder: Folder, name: str, *, unreadable: bool) -> bool:
+def _is_log(folder: Folder, name: str, *, claimed: bool) -> bool:
     if not name.endswith(".json"):
         return name.endswith(".eval")
     try:
         head = folder.head(name)
+        if not head.startswith(b'{"version":'):
+            return False
+        if b'"status":' in head[:64]:
+            return True
+        # A version may be anything of any length; what is read says that it is none.
+        text = folder.read(name) if claimed else b""
     except SourceError:
-        return unreadable
-    return head.startswith(b'{"version":') and b'"status":' in head[:64]
+        return claimed
+    return b'"eval":' in text and b'"samples":' in text
 
 
 def _archive(folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
     """The samples of a ZIP archive, one member each, none unpacked beyond the limits."""
-    import zlib
-
-    from twoarm.zstd import zipfile, zstd
+    from twoarm.zstd import zipfile
 
     size = folder.size(name)
     with folder.open(name) as stream:
         try:
-            with zipfile.ZipFile(stream) as archive:
-                yield from _members(_Members(folder, name, size, archive), settings)
-        except (zipfile.BadZipFile, zlib.error, zstd.ZstdError, EOFError, OSError) as error:
+            archive = zipfile.ZipFile(stream)
+        except _damage() as error:
             raise folder.refuse(
                 f"damaged archive: {visible(str(error))}; the log may not be finished", name
             ) from error
-        except (NotImplementedError, RuntimeError, ValueError, KeyError, OverflowError) as error:
+        except _UNKNOWN as error:
             raise folder.refuse(f"cannot be unpacked: {visible(str(error))}", name) from error
+        with archive:
+            yield from _members(_Members(folder, name, size, archive), settings)
+
+
+# What an archive may ask for and its reader cannot do.
+_UNKNOWN = (NotImplementedError, RuntimeError, ValueError, KeyError, OverflowError)
+
+
+def _damage() -> tuple[type[Exception], ...]:
+    """What the ways of packing raise for bytes that they did not write."""
+    import lzma
+    import struct
+    import zlib
+
+    from twoarm.zstd import zipfile, zstd
+
+    return (
+        zipfile.BadZipFile,
+        zlib.error,
+        lzma.LZMAError,
+        zstd.ZstdError,
+        struct.error,
+        EOFError,
+        OSError,
+    )
 
 
 class _Members:
@@ -174,6 +206,11 @@ class _Members:
     def __contains__(self, member: str) -> bool:
         return member in self._names
 
+    @property
+    def spent(self) -> bool:
+        """Whether the archive has unpacked to all that it may."""
+        return self._left <= 0
+
     def samples(self) -> list[str]:
         """The names of the samples, in order."""
         return sorted(
@@ -187,13 +224,25 @@ class _Members:
         return f"{self.folder.where(self.name)}:{visible(member)}"
 
     def read(self, member: str) -> bytes:
-        """One member; what the archive says about its size is not trusted."""
+        """One member, or the error that names it."""
+        try:
+            return self._read(member)
+        except _damage() as error:
+            text = f"damaged: {visible(str(error))}; the log may not be finished"
+            raise SourceError(self.where(member), text) from error
+        except _UNKNOWN as error:
+            text = f"cannot be unpacked: {visible(str(error))}"
+            raise SourceError(self.where(member), text) from error
+
+    def _read(self, member: str) -> bytes:
+        """What the archive says about the size of a member is not trusted."""
         pieces = []
         room = min(LARGEST_MEMBER, self._left)
         with self._archive.open(member) as stream:
             while piece := stream.read(2**20):
                 room -= len(piece)
                 if room < 0:
+                    self._left = 0
                     raise self.folder.refuse(
                         f"{visible(member)} unpacks to more than an archive may: "
                         f"{LARGEST_MEMBER // 2**20} MiB for a member, {LARGEST_RATIO} times the "
@@ -219,7 +268,14 @@ def _members(members: _Members, settings: Settings) -> Iterator[Attempt | Proble
     if not samples:
         raise members.folder.refuse("a log without samples", members.name)
     for member in samples:
-        yield _tried(members.read(member), members.where(member), log, settings)
+        where = members.where(member)
+        try:
+            yield _attempt(decoded(members.read(member), _SAMPLE, where), where, log, settings)
+        except SourceError as error:
+            if members.spent:
+                # Nothing else of it is unpacked: each member could take as long.
+                raise
+            yield error.problem
 
 
 def _check_version(folder: Folder, name: str, version: int) -> None:
@@ -229,14 +285,6 @@ def _check_version(folder: Folder, name: str, version: int) -> None:
             "a newer twoarm may read this one",
             name,
         )
-
-
-def _tried(text: bytes, where: str, log: _Log, settings: Settings) -> Attempt | Problem:
-    """One sample; a bad one does not stop the others."""
-    try:
-        return _attempt(decoded(text, _SAMPLE, where), where, log, settings)
-    except SourceError as error:
-        return error.problem
 
 
 def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Attempt:
@@ -270,11 +318,9 @@ def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Atte
     started, ended = seconds(sample.started_at), seconds(sample.completed_at)
     kinds = [event.event for event in sample.events]
     steps = sample.turn_count if sample.turn_count is not None else kinds.count("model")
-    if sample.epoch < 1:
-        raise SourceError(where, f"epoch {sample.epoch}; epochs count from 1")
     return Attempt(
         where=where,
-        task_id=f"{header.get('task')}/{sample.id}" if settings.task_names else str(sample.id),
+        task_id=_task_id(sample, where, header, settings),
         repeat=sample.epoch,
         success=passed and failure is None,
         failure=failure,
@@ -302,6 +348,15 @@ def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Atte
         model=model,
         agent="inspect",
     )
+
+
+def _task_id(sample: _Sample, where: str, header: Mapping[str, Any], settings: Settings) -> str:
+    if not settings.task_names:
+        return str(sample.id)
+    task = header.get("task")
+    if not isinstance(task, str):
+        raise SourceError(where, "no name in eval.task to qualify the task by")
+    return f"{task}/{sample.id}"
 
 
 def _duration(sample: _Sample, where: str, settings: Settings) -> float:
@@ -401,7 +456,5 @@ def _version_text(header: Mapping[str, Any]) -> str | None:
 
 
 def _version(header: Mapping[str, Any]) -> tuple[int, ...] | None:
-    parts = (_version_text(header) or "").split(".")[:3]
-    if len(parts) < 3 or not all(part.isdigit() and len(part) < 9 for part in parts):
-        return None
-    return tuple(int(part) for part in parts)
+    found = numbers(_version_text(header) or "")[:3]
+    return found if len(found) == 3 else None

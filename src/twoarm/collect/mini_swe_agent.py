@@ -1,23 +1,22 @@
 """mini-swe-agent: `*.traj.json` trajectories, with a SWE-bench report or a sidecar for success."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 import msgspec
 
 from twoarm.collect.failure import agent, infra
-from twoarm.collect.folder import Folder, decoded, shown, walk
+from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.moment import between
+from twoarm.collect.moment import Seconds, between
 from twoarm.collect.run_folder import Command, Told, finish
 from twoarm.collect.sidecar import NAME, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
-from twoarm.errors import InputError, Problem
+from twoarm.errors import Problem
 from twoarm.quote import named
 
 SUFFIX = ".traj.json"
 TRAJECTORY_FORMATS = ("mini-swe-agent-1", "mini-swe-agent-1.1")
-NEWEST_REPORT = 2
 
 # Ends that are the agent's own; any other one is the name of a Python exception.
 SUBMITTED = "Submitted"
@@ -51,7 +50,7 @@ class _Action(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class _Extra(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     response: _Response | None = None
-    timestamp: Cost | None = None
+    timestamp: Seconds | None = None
     returncode: int | None = None
     actions: list[_Action] | None = None
 
@@ -94,7 +93,6 @@ class _Version(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
 _VERSION = msgspec.json.Decoder(_Version)
-_ANY = msgspec.json.Decoder(dict[str, Any])
 
 
 class MiniSweAgent:
@@ -176,7 +174,8 @@ def _told(folder: Folder, name: str, trajectory: _Trajectory) -> Told:
         duration_seconds=None,
         first_event=min(times, default=None),
         last_event=max(times, default=None),
-        killed=not info.exit_status,
+        waiting=None,
+        cut=not info.exit_status,
         cost_usd=info.model_stats.instance_cost,
         spends=(_spend(usages, model, where),) if usages else None,
         took_steps=bool(info.model_stats.api_calls),
@@ -194,7 +193,7 @@ def _verdict(status: str | None) -> Failed | None:
     if status == SUBMITTED:
         return None
     if not status:
-        return agent("killed: no exit status was written")
+        return agent("no exit status was written")
     return agent(AGENT_ENDS[status]) if status in AGENT_ENDS else infra(status)
 
 
@@ -222,51 +221,3 @@ def _commands(messages: list[_Message]) -> tuple[Command, ...]:
                 passed = None if code is None else code == 0
                 commands.append(Command(command=action.command, passed=passed))
     return tuple(commands)
-
-
-def read_report(path: str) -> Mapping[str, bool | Failed]:
-    """A SWE-bench report: of a whole run, or of single tasks as its log folders hold them."""
-    folder = next(iter(walk(path)))
-    if not isinstance(folder, Folder) or folder.below:
-        raise InputError(f"{shown(path)}: not a file; expected a SWE-bench report")
-    name = next(iter(folder.names))
-    report = decoded(folder.read(name), _ANY, folder.where(name))
-    if "resolved_ids" not in report:
-        return _of_tasks(folder, name, report)
-    version = report.get("schema_version")
-    if version is not None and (not isinstance(version, int) or version > NEWEST_REPORT):
-        raise folder.refuse(
-            f"report version {named(str(version))}; versions up to {NEWEST_REPORT} are read, "
-            "a newer twoarm may read this one",
-            name,
-        )
-    outcomes: dict[str, bool | Failed] = {}
-    # In this order, so that what says more about a task comes last.
-    for key, outcome in (
-        ("unresolved_ids", False),
-        ("empty_patch_ids", False),
-        ("ambiguous_failure_ids", False),
-        ("incomplete_ids", infra("the evaluation did not finish")),
-        ("error_ids", infra("the evaluation failed")),
-        ("infra_failure_ids", infra("infra failure of the evaluation")),
-        ("resolved_ids", True),
-    ):
-        listed = report.get(key) or []
-        if not isinstance(listed, list):
-            raise folder.refuse(f"{key}: expected a list", name)
-        outcomes.update((str(task), outcome) for task in listed)
-    return outcomes
-
-
-def _of_tasks(folder: Folder, name: str, report: dict[str, Any]) -> Mapping[str, bool | Failed]:
-    outcomes: dict[str, bool | Failed] = {}
-    for task, found in report.items():
-        resolved = found.get("resolved") if isinstance(found, dict) else None
-        if not isinstance(resolved, bool):
-            raise folder.refuse("not a SWE-bench report: neither resolved_ids nor tasks", name)
-        if found.get("infra_failure"):
-            reason = found.get("infra_failure_reason")
-            outcomes[task] = infra(str(reason or "infra failure of the evaluation"))
-        else:
-            outcomes[task] = resolved
-    return outcomes

@@ -5,13 +5,15 @@ from typing import Any, ClassVar
 
 import msgspec
 
+from twoarm.collect.arms import as_text
 from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.moment import between
+from twoarm.collect.moment import Milliseconds, between
 from twoarm.collect.run_folder import Command, Told, claim, finish
 from twoarm.collect.sidecar import Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend
+from twoarm.collect.version import numbers
 from twoarm.errors import Problem
 from twoarm.quote import named
 
@@ -59,6 +61,7 @@ class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cost: Cost = 0.0
     tool: str | None = None
     state: _State | None = None
+    error: Any = None
 
 
 class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -69,15 +72,15 @@ class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: str
     session_id: str = msgspec.field(name="sessionID")
-    timestamp: int
+    timestamp: Milliseconds
     part: _Part | None = None
     error: _Error | None = None
 
 
 class _Time(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    created: int
-    updated: int | None = None
-    completed: int | None = None
+    created: Milliseconds
+    updated: Milliseconds | None = None
+    completed: Milliseconds | None = None
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -178,8 +181,8 @@ def _told(
     children, child_cost, missing = _children(folder, work, export)
     if missing:
         doubts.append("subagents_left_out")
-    failure, killed = _verdict(work)
-    if killed:
+    failure, cut = _verdict(work)
+    if cut:
         doubts.append("spend_incomplete")
     if inside and cost and any(step.tokens and step.tokens.reasoning for step in work.steps):
         doubts.append("cost_charges_reasoning_twice")
@@ -203,7 +206,8 @@ def _told(
         duration_seconds=duration,
         first_event=first,
         last_event=last,
-        killed=killed,
+        waiting=_waiting(export),
+        cut=cut,
         cost_usd=round(cost + child_cost, 9) if spends else None,
         spends=(*spends, *children) or None,
         took_steps=bool(work.steps),
@@ -246,15 +250,14 @@ def _exported(export: _Export) -> _Work:
 
 
 def _verdict(work: _Work) -> tuple[Failed | None, bool]:
-    """How the run ended, and whether it was killed."""
+    """How the run ended, and whether that is missing from it."""
     for error in work.errors:
         if error.name not in AGENT_ERRORS:
-            message = error.data.get("message") if isinstance(error.data, dict) else None
-            return of_provider(str(message or "no message"), error.name), False
+            return of_provider(_message(error.data), error.name), False
     if work.errors:
         return agent(AGENT_ERRORS[work.errors[-1].name]), False
     if work.unfinished:
-        return agent("killed: its last step did not finish"), True
+        return agent("its last step did not finish"), True
     if not work.steps:
         return infra("no step: the agent never reached a model"), False
     reason = work.steps[-1].reason
@@ -265,6 +268,21 @@ def _verdict(work: _Work) -> tuple[Failed | None, bool]:
     if reason == "content-filter":
         return agent("refused: content filter"), False
     return agent(f"stopped after a step that ended with {named(str(reason))}"), False
+
+
+def _message(data: Any) -> str:
+    """What an error says, wherever its object has it."""
+    found = data.get("message") if isinstance(data, dict) else None
+    return as_text(found) if found else "no message"
+
+
+def _waiting(export: _Export | None) -> str | None:
+    """What the provider said to the last try, if that is the last there is; events lack it."""
+    parts = export.messages[-1].parts if export is not None and export.messages else []
+    if not parts or parts[-1].type != "retry":
+        return None
+    error = parts[-1].error
+    return _message(error.get("data") if isinstance(error, dict) else None)
 
 
 def _ended(tool: _Part) -> bool:
@@ -298,7 +316,7 @@ def _full_name(provider: object, model: str) -> str:
 def _reasoning_inside(folder: Folder, version: str | None, work: _Work) -> bool:
     """Whether `output` includes reasoning tokens: told by the version, or else by the totals."""
     if version is not None:
-        return _numbers(version) <= REASONING_INSIDE
+        return numbers(version) <= REASONING_INSIDE
     steps = [step.tokens for step in work.steps if step.tokens and step.tokens.reasoning]
     for tokens in steps:
         if tokens.total is None:
@@ -317,14 +335,9 @@ def _reasoning_inside(folder: Folder, version: str | None, work: _Work) -> bool:
     )
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.split("-")[0].split("+")[0].split(".")
-    return tuple(int(part) if part.isdigit() else 0 for part in parts)
-
-
 def _check_version(folder: Folder, version: str) -> None:
-    numbers = _numbers(version)
-    if not version[:1].isdigit() or numbers[0] > NEWEST_MAJOR:
+    found = numbers(version)
+    if not found or found[0] > NEWEST_MAJOR:
         raise folder.refuse(
             f"opencode {named(version)}; versions up to {NEWEST_MAJOR}.x are read, "
             "a newer twoarm may read this one",
@@ -356,7 +369,7 @@ def _children(
             family.add(child.info.id)
             asked.discard(child.info.id)
             inner = _exported(child)
-            inside = _numbers(child.info.version) <= REASONING_INSIDE
+            inside = numbers(child.info.version) <= REASONING_INSIDE
             for entry in child.messages:
                 if entry.info.tokens is not None:
                     spends.append(_spend(entry.info.tokens, inside, _model(entry.info)))

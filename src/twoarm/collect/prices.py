@@ -39,10 +39,11 @@ def read_prices(path: str) -> Mapping[str, Prices]:
         return msgspec.convert(tomllib.loads(text), dict[str, Prices])
     except UnicodeDecodeError as error:
         raise SourceError(where, "not UTF-8; save the price table as UTF-8") from error
-    except tomllib.TOMLDecodeError as error:
-        raise SourceError(where, f"not TOML: {visible(str(error))}") from error
     except (msgspec.ValidationError, RecursionError) as error:
         raise SourceError(where, f"not a price table: {visible(str(error))}") from error
+    except ValueError as error:
+        # TOML that is none, and numbers of more digits than Python reads.
+        raise SourceError(where, f"not TOML: {visible(str(error))}") from error
 
 
 def cost_of(spends: Sequence[Spend], prices: Mapping[str, Prices]) -> float | None:

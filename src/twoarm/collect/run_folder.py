@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from twoarm.collect.failure import infra
+from twoarm.collect.failure import infra, judged
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed
 from twoarm.collect.moment import between, seconds
@@ -30,12 +30,15 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     name: str
     agent: str
     failure: Failed | None
+    # What the provider last said, if the last events are retries; None if not, or not shown.
+    waiting: str | None
     # The agent's own time; None where only the sidecar's clock is left.
     duration_seconds: float | None
     # First and last event, for a run whose end nobody noted.
     first_event: float | None
     last_event: float | None
-    killed: bool
+    # Whether the output has no end of its own.
+    cut: bool
     cost_usd: float | None
     spends: tuple[Spend, ...] | None
     took_steps: bool
@@ -69,23 +72,9 @@ def claim(folder: Folder, others: Iterable[str] = ()) -> Sequence[str]:
 def finish(folder: Folder, sidecar: Sidecar, told: Told) -> Attempt:
     """What the output tells and what the sidecar adds, as one attempt."""
     started, ended = seconds(sidecar.started_at_utc), seconds(sidecar.ended_at_utc)
-    wall = between(started, ended)
-    if started is not None and ended is not None and wall is None:
-        raise folder.refuse("ended_at_utc is before started_at_utc", NAME)
     doubts = list(told.doubts)
-    duration = told.duration_seconds
-    if told.killed and duration is not None and wall is not None:
-        # What a killed agent last wrote says nothing about how long it was waited for.
-        duration = max(duration, wall)
-    if duration is None and wall is not None:
-        duration = wall
-        doubts.append("duration_wall_clock")
-    if duration is None:
-        duration = between(told.first_event, told.last_event)
-        doubts.append("duration_lower_bound")
-    if duration is None:
-        raise folder.refuse("no duration; write started_at_utc and ended_at_utc", NAME)
-    failure = _failure(sidecar, told.failure)
+    duration = _duration(folder, sidecar, told, doubts)
+    failure = _failure(sidecar, told)
     if failure is None and sidecar.acceptance_exit_code is None:
         raise folder.refuse(
             "acceptance_exit_code is null, but the agent ran to its end; "
@@ -132,12 +121,36 @@ def _configuration(sidecar: Sidecar, told: Told) -> tuple[tuple[str, Any], ...]:
     return (("model", told.model or sidecar.model), ("version", told.version))
 
 
-def _failure(sidecar: Sidecar, failure: Failed | None) -> Failed | None:
+def _duration(folder: Folder, sidecar: Sidecar, told: Told, doubts: list[str]) -> float:
+    """The runner's clock, else the agent's own, else what the times tell."""
+    started, ended = seconds(sidecar.started_at_utc), seconds(sidecar.ended_at_utc)
+    wall = between(started, ended)
+    if started is not None and ended is not None and wall is None:
+        raise folder.refuse("ended_at_utc is before started_at_utc", NAME)
+    if sidecar.duration_seconds is not None:
+        return sidecar.duration_seconds
+    duration = told.duration_seconds
+    if told.cut and duration is not None and wall is not None:
+        # What a killed agent last wrote says nothing about how long it was waited for.
+        duration = max(duration, wall)
+    if duration is None and wall is not None:
+        duration = wall
+        doubts.append("duration_wall_clock")
+    if duration is None:
+        duration = between(told.first_event, told.last_event)
+        doubts.append("duration_lower_bound")
+    if duration is None:
+        raise folder.refuse("no duration; write started_at_utc and ended_at_utc", NAME)
+    return duration
+
+
+def _failure(sidecar: Sidecar, told: Told) -> Failed | None:
     """A run that was never set up is infra, whatever its output says."""
     if sidecar.setup_exit_code:
         return infra(f"set-up of the task failed with exit code {sidecar.setup_exit_code}")
     if sidecar.arm_setup_exit_code:
         return infra(f"set-up of the arm failed with exit code {sidecar.arm_setup_exit_code}")
+    failure = judged(told.failure, cut=told.cut, waiting=told.waiting, ended_by=sidecar.ended_by)
     never_ran = sidecar.acceptance_exit_code == NEVER_RAN_EXIT_CODE
     if failure is None and sidecar.agent_exit_code and never_ran:
         return infra("agent exit code not 0 and acceptance never ran")

@@ -5,8 +5,9 @@ from typing import Any
 
 import msgspec
 
+from twoarm.collect.failure import EndedBy
 from twoarm.collect.folder import Folder
-from twoarm.record import MaybeExitCode, Name, Repeat
+from twoarm.record import MaybeExitCode, MaybeNumber, Name, Repeat
 
 NAME = "run.json"
 
@@ -23,6 +24,8 @@ class Sidecar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     setup_exit_code: MaybeExitCode = None
     arm_setup_exit_code: MaybeExitCode = None
     agent_exit_code: MaybeExitCode = None
+    ended_by: EndedBy | None = None
+    duration_seconds: MaybeNumber = None
     arm: str | None = None
     model: str | None = None
     run_id: str | None = None
@@ -42,6 +45,12 @@ _MEANINGS = {
     "setup_exit_code": "exit code of the task's set-up; not 0 makes the run an infra failure",
     "arm_setup_exit_code": "exit code of the arm's set-up; not 0 makes the run an infra failure",
     "agent_exit_code": "exit code of the agent; kept, never used to judge the run",
+    "ended_by": "how the run ended: `exit`, by itself; `timeout`, `budget`, `output`, at a limit "
+    "of its runner, an agent failure whatever the output says, but for a time-out while the "
+    "provider refuses it; `killed`, from outside and not for anything the agent did, an infra "
+    "failure; null if not known",
+    "duration_seconds": "how long the agent ran by the clock of its runner, "
+    "which wins over its own",
     "arm": "what --arm-key arm looks at",
     "model": "the model, where the agent's output does not name it",
     "run_id": "any name for the run",

@@ -2,6 +2,7 @@
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterator
 from tempfile import SpooledTemporaryFile
 
@@ -25,6 +26,7 @@ class Spool:
         self._task = array("q")
         self._arm = array("q")
         self._repeat = array("q")
+        self._infra = array("b")
         self._started = array("d")
         self._offset = array("q")
         self._end = 0
@@ -44,12 +46,14 @@ class Spool:
         task: str,
         arm: str,
         repeat: int | None,
+        infra: bool,
         started: float | None,
     ) -> None:
         """Keep one record; its JSON says repeat 1 until it is numbered."""
         self._task.append(self._tasks.setdefault(task, len(self._tasks)))
         self._arm.append(self._arms.setdefault(arm, len(self._arms)))
         self._repeat.append(repeat or 0)
+        self._infra.append(infra)
         self._started.append(math.nan if started is None else started)
         self._offset.append(self._end)
         self._end += self._file.write(
@@ -87,7 +91,12 @@ class Spool:
         arms = _ranks(self._arms)
         order = sorted(
             range(len(self)),
-            key=lambda row: (tasks[self._task[row]], arms[self._arm[row]], self._repeat[row]),
+            key=lambda row: (
+                tasks[self._task[row]],
+                arms[self._arm[row]],
+                self._repeat[row],
+                self._by_start(row),
+            ),
         )
         for row in order:
             self._file.seek(self._offset[row])
@@ -103,6 +112,11 @@ class Spool:
             row = table[tasks[task]]
             row[arms[arm]] = row.get(arms[arm], 0) + 1
         return table
+
+    def attempts(self) -> int:
+        """How many records are of a repeat that another record is of as well."""
+        rows = zip(self._task, self._arm, self._repeat, strict=True)
+        return sum(count for count in Counter(rows).values() if count > 1)
 
     def without_start(self) -> int:
         """How many records have no start time."""
@@ -120,18 +134,21 @@ class Spool:
         return unknown, 0.0 if unknown else started, row
 
     def _collisions(self, rows: list[int]) -> list[Problem]:
-        first: dict[int, int] = {}
+        """Every run of a repeat after one that counts: only an infra failure is attempted again."""
+        done: dict[int, int] = {}
         problems = []
-        for row in rows:
-            earlier = first.setdefault(self._repeat[row], row)
-            if earlier != row:
+        for row in sorted(rows, key=self._by_start):
+            repeat = self._repeat[row]
+            if repeat in done:
                 task = named(list(self._tasks)[self._task[row]])
                 arm = named(list(self._arms)[self._arm[row]])
                 message = (
-                    f"task {task}, arm {arm}, repeat {self._repeat[row]} is already in "
-                    f"{self._where(earlier)}; number them apart, or pass --renumber"
+                    f"task {task}, arm {arm}, repeat {repeat} is already in "
+                    f"{self._where(done[repeat])}; number them apart, or pass --renumber"
                 )
                 problems.append(self._problem(row, message))
+            elif not self._infra[row]:
+                done[repeat] = row
         return problems
 
     def _problem(self, row: int, message: str) -> Problem:

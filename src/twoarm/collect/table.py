@@ -1,7 +1,7 @@
 """Tables: CSV, JSONL or Parquet with a column per field, for every other harness."""
 
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from typing import Any, ClassVar
 
 import msgspec
@@ -9,17 +9,14 @@ import msgspec
 from twoarm.collect.failure import agent, infra
 from twoarm.collect.folder import LONGEST_LINE, Folder, SourceError, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.moment import between, seconds
+from twoarm.collect.moment import Moment, between, seconds
+from twoarm.collect.parquet import read_rows
 from twoarm.collect.tokens import Spend, outside_cache
-from twoarm.errors import InputError, Problem, UsageError
+from twoarm.errors import Problem, UsageError
 from twoarm.quote import named, shortened, visible
 from twoarm.record import LARGEST
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
-
-# What a Parquet file may unpack to, by its size.
-LARGEST_RATIO = 500
-LEAST_UNPACKED = 256 * 2**20
 
 _TEXTS = ("task_id", "run_id", "model", "agent", "session_id", "acceptance_command")
 _COUNTS = (
@@ -90,7 +87,7 @@ class Table:
 def _rows(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any] | Problem]]:
     low = name.lower()
     if low.endswith(".parquet"):
-        yield from _parquet(folder, name)
+        yield from read_rows(folder, name)
     elif low.endswith(".jsonl"):
         for number, line in folder.lines(name):
             if line.strip():
@@ -115,7 +112,7 @@ def _delimited(
         if not head:
             raise folder.refuse("empty; expected a line of column names", name)
         if len(set(head)) < len(head):
-            twice = next(column for column in head if head.count(column) > 1)
+            twice = next(column for column, count in Counter(head).items() if count > 1)
             raise folder.refuse(f"two columns {named(twice)}", name)
         for cells in reader:
             number = reader.line_num
@@ -145,33 +142,6 @@ def _texts(folder: Folder, name: str) -> Iterator[str]:
             where = f"{folder.where(name)}:{number}"
             raise SourceError(where, "not UTF-8; save the table as UTF-8") from error
         yield text + "\n"
-
-
-def _parquet(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
-    try:
-        import pyarrow
-        from pyarrow import parquet
-    except ImportError as error:
-        raise InputError(
-            f"{folder.where(name)}: Parquet needs pyarrow; install `twoarm[parquet]`"
-        ) from error
-    with folder.open(name) as stream:
-        try:
-            table = parquet.ParquetFile(stream)
-            groups = range(table.metadata.num_row_groups)
-            unpacked = sum(table.metadata.row_group(group).total_byte_size for group in groups)
-            if unpacked > max(LEAST_UNPACKED, LARGEST_RATIO * folder.size(name)):
-                raise folder.refuse(
-                    f"unpacks to {unpacked:,} bytes, more than {LARGEST_RATIO} times its size; "
-                    "it may be a bomb",
-                    name,
-                )
-            batches = table.iter_batches(batch_size=1024)
-            rows = chain.from_iterable(batch.to_pylist() for batch in batches)
-            yield from enumerate(rows, 1)
-        except (pyarrow.ArrowException, OSError, ValueError, OverflowError) as error:
-            first = str(error).split("\n", 1)[0]
-            raise folder.refuse(f"not Parquet: {shortened(first, 200)}", name) from error
 
 
 class _Row:
@@ -214,39 +184,36 @@ class _Row:
 
     def number(self, field: str) -> float | None:
         """A number of 0 or more."""
-        value = self.value(field)
-        if isinstance(value, str):
-            try:
-                value = float(value)
-            except ValueError:
-                raise self.refuse(field, "a number", value) from None
-        if value is None:
-            return None
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise self.refuse(field, "a number", value)
-        if not 0 <= value <= LARGEST:
-            raise self.refuse(field, f"a number from 0 to {LARGEST}", value)
-        return value
+        return self._number(field, 0, "a number")
 
     def count(self, field: str) -> int | None:
         """A whole number of 0 or more."""
-        value = self.number(field)
-        if value is None:
-            return None
-        if value != int(value):
-            raise self.refuse(field, "a whole number", value)
-        return int(value)
+        return self._whole(field, 0, "a whole number")
 
     def code(self, field: str) -> int | None:
-        """An exit code."""
-        value = self.value(field)
-        try:
-            number = None if value is None else int(value)
-        except (ValueError, TypeError, OverflowError):
-            raise self.refuse(field, "an exit code", value) from None
-        if number is not None and abs(number) > LARGEST:
-            raise self.refuse(field, "an exit code", value)
-        return number
+        """An exit code, which may be negative."""
+        return self._whole(field, -LARGEST, "an exit code")
+
+    def _whole(self, field: str, least: int, kind: str) -> int | None:
+        found = self._number(field, least, kind)
+        if found is not None and found != int(found):
+            raise self.refuse(field, kind, self.value(field))
+        return None if found is None else int(found)
+
+    def _number(self, field: str, least: int, kind: str) -> float | None:
+        found = value = self.value(field)
+        if isinstance(value, str):
+            try:
+                found = float(value)
+            except ValueError:
+                raise self.refuse(field, kind, value) from None
+        if found is None:
+            return None
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise self.refuse(field, kind, value)
+        if not least <= found <= LARGEST:
+            raise self.refuse(field, f"{kind} from {least} to {LARGEST}", value)
+        return found
 
     def flag(self, field: str) -> bool | None:
         """True or false, 1 or 0, yes or no."""
@@ -265,10 +232,10 @@ class _Row:
         value = self.value(field)
         if value is None or isinstance(value, datetime):
             return seconds(value)
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
         try:
-            return seconds(datetime.fromisoformat(str(value)))
+            if isinstance(value, str):
+                return seconds(datetime.fromisoformat(value))
+            return msgspec.convert(value, Moment)
         except (ValueError, OverflowError):
             raise self.refuse(field, "a time such as 2026-11-15T06:21:16Z", value) from None
 
