@@ -102,7 +102,7 @@ def parse_all(paths: list[str], parse: Callable[[bytes], object]) -> None:
 
 def collect(name: str, folder: Path, key: str) -> None:
     from twoarm.collect.gather import Place, gather
-    from twoarm.collect.output import write_lines
+    from twoarm.write import Output, write
 
     with gather(
         name,
@@ -110,7 +110,7 @@ def collect(name: str, folder: Path, key: str) -> None:
         arm_key=key,
         arm_map={"solve": "with_x", "fail": "without_x"},
     ) as made:
-        write_lines(f"{folder}.jsonl", made.lines())
+        write([Output(path=f"{folder}.jsonl", content=made.lines(), append=False)])
 
 
 def least(ways: "dict[str, partial[None]]") -> dict[str, float]:

@@ -230,7 +230,7 @@ def test_out_adds_to_the_step_summary(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "none" / "summary.md"))
     result = twoarm("demo", "--out", str(tmp_path / "out"))
     assert result.code == 2
-    assert f"twoarm: cannot write to `{tmp_path}/none/summary.md`" in result.err
+    assert f"twoarm: {tmp_path}/none/summary.md: cannot be written: " in result.err
 
 
 def test_files_are_written_all_or_none(tmp_path: Path) -> None:
@@ -240,28 +240,46 @@ def test_files_are_written_all_or_none(tmp_path: Path) -> None:
     result = twoarm("demo", "--out", str(out), "--junit", str(blocked / "junit.xml"))
     assert result.code == 2
     assert result.out == ""
-    assert result.err.startswith(f"twoarm: cannot write to `{blocked}`: ")
+    assert result.err.startswith(f"twoarm: {blocked}/junit.xml: cannot be written: ")
     assert list(out.iterdir()) == []
 
 
+def tool(name: str, path: Path, **environment: str) -> subprocess.CompletedProcess[bytes]:
+    """A script of the project, run by root on a Debian whose apt-get only writes down its words."""
+    for command, text in {
+        "id": "echo 0",
+        "dirname": f"echo {DOCUMENT.parent.parent / 'tools'}",
+        "apt-get": f'echo "$@" >> {path}/asked',
+    }.items():
+        (path / command).write_text(f"#!/bin/sh\n{text}\n")
+        (path / command).chmod(0o755)
+    if not (path / "sh").exists():
+        (path / "sh").symlink_to("/bin/sh")
+    script = DOCUMENT.parent.parent / "tools" / name
+    return subprocess.run(
+        ["/bin/sh", script],
+        env={**environment, "PATH": str(path)},
+        capture_output=True,
+        check=False,
+    )
+
+
 def test_a_machine_without_a_browser_is_told_so_and_ci_fails(tmp_path: Path) -> None:
-    identity = tmp_path / "id"
-    identity.write_text("#!/bin/sh\necho 1000\n")
-    identity.chmod(identity.stat().st_mode | stat.S_IXUSR)
-    (tmp_path / "sh").symlink_to("/bin/sh")
-    script = DOCUMENT.parent.parent / "tools" / "chromium.sh"
-
-    def told(**environment: str) -> subprocess.CompletedProcess[bytes]:
-        environment["PATH"] = str(tmp_path)
-        return subprocess.run(
-            ["/bin/sh", script], env=environment, capture_output=True, check=False
-        )
-
     for environment, code in (({}, 0), ({"CI": "true"}, 1)):
-        result = told(**environment)
+        result = tool("chromium.sh", tmp_path, **environment)
         assert result.returncode == code
         assert result.stderr.startswith(b"no chromium: the tests of the page are skipped")
-    assert told(CI="true", CHROMIUM="/somewhere").stderr == b""
+        assert b"tools/install-chromium.sh" in result.stderr
+        assert not (tmp_path / "asked").exists(), "nothing is installed unasked"
+    assert tool("chromium.sh", tmp_path, CI="true", CHROMIUM="/somewhere").stderr == b""
+
+
+def test_a_browser_is_installed_when_asked_for_and_only_if_there_is_none(tmp_path: Path) -> None:
+    assert tool("install-chromium.sh", tmp_path, CHROMIUM="/somewhere").returncode == 0
+    assert not (tmp_path / "asked").exists()
+    assert tool("install-chromium.sh", tmp_path).returncode == 0
+    asked = (tmp_path / "asked").read_text()
+    assert asked == "install -y --no-install-recommends chromium\n"
 
 
 def test_the_margin_rule_is_in_the_reading() -> None:

@@ -170,7 +170,9 @@ def test_out_that_fails_leaves_the_old_files_and_no_half_ones(
     monkeypatch.setattr(os, "fsync", full)
     result = twoarm("score", str(runs), "--out", str(folder))
     assert result.code == 2
-    assert result.err == f"twoarm: cannot write to `{folder}`: No space left on device\n"
+    assert result.err == (
+        f"twoarm: {folder}/analysis.json: cannot be written: No space left on device\n"
+    )
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
     blocked = tmp_path / "file"
     blocked.write_text("here already")

@@ -38,6 +38,14 @@ HOSTILE = [
 ]
 
 
+# What every object of JavaScript has, and words that it takes for values.
+PROTOTYPE = [
+    *("constructor", "toString", "__proto__", "hasOwnProperty", "valueOf", "prototype"),
+    *("__defineGetter__", "isPrototypeOf", "toLocaleString", "propertyIsEnumerable", "length"),
+    *("undefined", "null", "NaN", "true", "0", "1e3", "Infinity", "2026-11-01", "task", "rank"),
+]
+
+
 def started(minute: int) -> str:
     return f"2026-11-01T{minute // 60:02}:{minute % 60:02}:00Z"
 
@@ -113,6 +121,20 @@ def page_of(kind: str) -> str:
         "500 tasks": many(500, 10),
         "41 tasks": many(41, 2),
     }
+    if kind == "prototype":
+        made = [
+            run(
+                name,
+                arm,
+                repeat,
+                duration_seconds=100 + 7 * repeat + 20 * number * (arm == "constructor"),
+                started_at_utc=started(10 * repeat + number),
+            )
+            for number, name in enumerate(PROTOTYPE)
+            for arm in ("constructor", "toString")
+            for repeat in range(1, 4)
+        ]
+        return package.score(made, candidate="constructor", baseline="toString").to_html()
     if kind == "no evidence":
         return package.score(many(8, 5), evidence=False).to_html()
     return package.score(runs[kind]).to_html()
@@ -121,6 +143,7 @@ def page_of(kind: str) -> str:
 KINDS = [
     "demo",
     "hostile",
+    "prototype",
     "one pair",
     "one arm",
     "one task",
@@ -308,6 +331,30 @@ def test_hostile_names_show_as_text(chromium: Browser, tmp_path: Path) -> None:
         assert len(set(rows)) == len(HOSTILE)
         labels = page.locator("#chart-success text").all_text_contents()
         assert HOSTILE[0] in labels
+
+
+def test_names_that_every_object_has_are_drawn(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "prototype") as shown:
+        assert shown.complaints == []
+        for chart, layer in (
+            ("success", "candidates"),
+            ("success", "baselines"),
+            ("delta-duration_seconds", "means"),
+        ):
+            places = shown.page.evaluate(
+                f"[...document.querySelectorAll('#chart-{chart} .{layer}_marks > *')]"
+                ".map(mark => mark.getAttribute('transform') + mark.getAttribute('d'))"
+            )
+            assert len(places) == len(PROTOTYPE)
+            assert not [place for place in places if "NaN" in place or "null" in place]
+            heights = {place.partition(")")[0].rpartition(",")[2] for place in places}
+            assert len(heights) == len(PROTOTYPE), "each task has a row of its own"
+            labels = shown.page.locator(f"#chart-{chart} .role-axis-label text")
+            assert set(PROTOTYPE) <= set(labels.all_text_contents())
+        assert shown.marks("delta-duration_seconds", "pairs") == 3 * len(PROTOTYPE)
+        assert shown.marks("cost", "tasks") == 2 * len(PROTOTYPE)
+        assert shown.marks("timeline", "starts") == 6 * len(PROTOTYPE)
+        assert sorted(shown.column("tasks", 1)) == sorted(PROTOTYPE)
 
 
 def test_a_tooltip_names_the_task_as_text(chromium: Browser, tmp_path: Path) -> None:

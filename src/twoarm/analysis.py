@@ -9,6 +9,7 @@ from twoarm.diagnose import Diagnostics
 from twoarm.drawing import Drawing
 from twoarm.errors import Caveat
 from twoarm.pair import Paired
+from twoarm.quote import inert_json
 from twoarm.record import tidied
 from twoarm.runs import Input
 from twoarm.screen import Duplicates, Excluded, Missing
@@ -100,7 +101,8 @@ class Analysis(AnalysisFile, frozen=True, kw_only=True):
 
     def to_json(self) -> str:
         """The analysis file as text."""
-        return msgspec.json.format(msgspec.json.encode(self.file), indent=2).decode() + "\n"
+        text = msgspec.json.format(msgspec.json.encode(self.file), indent=2).decode()
+        return f"{inert_json(text)}\n"
 
     def to_github(self) -> str:
         """The report as a comment on a pull request."""

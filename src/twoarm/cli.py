@@ -3,13 +3,16 @@
 import os
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
 from twoarm import __version__
-from twoarm.errors import BadRunsError, ExtraError, InputError, TwoarmError
-from twoarm.quote import counted, named, visible
+from twoarm.console import Streams
+from twoarm.errors import BadRunsError, ExtraError, InputError, TwoarmError, UsageError
+from twoarm.interrupt import Terminated, termination_unwinds
+from twoarm.quote import counted, named, shortened, visible
+from twoarm.write import Output, refuse_overlap, write
 
 if TYPE_CHECKING:
     from twoarm.analysis import Analysis
@@ -30,6 +33,13 @@ _GATE_EXIT = {
 
 
 _GATES = ("rule", "evidence", "margin")
+_OUT_NAMES = ("analysis.json", "analysis.md", "report.html")
+
+STANDARD_INPUT = 0
+STANDARD_OUTPUT = 1
+
+# The end of the year 9999.
+_LAST_SECOND = 253_402_300_799
 
 
 class _Help(RawDescriptionHelpFormatter):
@@ -43,40 +53,58 @@ _EXIT_CODES = """\
 exit codes:
   0  done; with --gate: promote
   1  with --gate: do not promote
-  2  bad input or bad usage
+  2  bad input or bad usage, or anything unforeseen
   3  with --gate: not enough data to say
 """
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
-    _open_closed_streams()
+    streams = Streams()
+    given = Namespace(gate=None)
+    code = BAD
     try:
-        spelled = _gates_spelled_out(sys.argv[1:] if arguments is None else arguments)
-        given = _parser(collecting="collect" in spelled).parse_args(spelled)
-        code: int = given.command(given)
-    except SystemExit as leaving:
-        return _left(leaving)
+        with termination_unwinds():
+            try:
+                code = _ran(sys.argv[1:] if arguments is None else arguments, given, streams)
+            except BadRunsError as error:
+                streams.say(str(error))
+                streams.say(f"twoarm: {counted(error.count, 'problem')}; nothing was scored")
+            except TwoarmError as error:
+                streams.say(f"twoarm: {error}")
+            except MemoryError:
+                streams.say("twoarm: out of memory; free some, or give it fewer runs at a time")
     except KeyboardInterrupt:
         return INTERRUPTED
-    except BadRunsError as error:
-        _say(str(error))
-        _say(f"twoarm: {counted(error.count, 'problem')}; nothing was scored")
+    except Terminated as ended:
+        return 128 + ended.number
+    except BaseException as error:  # noqa: BLE001, whatever it is, it must not look like a verdict
+        _say_it_is_a_bug(error, streams)
         return BAD
-    except TwoarmError as error:
-        _say(f"twoarm: {error}")
-        return BAD
+    return streams.settled(code, bad=BAD, gate=given.gate is not None)
+
+
+def _ran(arguments: Sequence[str], given: Namespace, streams: Streams) -> int:
+    spelled = _gates_spelled_out(arguments)
+    try:
+        _parser(streams, collecting="collect" in spelled).parse_args(spelled, given)
+    except SystemExit as leaving:
+        # Help, the version or bad usage.
+        return leaving.code if isinstance(leaving.code, int) else DONE
+    code: int = given.command(given, streams)
     return code
 
 
-def _left(leaving: SystemExit) -> int:
-    """The exit code of help, version or bad usage, once all of it is written."""
-    try:
-        _write_out("")
-    except InputError as error:
-        _say(f"twoarm: {error}")
-        return BAD
-    return leaving.code if isinstance(leaving.code, int) else DONE
+def _say_it_is_a_bug(error: BaseException, streams: Streams) -> None:
+    from traceback import format_exception, format_exception_only
+
+    if os.environ.get("TWOARM_TRACEBACK"):
+        streams.say("".join(format_exception(error)).rstrip("\n"))
+    what = " ".join("".join(format_exception_only(error)).split())
+    streams.say(
+        f"twoarm: a bug in twoarm {__version__}: {shortened(what, 200)}; please report it, with "
+        "what TWOARM_TRACEBACK=1 prints"
+    )
 
 
 def _gates_spelled_out(arguments: Sequence[str]) -> list[str]:
@@ -89,9 +117,18 @@ def _gates_spelled_out(arguments: Sequence[str]) -> list[str]:
     return spelled
 
 
-def _parser(*, collecting: bool) -> ArgumentParser:
+def _parser(streams: Streams, *, collecting: bool) -> ArgumentParser:
     """The commands; the options of `collect` are many, and imported only for it."""
-    parser = ArgumentParser(
+
+    class Parser(ArgumentParser):
+        # All that argparse prints goes through here: help, the version, bad usage.
+        def _print_message(self, message: str, file: object = None) -> None:
+            if file is sys.stdout:
+                streams.write(message)
+            else:
+                streams.say(message.rstrip("\n"))
+
+    parser = Parser(
         prog="twoarm",
         description="Score the runs of a coding agent with and without a change.",
         epilog=_EXIT_CODES,
@@ -223,7 +260,9 @@ def _add_report_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--no-evidence", action="store_true", help="only the point estimates and the decision"
     )
-    parser.add_argument("--level", type=float, default=0.95, help="of intervals (default: 0.95)")
+    parser.add_argument(
+        "--level", type=float, default=0.95, help="of intervals, 0.5 to 0.9999 (default: 0.95)"
+    )
     parser.add_argument("--seed", type=int, default=1, help="of resampling (default: 1)")
     parser.add_argument(
         "--resamples", type=int, default=9_999, help="how many to draw (default: 9999)"
@@ -250,9 +289,10 @@ def _add_report_options(parser: ArgumentParser) -> None:
     )
 
 
-def _score(given: Namespace) -> int:
+def _score(given: Namespace, streams: Streams) -> int:
     from twoarm.score import score
 
+    _refuse_overlap(given, given.files)
     with _progress() as progress:
         analysis = score(
             _opened(given.files),
@@ -266,7 +306,7 @@ def _score(given: Namespace) -> int:
             progress=progress,
             **_weighing(given),
         )
-    return _report(analysis, given)
+    return _report(analysis, given, streams)
 
 
 def _weighing(given: Namespace) -> dict[str, Any]:
@@ -282,38 +322,41 @@ def _weighing(given: Namespace) -> dict[str, Any]:
     }
 
 
-def _demo(given: Namespace) -> int:
+def _demo(given: Namespace, streams: Streams) -> int:
     from importlib.resources import files
 
     from twoarm.score import score
 
+    _refuse_overlap(given, [])
+
     example = files("twoarm").joinpath("example.jsonl")
     if given.runs:
-        _write_out(example.read_text(encoding="utf-8"))
+        streams.write_data(example.read_text(encoding="utf-8"))
         return DONE
     with example.open("rb") as stream:
         source = [_Named(stream, "example.jsonl")]
         analysis = score(source, generated_at_utc=_now(), **_weighing(given))
-    return _report(analysis, given)
+    return _report(analysis, given, streams)
 
 
-def _check(given: Namespace) -> int:
+def _check(given: Namespace, streams: Streams) -> int:
     from twoarm.check import check
 
+    refuse_overlap({"standard output": STANDARD_OUTPUT}, _places(given.files))
     found = check(_opened(given.files))
-    _write_out("".join(f"{problem}\n" for problem in found.problems))
+    streams.write("".join(f"{problem}\n" for problem in found.problems))
     if found.problems:
-        _say(f"twoarm: {counted(len(found.problems), 'problem')}")
+        streams.say(f"twoarm: {counted(len(found.problems), 'problem')}")
         return BAD
     arms = ", ".join(map(named, found.arms))
     counts = f"{counted(found.run_count, 'run')}, {counted(found.task_count, 'task')}"
-    _write_out(f"no problems: {counts}, arms {arms}\n")
+    streams.write(f"no problems: {counts}, arms {arms}\n")
     for key in found.unknown_keys:
-        _write_out(f"unknown key, kept out of scoring: {named(key)}\n")
+        streams.write(f"unknown key, kept out of scoring: {named(key)}\n")
     return DONE
 
 
-def _schema(given: Namespace) -> int:
+def _schema(given: Namespace, streams: Streams) -> int:
     import json
 
     from twoarm.analysis import analysis_schema
@@ -321,44 +364,59 @@ def _schema(given: Namespace) -> int:
     from twoarm.record import record_schema
 
     schemas = {"record": record_schema, "analysis": analysis_schema, "sidecar": sidecar_schema}
-    _write_out(json.dumps(schemas[given.name](), indent=2) + "\n")
+    streams.write_data(json.dumps(schemas[given.name](), indent=2) + "\n")
     return DONE
 
 
-def _collect(given: Namespace) -> int:
+def _collect(given: Namespace, streams: Streams) -> int:
     from twoarm import collect_command
 
-    terminal = sys.stderr if sys.stderr.isatty() else None
-    return collect_command.run(given, say=_say, write=_write_out, terminal=terminal)
+    return collect_command.run(given, streams)
 
 
-def _report(analysis: "Analysis", given: Namespace) -> int:
-    _write_all(_files(analysis, given))
-    if given.out is not None and os.environ.get("GITHUB_STEP_SUMMARY"):
-        _append(os.environ["GITHUB_STEP_SUMMARY"], analysis.to_github())
+def _places(files: Sequence[str]) -> list[str | int]:
+    return [STANDARD_INPUT if file == "-" else file for file in files]
+
+
+def _refuse_overlap(given: Namespace, files: Sequence[str]) -> None:
+    """Refuse outputs that are inputs or each other, before anything is read."""
+    outputs: dict[str, str | int] = {"standard output": STANDARD_OUTPUT}
+    if given.junit is not None:
+        outputs["--junit"] = given.junit
+    if given.out is not None:
+        outputs |= {f"--out {name}": os.path.join(given.out, name) for name in _OUT_NAMES}
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            outputs["GITHUB_STEP_SUMMARY"] = summary
+    refuse_overlap(outputs, _places(files))
+
+
+def _report(analysis: "Analysis", given: Namespace, streams: Streams) -> int:
+    outputs = list(_outputs(analysis, given, streams))
+    write(outputs)
+    if written := [visible(output.path) for output in outputs if not output.append]:
+        streams.say(f"twoarm: wrote {', '.join(written)}")
     if given.format == "text":
         from twoarm.render import text
 
-        report = text.render(analysis, _paint(), given.interval)
+        streams.write(text.render(analysis, _paint(), given.interval))
     elif given.format == "markdown":
-        report = analysis.to_markdown(interval=given.interval)
+        streams.write_data(analysis.to_markdown(interval=given.interval))
     else:
-        report = getattr(analysis, f"to_{given.format}")()
-    _write_out(report)
+        streams.write_data(getattr(analysis, f"to_{given.format}")())
     if given.annotate:
         from twoarm.render.github import annotations
 
         for line in annotations(analysis):
-            _say(line)
+            streams.command(line)
     if given.gate is None:
         return DONE
     promotion = analysis.promotion
-    _say(f"twoarm: gate {given.gate}: {promotion.verdict}: {visible('; '.join(promotion.reasons))}")
+    streams.say(f"twoarm: gate {given.gate}: {promotion.verdict}: {'; '.join(promotion.reasons)}")
     return _GATE_EXIT[promotion.verdict]
 
 
-def _files(analysis: "Analysis", given: Namespace) -> dict[str, str]:
-    """The files that were asked for, by path."""
+def _outputs(analysis: "Analysis", given: Namespace, streams: Streams) -> Iterator[Output]:
+    """The files that were asked for."""
     texts = {}
     if given.out is not None:
         texts["analysis.json"] = analysis.to_json()
@@ -366,11 +424,15 @@ def _files(analysis: "Analysis", given: Namespace) -> dict[str, str]:
         try:
             texts["report.html"] = analysis.to_html()
         except ExtraError as error:
-            _say(f"twoarm: no report.html: {error}")
+            streams.say(f"twoarm: no report.html: {error}")
     files = {os.path.join(given.out, name): text for name, text in texts.items()}
     if given.junit is not None:
         files[given.junit] = analysis.to_junit()
-    return files
+    for path, text in files.items():
+        yield Output(path=path, content=[text.encode()], append=False)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if given.out is not None and summary:
+        yield Output(path=summary, content=[analysis.to_github().encode()], append=True)
 
 
 def _progress() -> "AbstractContextManager[Progress | None]":
@@ -403,8 +465,16 @@ def _now() -> str:
     """The time of the report; SOURCE_DATE_EPOCH fixes it for builds that must repeat."""
     from datetime import UTC, datetime
 
-    fixed = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(fixed), UTC) if fixed.isdigit() else datetime.now(UTC)
+    fixed = os.environ.get("SOURCE_DATE_EPOCH")
+    if not fixed:
+        moment = datetime.now(UTC)
+    elif fixed.isascii() and fixed.isdigit() and len(fixed) < 20 and int(fixed) <= _LAST_SECOND:
+        moment = datetime.fromtimestamp(int(fixed), UTC)
+    else:
+        raise UsageError(
+            "SOURCE_DATE_EPOCH: expected whole seconds since 1970, at most "
+            f"{_LAST_SECOND}, got {named(fixed)}"
+        )
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -430,74 +500,3 @@ def _paint() -> "Paint | None":
         return style.render(text, color_system=ColorSystem.STANDARD) if style else text
 
     return paint
-
-
-def _write_out(text: str) -> None:
-    # A terminal that cannot show a character gets its escape, not a traceback.
-    if hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")
-    try:
-        sys.stdout.write(text)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        # The reader has seen enough; what was found decides the exit code all the same.
-        _silence(sys.stdout)
-    except OSError as error:
-        _silence(sys.stdout)
-        raise InputError(f"cannot write to standard output: {error.strerror}") from error
-
-
-def _write_all(texts: dict[str, str]) -> None:
-    """Write every file under a temporary name, then rename: never half a file."""
-    written: dict[str, str] = {}
-    folder = ""
-    try:
-        for path, text in texts.items():
-            folder, name = os.path.split(path)
-            os.makedirs(folder or ".", exist_ok=True)
-            temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-            written[temporary] = path
-            with open(temporary, "w", encoding="utf-8", newline="\n") as file:
-                file.write(text)
-                file.flush()
-                os.fsync(file.fileno())
-        for temporary in list(written):
-            folder = os.path.dirname(written[temporary])
-            os.replace(temporary, written.pop(temporary))
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot write to `{visible(folder or '.')}`: {reason}") from error
-    finally:
-        for temporary in written:
-            if os.path.exists(temporary):
-                os.unlink(temporary)
-    if texts:
-        _say(f"twoarm: wrote {', '.join(map(visible, texts))}")
-
-
-def _append(path: str, text: str) -> None:
-    try:
-        with open(path, "a", encoding="utf-8", newline="\n") as file:
-            file.write(text)
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise InputError(f"cannot write to `{visible(path)}`: {reason}") from error
-
-
-def _say(text: str) -> None:
-    try:
-        print(text, file=sys.stderr, flush=True)
-    except OSError:
-        _silence(sys.stderr)
-
-
-def _silence(stream: TextIO) -> None:
-    """Let what is still written go nowhere: Python would complain once more when it closes."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-
-
-def _open_closed_streams() -> None:
-    """A stream that the caller closed leads nowhere, and no file takes its number."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115

@@ -1,20 +1,23 @@
 """The `collect` command: its options, and what it does with them."""
 
+import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import contextmanager
 from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from twoarm.errors import BadRunsError, UsageError
-from twoarm.quote import counted, named, visible
+from twoarm.quote import counted, inert_json, named, visible
+from twoarm.write import Output, refuse_overlap, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import TextIO
 
-    from twoarm.collect.gather import Collection, Progress
+    from twoarm.collect.gather import Collection, Place, Progress
+    from twoarm.console import Streams
 
 DONE = 0
 BAD = 2
@@ -112,47 +115,71 @@ def add_options(parser: ArgumentParser) -> None:
     )
 
 
-def run(
-    given: Namespace,
-    *,
-    say: Callable[[str], None],
-    write: Callable[[str], None],
-    terminal: "TextIO | None",
-) -> int:
-    """Collect, write, summarise; `terminal` shows a progress bar if it is given."""
-    from twoarm.collect.output import write_lines
+def run(given: Namespace, streams: "Streams") -> int:
+    """Collect, write, summarise."""
     from twoarm.collect.summary import summarise
 
+    places = _places(given)
+    _refuse_overlap(given, places)
     try:
-        with _bar(terminal) as progress:
-            collection = _gathered(given, progress)
+        with _bar(sys.stderr if sys.stderr.isatty() else None) as progress:
+            collection = _gathered(given, places, progress)
     except BadRunsError as error:
-        say(str(error))
-        say(
+        streams.say(str(error))
+        streams.say(
             f"twoarm: {counted(error.count, 'problem')}; nothing was written; "
             "--skip-bad goes on without inputs that cannot be read"
         )
         return BAD
     with collection:
+        batches = _batches(collection)
         if given.output is None:
-            lines = collection.lines()
-            while batch := b"".join(islice(lines, _BATCH)):
-                write(batch.decode())
+            for batch in batches:
+                streams.write_data(batch.decode())
         else:
-            write_lines(given.output, collection.lines())
+            write([Output(path=given.output, content=batches, append=False)])
         for text in summarise(collection):
-            say(text)
+            streams.say(text)
     if given.output is not None:
-        say(f"twoarm: wrote {visible(given.output)}")
+        streams.say(f"twoarm: wrote {visible(given.output)}")
     return DONE
 
 
-def _gathered(given: Namespace, progress: "Progress | None") -> "Collection":
-    from twoarm.collect.format import Settings
-    from twoarm.collect.gather import Place, gather
+def _batches(collection: "Collection") -> "Iterator[bytes]":
+    lines = collection.lines()
+    while batch := b"".join(islice(lines, _BATCH)):
+        yield inert_json(batch.decode()).encode() if b"#" in batch else batch
+
+
+def _places(given: Namespace) -> "list[Place]":
+    from twoarm.collect.gather import Place
 
     places = [Place(arm=None, path=path) for path in given.paths]
-    places += [Place(arm=arm, path=path) for arm, path in _split("--arm", given.arm, "NAME=PATH")]
+    arms = _split("--arm", given.arm, "NAME=PATH")
+    return places + [Place(arm=arm, path=path) for arm, path in arms]
+
+
+def _refuse_overlap(given: Namespace, places: "Iterable[Place]") -> None:
+    """Refuse to write over what is read, before anything is."""
+    from twoarm.collect.output import reads
+
+    inputs = [place.path for place in places]
+    inputs += [path for _, path in _split("--report", given.report, "NAME=FILE")]
+    inputs += [given.prices] if given.prices is not None else []
+    if given.output is None:
+        refuse_overlap({"standard output": 1}, inputs)
+        return
+    refuse_overlap({"-o": given.output}, inputs)
+    if any(reads(given.format, path, given.output) for path in inputs):
+        raise UsageError(
+            f"{visible(given.output)}: -o is also an input; write it under another name"
+        )
+
+
+def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | None") -> "Collection":
+    from twoarm.collect.format import Settings
+    from twoarm.collect.gather import gather
+
     values = [text.rpartition("=") for text in given.arm_map]
     if any(not equals or not arm for _, equals, arm in values):
         raise UsageError("--arm-map: write VALUE=NAME")

@@ -5,6 +5,7 @@ import math
 import msgspec
 
 from twoarm.decide import GATE_METRICS, Gate
+from twoarm.figures import share
 from twoarm.metric import DIAGNOSTICS, SUCCESS, Metric
 from twoarm.pair import Paired
 from twoarm.summarize import ArmSummary
@@ -72,8 +73,8 @@ def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
     moved = gate.candidate - gate.baseline
     if metric is SUCCESS:
         worse = f"{metric.label} {moved * 100:+.1f} points"
-    elif (share := _share(moved, gate.baseline)) is not None:
-        worse = f"{metric.label} {share:+.0%}"
+    elif (moved_share := _share(moved, gate.baseline)) is not None:
+        worse = f"{metric.label} {share(moved_share, 0)}"
     else:
         worse = f"{metric.label} {moved:+,.10g}"
     labels = {metric.name: metric.label for metric in DIAGNOSTICS}

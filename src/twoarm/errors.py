@@ -31,6 +31,10 @@ class InputError(TwoarmError):
     """A file that cannot be read at all."""
 
 
+class OutputError(TwoarmError):
+    """Something that cannot be written, or not to the last byte."""
+
+
 class BadRunsError(TwoarmError):
     """Lines that are not runs, or runs that contradict each other; every one has its position."""
 

@@ -1,5 +1,7 @@
 """How a number looks: one way per unit, for every report."""
 
+import math
+
 NOT_MEASURED = "-"
 # From a million percent on, digits say nothing.
 _HUGE_SHARE = 10_000.0
@@ -19,13 +21,19 @@ def change(value: float | None, unit: str) -> str:
     return _unsigned_zero(_formatted(value, unit, sign="+"))
 
 
-def share(value: float | None) -> str:
+def share(value: float | None, decimals: int = 1) -> str:
     """A relative change: `-15.4%`."""
     if value is None:
         return NOT_MEASURED
+    if math.isinf(value):
+        return f"beyond {'+' if value > 0 else '-'}1e+310%"
+    if math.isinf(value * 100):
+        from decimal import Decimal
+
+        return f"{Decimal(value) * 100:+.3g}%"
     if abs(value) >= _HUGE_SHARE:
         return f"{value * 100:+.3g}%"
-    return _unsigned_zero(f"{value:+.1%}")
+    return _unsigned_zero(f"{value:+.{decimals}%}")
 
 
 def _formatted(value: float, unit: str, *, sign: str) -> str:

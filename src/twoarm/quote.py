@@ -1,4 +1,20 @@
-"""Hostile text made safe to show: names and values in records are never trusted to be tidy."""
+"""Hostile text made safe to show: names and values in records are never trusted to be tidy.
+
+The runners of CI systems execute lines of a log: GitHub's `::command::` after leading blanks, and
+`##[command]` anywhere in a line; Azure's `##vso[command]` and TeamCity's `##teamcity[command]`.
+"""
+
+import re
+
+# Seen by nobody, and passed over when a runner compares text by culture.
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_BLANK = " \t\r\x0b\x0c\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_COMMAND = re.compile(rf"#(?=[{_UNSEEN}]*#[\w{_UNSEEN}]*\[)")
+_LEADING_COMMAND = re.compile(rf"^([{_BLANK}{_UNSEEN}]*):(?=[{_UNSEEN}]*:)", re.MULTILINE)
 
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -13,10 +29,33 @@ def _escaped(character: str) -> str:
 
 
 def visible(text: str) -> str:
-    """One line of printable characters: control, direction and other unseen ones become escapes."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else _escaped(c) for c in text)
+    """One line of printable characters: control, direction and other unseen ones become escapes.
+
+    Nothing inside it is a command to a runner; `inert_lines` is for what may begin a line.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return _COMMAND.sub(r"\\x23", text) if "#" in text else text
+
+
+def visible_lines(text: str) -> str:
+    """`visible` for each line of a text."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def inert_lines(text: str) -> str:
+    """Lines of which none is a command to a runner, wherever it begins and whatever is in it."""
+    if "#" in text:
+        text = _COMMAND.sub(r"\\x23", text)
+    return _LEADING_COMMAND.sub(r"\1\\x3a", text) if ":" in text else text
+
+
+def inert_json(text: str) -> str:
+    """JSON with the same values in which nothing is a command to a runner.
+
+    No line of JSON begins with a colon, and a `#` stands only inside a string.
+    """
+    return _COMMAND.sub(r"\\u0023", text) if "#" in text else text
 
 
 def columns(text: str) -> int:
@@ -28,10 +67,17 @@ def columns(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
 
 
+# How much of a name is shown where there is room for all of any sensible one.
+WHOLE_NAME = 320
+
+# How many characters may share a column: a letter, and accents that take none of their own.
+_STACKED = 3
+
+
 def shortened(text: str, width: int) -> str:
     """`visible` text that takes at most `width` columns; what is cut is in the middle."""
     text = visible(text)
-    if columns(text) <= width:
+    if fitting(text, width) == len(text):
         return text
     back = (width - 1) // 3
     first = fitting(text, width - 1 - back)
@@ -43,7 +89,7 @@ def fitting(text: str, width: int) -> int:
     taken = 0
     for at, character in enumerate(text):
         taken += columns(character)
-        if taken > width:
+        if taken > width or at >= _STACKED * width:
             return at
     return len(text)
 
@@ -116,7 +162,7 @@ def html_script(json: str) -> str:
     """JSON inside a script element: nothing in it can end the element or open a comment."""
     for character in "<>&\u2028\u2029":
         json = json.replace(character, f"\\u{ord(character):04x}")
-    return json
+    return inert_json(json)
 
 
 def xml(text: str) -> str:

@@ -15,6 +15,9 @@ from twoarm.screen import Duplicates, Missing, choose_arms, screen
 from twoarm.summarize import summarize
 from twoarm.tasks import tabulate
 
+# Beyond it, tails are thinner than what resampling can draw, and at last than a float can hold.
+HIGHEST_LEVEL = 0.9999
+
 
 def score(
     source: Source,
@@ -159,8 +162,8 @@ def _check_choices(**given: str) -> None:
 def _check_options(
     level: float, seed: int, resamples: int, margin_success: float, margin_ratio: float
 ) -> None:
-    if not 0.5 <= level < 1.0:
-        raise UsageError(f"level: expected a number from 0.5 to below 1, got {level}")
+    if not 0.5 <= level <= HIGHEST_LEVEL:
+        raise UsageError(f"level: expected a number from 0.5 to {HIGHEST_LEVEL}, got {level}")
     if not 0 <= seed < 2**63:
         raise UsageError(f"seed: expected an integer from 0 to 2^63 - 1, got {seed}")
     if not 99 <= resamples <= 1_000_000:

@@ -1,26 +1,30 @@
-"""The collected file: written under a temporary name, then renamed; never half a file."""
+"""Whether the file to be written is one of those that are collected from."""
 
 import os
-from collections.abc import Iterable
 
-from twoarm.collect.folder import shown
-from twoarm.errors import InputError
+from twoarm.collect.folder import SourceError, walk
+from twoarm.collect.formats import AUTO, load_formats
+from twoarm.errors import Problem
 
 
-def write_lines(path: str, lines: Iterable[bytes]) -> None:
-    """Put the lines at a path, all of them or none."""
-    folder, name = os.path.split(path)
-    temporary = os.path.join(folder, f".{name}.{os.getpid()}.tmp")
-    try:
-        try:
-            with open(temporary, "wb") as file:
-                file.writelines(lines)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(temporary, path)
-        finally:
-            if os.path.lexists(temporary):
-                os.unlink(temporary)
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise InputError(f"{shown(path)}: cannot be written: {reason}") from error
+def reads(format_name: str, given: str, output: str) -> bool:
+    """Whether the output is there already, in a folder that is given, as a file of a run."""
+    if "\0" in given or "\0" in output or not os.path.isfile(output):
+        return False
+    folder, name = os.path.split(os.path.realpath(output))
+    around = os.path.realpath(given)
+    if os.path.commonpath((folder, around)) != around or not os.path.isdir(around):
+        return False
+    found = next(iter(walk(folder)))
+    if isinstance(found, Problem):
+        return False
+    for known, one in load_formats().known.items():
+        if format_name in (AUTO, known):
+            try:
+                claims = one.claims(found)
+            except SourceError:
+                continue
+            # Beside what tells a run there may be more of it, such as its `run.json`.
+            if name in claims or (claims and one.one_run_per_folder):
+                return True
+    return False

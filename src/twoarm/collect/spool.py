@@ -4,9 +4,10 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 
-from twoarm.errors import Problem
+from twoarm.errors import OutputError, Problem
 from twoarm.quote import named
 
 # Up to this size the records wait in memory after all.
@@ -36,7 +37,9 @@ class Spool:
 
     def close(self) -> None:
         """Give the space back."""
-        self._file.close()
+        # What could not be written before would be tried once more, and nobody needs it now.
+        with suppress(OSError):
+            self._file.close()
 
     def add(
         self,
@@ -56,15 +59,18 @@ class Spool:
         self._infra.append(infra)
         self._started.append(math.nan if started is None else started)
         self._offset.append(self._end)
-        self._end += self._file.write(
-            b"%s\n%s\n" % (line, where.encode("utf-8", "backslashreplace"))
-        )
+        with _room():
+            self._end += self._file.write(
+                b"%s\n%s\n" % (line, where.encode("utf-8", "backslashreplace"))
+            )
 
     def number(self, *, renumber: bool) -> tuple[list[Problem], int]:
         """Settle every repeat; gives what stands in the way, and how many runs were numbered.
 
         Runs that a source does not number are numbered by start time within task and arm.
         """
+        with _room():
+            self._file.flush()
         problems: list[Problem] = []
         numbered = 0
         for rows in self._groups():
@@ -158,6 +164,17 @@ class Spool:
         self._file.seek(self._offset[row])
         self._file.readline()
         return self._file.readline()[:-1].decode("utf-8")
+
+
+@contextmanager
+def _room() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(
+            f"no room for the records until they are sorted: {error.strerror}; "
+            "point TMPDIR to a folder with room for them"
+        ) from error
 
 
 def _ranks(codes: dict[str, int]) -> list[int]:

@@ -6,6 +6,7 @@ import msgspec
 
 from twoarm.decide import Promotion
 from twoarm.evidence.interval import SIX, Estimate, Scope
+from twoarm.figures import share
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.quote import counted
 
@@ -133,7 +134,7 @@ def margin_rule(
         reasons = [
             f"success: {rate.low * 100:+.1f} to {rate.high * 100:+.1f} points",
             *(
-                f"{name}: {(one.low - 1) * 100:+.1f}% to {(one.high - 1) * 100:+.1f}%"
+                f"{name}: {share(one.low - 1)} to {share(one.high - 1)}"
                 for name, one in zip(("duration", "tokens"), ratios, strict=True)
             ),
         ]

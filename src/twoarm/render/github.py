@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from twoarm.quote import annotation, annotation_property, markdown_code
+from twoarm.quote import WHOLE_NAME, annotation, annotation_property, markdown_code, shortened
 from twoarm.render import markdown
 from twoarm.render.reading import read
 
@@ -25,10 +25,10 @@ def render(analysis: "Analysis") -> str:
     reading = read(analysis)
     first = [
         MARKER,
-        f"## twoarm: {markdown_code(analysis.decision)}",
+        f"## twoarm: {markdown_code(shortened(analysis.decision, WHOLE_NAME))}",
         f"{_ICONS[reading.verdict]} **{reading.verdict.capitalize()}**: {reading.why}.",
-        f"{markdown_code(analysis.candidate)} (candidate) against "
-        f"{markdown_code(analysis.baseline)} (baseline).",
+        f"{markdown_code(shortened(analysis.candidate, WHOLE_NAME))} (candidate) against "
+        f"{markdown_code(shortened(analysis.baseline, WHOLE_NAME))} (baseline).",
         "\n".join(
             (
                 "| gate | difference | standing | how sure |",
@@ -74,7 +74,8 @@ def _annotations(analysis: "Analysis") -> Iterator[str]:
     reading = read(analysis)
     if reading.verdict != "promote":
         level = "error" if reading.verdict == "do not promote" else "warning"
-        yield _command(level, f"twoarm: {analysis.decision}", f"{reading.verdict}: {reading.why}")
+        title = f"twoarm: {shortened(analysis.decision, WHOLE_NAME)}"
+        yield _command(level, title, f"{reading.verdict}: {reading.why}")
     for amount in reading.amounts:
         if amount.standing == "worse":
             message = f"{amount.label} is worse: {amount.difference}, {amount.figures}"

@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from twoarm.quote import markdown_cell, markdown_code, shortened
+from twoarm.quote import WHOLE_NAME, markdown_cell, markdown_code, shortened
 from twoarm.render import sections, weighed
 from twoarm.render.sections import Name, Table
 
@@ -17,10 +17,11 @@ def render(analysis: "Analysis", shown: weighed.Shown = "headline") -> str:
     promotion = analysis.promotion
     first, *others = weighed.with_evidence(analysis, shown)
     parts = [
-        f"## twoarm: {markdown_code(analysis.decision)}",
+        f"## twoarm: {markdown_code(shortened(analysis.decision, WHOLE_NAME))}",
         f"**{promotion.verdict.capitalize()}**: {'; '.join(promotion.reasons)}.",
-        f"{markdown_code(analysis.candidate)} (candidate) against "
-        f"{markdown_code(analysis.baseline)} (baseline). {sections.overview(analysis)}.",
+        f"{markdown_code(shortened(analysis.candidate, WHOLE_NAME))} (candidate) against "
+        f"{markdown_code(shortened(analysis.baseline, WHOLE_NAME))} (baseline). "
+        f"{sections.overview(analysis)}.",
         _laid_out(first, heading=False),
     ]
     if analysis.evidence is not None:

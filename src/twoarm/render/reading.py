@@ -11,7 +11,7 @@ import msgspec
 from twoarm.decide import INSUFFICIENT, MIXED
 from twoarm.evidence.cautions import FEW_REPEATS_HELP
 from twoarm.evidence.interval import reasons
-from twoarm.figures import change, figure
+from twoarm.figures import change, figure, share
 from twoarm.metric import DURATION, SUCCESS
 from twoarm.quote import counted, named
 from twoarm.render.sections import GATES
@@ -116,7 +116,7 @@ def _difference(gate: "Gate", unit: str) -> str:
     less, more = ("faster", "slower") if unit == DURATION.unit else ("fewer", "more")
     word = less if moved < 0 else more
     if gate.baseline:
-        return f"{abs(moved) / gate.baseline:.1%} {word}"
+        return f"{share(abs(moved) / gate.baseline).replace('+', '', 1)} {word}"
     return f"{figure(abs(moved), unit)} {word}"
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from twoarm.quote import columns, fitting, shortened, visible
+from twoarm.quote import WHOLE_NAME, columns, fitting, inert_lines, shortened, visible
 from twoarm.render import sections, weighed
 from twoarm.render.sections import Name, Table
 
@@ -36,12 +36,12 @@ def render(
     promotion = analysis.promotion
     lines = [
         *_wrapped(
-            f"{visible(analysis.candidate)} (candidate) against "
-            f"{visible(analysis.baseline)} (baseline)"
+            f"{shortened(analysis.candidate, WHOLE_NAME)} (candidate) against "
+            f"{shortened(analysis.baseline, WHOLE_NAME)} (baseline)"
         ),
         *_wrapped(sections.overview(analysis)),
         "",
-        *_labelled("DECISION   ", analysis.decision, look, "strong"),
+        *_labelled("DECISION   ", shortened(analysis.decision, WHOLE_NAME), look, "strong"),
         *_labelled(
             "PROMOTION  ",
             f"{promotion.verdict}: {'; '.join(promotion.reasons)}",
@@ -75,10 +75,12 @@ def _wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
         if columns(word) > room and line.strip(" "):
             lines.append(line.rstrip(" "))
             line, room = rest, WIDTH - len(rest)
+        if not line.strip(" "):
+            word = inert_lines(word)
         while columns(word) > room:
             cut = fitting(word, room)
             lines.append(line + word[:cut])
-            word = word[cut:]
+            word = inert_lines(word[cut:])
         line += word + " "
         room -= columns(word) + 1
     return [*lines, line.rstrip(" ")]
@@ -91,8 +93,8 @@ def _labelled(label: str, text: str, look: Paint, role: str) -> list[str]:
 
 def _laid_out(table: Table, look: Paint) -> list[str]:
     for longest in range(_NAME_WIDTH, _SHORTEST_NAME - 1, -1):
-        rows = [[_cell(cell, longest) for cell in row] for row in table.rows]
-        head = _head(table.head, min(longest, _HEAD_WIDTH))
+        rows = [_inert([_cell(cell, longest) for cell in row]) for row in table.rows]
+        head = _inert(_head(table.head, min(longest, _HEAD_WIDTH)))
         widths = [max(map(columns, cells)) for cells in zip(head, *rows, strict=True)]
         if sum(widths) + 2 * len(widths) <= WIDTH:
             break
@@ -110,6 +112,12 @@ def _laid_out(table: Table, look: Paint) -> list[str]:
     for note in table.notes:
         lines += _wrapped(note, first="  ", rest="    ")
     return lines
+
+
+def _inert(cells: list[str]) -> list[str]:
+    """The cells of a line, whichever of them it begins with."""
+    first = next((at for at, cell in enumerate(cells) if cell.strip()), 0)
+    return [*cells[:first], inert_lines(cells[first]), *cells[first + 1 :]]
 
 
 def _head(cells: tuple[str | Name, ...], longest: int) -> list[str]:

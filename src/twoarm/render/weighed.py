@@ -16,7 +16,7 @@ from twoarm.evidence.interval import (
 )
 from twoarm.figures import NOT_MEASURED, change, figure, share
 from twoarm.metric import METRICS, SUCCESS
-from twoarm.quote import counted
+from twoarm.quote import WHOLE_NAME, counted, shortened
 from twoarm.render import sections
 from twoarm.render.sections import GATES, Name, Table
 
@@ -77,7 +77,7 @@ def margin(analysis: "Analysis") -> str | None:
     if found is None:
         return None
     arm = {"candidate": analysis.candidate, "baseline": analysis.baseline}.get(found.verdict)
-    said = f"prefer {arm}" if arm else "inconclusive"
+    said = f"prefer {shortened(arm, WHOLE_NAME)}" if arm else "inconclusive"
     return (
         f"{said} (margins {found.margin_success * 100:g} points of success, "
         f"{found.margin_ratio * 100:g}% of time and tokens): {'; '.join(found.reasons)}"

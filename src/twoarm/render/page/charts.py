@@ -644,7 +644,9 @@ def _axes(
     if domain:
         value = value.scale(domain=domain)
     if few:
-        return {"y": alt.Y("task:N", sort=labels).title(None).axis(grid=True)}, {"x": value}
+        # Vega gathers a domain by names in an object, which has a `constructor` of its own.
+        task = alt.Y("task:N", sort=None).scale(domain=labels)
+        return {"y": task.title(None).axis(grid=True)}, {"x": value}
     rank = alt.X("rank:Q").title(f"{len(labels):,} tasks, in order")
     rank = rank.axis(labels=False, ticks=False, grid=False)
     return {"x": rank.scale(domain=[0, len(labels) + 1], nice=False)}, {"y": value}
