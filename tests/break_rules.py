@@ -332,7 +332,7 @@ BROKEN = [
     Broken("what a plug-in gives is checked", "collect/formats.py", "yield msgspec.convert(msgspec.structs.asdict(found), type(found))", "yield found", HOSTILE),
     Broken("a task has one outcome", "collect/swe_bench.py", "if outcomes.setdefault(task, outcome) != outcome:", "if False:", HOSTILE),
     Broken("Parquet columns have names of their own", "collect/parquet.py", "        if path in seen:\n", "        if False:\n", HOSTILE),
-    Broken("a text that Parquet repeats counts each time", "collect/parquet.py", "        if limit < 0:\n", "        if False:\n", HOSTILE),
+    Broken("a text that Parquet repeats counts each time", "collect/parquet.py", "        if left < 0:\n", "        if False:\n", HOSTILE),
     Broken("an exit code is whole", "collect/table.py", "if found is not None and found != int(found):", "if False:", HOSTILE),
     Broken("repeats by start time", "collect/spool.py", "rows.sort(key=self._by_start)", "pass", RULES),
     Broken("repeats of the source stay", "collect/spool.py", "if renumber or not given:", "if True:", RULES),

@@ -2,6 +2,7 @@
 
 import json
 import lzma
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -11,7 +12,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.collecting import FIXTURES, changed, changed_lines, collected, collection, copied, only
+from tests.collecting import (
+    FIXTURES,
+    changed,
+    changed_lines,
+    collected,
+    collection,
+    copied,
+    only,
+    sidecar,
+)
 from tests.conftest import twoarm
 from tests.test_collect_bad import EVAL, archive, members, refused
 from twoarm.collect import parquet
@@ -676,3 +686,24 @@ def test_a_log_of_inspect_whose_task_has_no_name_is_told(task: Any, tmp_path: Pa
     changed(folder / "ok.json", lambda log: log["eval"].update(task=task))
     text = refused("inspect", folder, settings={"task_names": True})
     assert text.endswith("sample 1: no name in eval.task to qualify the task by")
+
+
+def test_a_resumed_run_that_cannot_be_read_is_a_problem_of_the_run_that_resumed_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good = copied("codex/ok", tmp_path / "good")
+    bad = copied("codex/nousage", tmp_path / "bad")
+    (bad / "earlier").mkdir()
+    sidecar(bad, resumed_from="earlier")
+    scandir = os.scandir
+
+    def refusing(path: str) -> Any:
+        if path.endswith("earlier"):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    text = left_out("codex", good, bad)
+    assert text == (
+        f"{bad}/run.json: the run it resumed: {bad}/earlier: cannot be read: Permission denied"
+    )

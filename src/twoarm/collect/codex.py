@@ -16,7 +16,7 @@ from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
 from twoarm.collect.sidecar import NAME, Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
 from twoarm.collect.version import numbers
-from twoarm.errors import Problem
+from twoarm.errors import InputError, Problem
 from twoarm.quote import named
 
 NEWEST_MAJOR = 0
@@ -306,7 +306,10 @@ def _usage_of(folder: Folder, resumed: str) -> _Usage:
             "name its folder relative to this one, inside what is collected",
             NAME,
         )
-    earlier = next(iter(walk(path)))
+    try:
+        earlier = next(iter(walk(path)))
+    except InputError as error:
+        raise folder.refuse(f"the run it resumed: {error}", NAME) from error
     if isinstance(earlier, Folder):
         output = output_of(earlier)
         usage = None if output is None else _last_usage(_events(earlier, output))
