@@ -146,7 +146,7 @@ BROKEN = [
     Broken("the report goes by the gate", "score.py", 'if gate != "rule" and decision != INSUFFICIENT:', "if False:", EVIDENCE),
     Broken("bad input is exit code 2", "cli.py", "BAD = 2", "BAD = 0", CLI),
     Broken("files are renamed into place", "write.py", "temporary = _unforeseen(target)", "temporary = target", f"{FILES}::test_a_signal_while_writing_leaves_no_temporary_file"),
-    Broken("temporary names are random", "write.py", "{token_hex(8)}", "{os.getpid()}", FILES),
+    Broken("temporary names are random", "write.py", "{os.urandom(8).hex()}", "{os.getpid()}", FILES),
     Broken("temporary files are removed", "write.py", "                    os.unlink(name)", "                    pass", FILES),
     Broken("what was replaced is put back", "write.py", "            os.replace(kept, one.target)", "            pass", FILES),
     Broken("what was new is taken away", "write.py", "            os.unlink(one.target)", "            pass", FILES),

@@ -139,7 +139,7 @@ def test_no_name_is_a_command_on_either_stream(name: str, tmp_path: Path) -> Non
     roles = [f"--candidate={name}", "--baseline=old"]
     told = [
         twoarm("score", str(path), *roles, "--gate", "--no-evidence"),
-        twoarm("score", str(path), "--candidate", f"{name}!", "--baseline=old"),
+        twoarm("score", str(path), f"--candidate={name}!", "--baseline=old"),
         twoarm("score", str(path)),
         twoarm("check", str(path)),
         twoarm("score", str(path), f"--format={name}"),
@@ -170,8 +170,8 @@ def test_no_file_name_is_a_command(
         twoarm("score", name, "--junit", name),
         twoarm("collect", "auto", "--arm", f"a={name}"),
         twoarm("collect", "table", "--arm", f"{name}={name}", "--map", f"{name}=x"),
-        twoarm("demo", "--out", name),
-        twoarm("demo", "--junit", f"{name}.xml"),
+        twoarm("demo", "--no-evidence", "--out", name),
+        twoarm("demo", "--no-evidence", "--junit", f"{name}.xml"),
     ):
         assert commands(result.out) == []
         assert commands(result.err) == []

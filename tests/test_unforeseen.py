@@ -1,5 +1,6 @@
 """What nobody foresaw ends with exit code 2 and one line; hostile settings are refused clearly."""
 
+import io
 import os
 import signal
 import subprocess
@@ -189,6 +190,20 @@ def test_no_room_for_what_waits_to_be_sorted(
         "point TMPDIR to a folder with room for them\n"
     )
     assert not (tmp_path / "o.jsonl").exists()
+
+
+def test_the_last_records_may_be_the_ones_without_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is buffered fails only when it has to be read again."""
+
+    class Full(io.BytesIO):
+        def flush(self) -> None:
+            raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(spool, "SpooledTemporaryFile", lambda max_size: Full())
+    arguments = ("collect", "harbor", str(JOB), "--arm-key", "config.agent.kwargs.behaviour")
+    result = twoarm(*arguments, "--arm-map", "solve=a", "--arm-map", "fail=b")
+    assert (result.code, result.out) == (2, "")
+    assert result.err.startswith("twoarm: no room for the records until they are sorted: No space")
 
 
 def test_a_full_temporary_folder_is_said(tmp_path: Path) -> None:

@@ -76,6 +76,10 @@ _STACKED = 3
 
 def shortened(text: str, width: int) -> str:
     """`visible` text that takes at most `width` columns; what is cut is in the middle."""
+    end = 2 * _STACKED * width
+    if len(text) > 2 * end:
+        # Of a name as long as a book, what is cut anyway is not looked at.
+        text = text[:end] + text[-end:]
     text = visible(text)
     if fitting(text, width) == len(text):
         return text

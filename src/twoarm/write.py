@@ -8,7 +8,6 @@ import os
 import stat
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from secrets import token_hex
 from typing import BinaryIO
 
 import msgspec
@@ -150,7 +149,7 @@ def _replaceable(path: str) -> os.stat_result | None:
 
 def _unforeseen(target: str) -> str:
     """A name beside the target for which nobody could have laid a trap."""
-    return os.path.join(os.path.dirname(target), f".twoarm-{token_hex(8)}.tmp")
+    return os.path.join(os.path.dirname(target), f".twoarm-{os.urandom(8).hex()}.tmp")
 
 
 def _created(name: str, temporaries: list[str]) -> BinaryIO:

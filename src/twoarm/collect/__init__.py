@@ -13,5 +13,6 @@ arms        which arm an attempt belongs to; never guessed
 prices      costs that the source lacks
 spool       records on their way to be sorted, so that memory stays flat
 gather      all of it, in one function
+output      whether the file to be written is one of those that are read
 summary     what was found, what is missing, what failed and why
 """
