@@ -4,14 +4,22 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check golden broken fuzz bench coverage clean
+.PHONY: demo test core check golden broken fuzz bench coverage clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
 
 test: $(VENV)/dev
 	@tools/chromium.sh
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n auto
+
+# What can differ between Pythons: reading, scoring, the evidence, collecting, the command line.
+CORE = tests/test_rules.py tests/test_reading.py tests/test_nothing_lost.py tests/test_kernels.py \
+  tests/test_evidence.py tests/test_properties.py tests/test_options.py tests/test_promotion.py \
+  tests/test_sentence.py tests/test_collect_formats.py tests/test_collect_rules.py tests/test_cli.py \
+  tests/test_golden.py
+core: $(VENV)/dev
+	$(BIN)/python -m pytest -n auto $(CORE)
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -21,7 +29,7 @@ check: $(VENV)/dev
 
 # Writes the golden files anew; look at the difference before you commit it.
 golden: $(VENV)/dev
-	$(BIN)/python -m pytest --update-golden
+	$(BIN)/python -m pytest --update-golden tests/test_golden.py tests/test_ci.py tests/test_page.py tests/test_collect_cli.py
 
 # Breaks every scoring rule once, on purpose, and fails if the tests do not notice.
 broken: $(VENV)/dev

@@ -1,11 +1,12 @@
-"""Measure twoarm beside other ways to the same figures, as ratios, interleaved in one run.
+"""Measure twoarm beside other ways to the same numbers, as ratios, taking turns in one run.
 
     make bench              all sizes: about 15 minutes, 8 GB of disk, Debian's jq
     make bench SIZES=20     only some
 
 Every program runs as a process of its own, in an environment that has what a user installs and no
-more. Times are wall clock; the smallest of the rounds counts, because noise only ever adds. Ratios
-are what matters: the programs take turns, so a slow spell hits all of them.
+more. Times are processor time, which a busy machine changes little; the smallest of the rounds
+counts, because noise only ever adds. Ratios are what matters: the programs take turns, so a slow
+spell hits all of them.
 """
 
 import json
@@ -13,7 +14,6 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 HERE = Path(__file__).parent
@@ -102,12 +102,11 @@ def measure(path: Path, rounds: dict[str, int]) -> dict[str, dict[str, float]]:
 
 
 def run(command: list[str | Path]) -> tuple[float, float]:
-    """Wall clock seconds and peak memory of one process."""
-    start = time.perf_counter()
+    """Processor seconds and peak memory of one process."""
     with open(os.devnull, "wb") as nowhere:
         process = subprocess.Popen(command, stdout=nowhere)
         _, status, usage = os.wait4(process.pid, 0)
-    seconds = time.perf_counter() - start
+    seconds = usage.ru_utime + usage.ru_stime
     process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode:
         sys.exit(f"failed: {command}")

@@ -101,15 +101,11 @@ def parse_all(paths: list[str], parse: Callable[[bytes], object]) -> None:
 
 
 def collect(name: str, folder: Path, key: str) -> None:
-    from twoarm.collect.gather import Place, gather
+    from twoarm.collect.gather import CollectOptions, Place, gather
     from twoarm.write import Output, write
 
-    with gather(
-        name,
-        [Place(arm=None, path=str(folder))],
-        arm_key=key,
-        arm_map={"solve": "with_x", "fail": "without_x"},
-    ) as made:
+    options = CollectOptions(arm_key=key, arm_map={"solve": "with_x", "fail": "without_x"})
+    with gather(name, [Place(arm=None, path=str(folder))], options) as made:
         write([Output(path=f"{folder}.jsonl", content=made.lines(), append=False)])
 
 

@@ -18,20 +18,20 @@ from collections import defaultdict
 from functools import lru_cache
 from multiprocessing import Pool
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from twoarm.arrays import Floats
 from twoarm.decide import MIXED, decide, judge
-from twoarm.evidence import means, medians, permute, vector
+from twoarm.evidence import means, medians, permute
 from twoarm.evidence.cells import Grouped, Pairs
-from twoarm.evidence.interval import SIX, Frame, Interval
+from twoarm.evidence.interval import FEWEST_TASKS, Frame, Interval
 from twoarm.evidence.resample import MedianTable, resample_tasks
 from twoarm.evidence.stability import Figures
-from twoarm.metric import DURATION, SUCCESS
+from twoarm.metric import DURATION, SUCCESS, Metric
+from twoarm.screen import Arms
 
-Floats = NDArray[np.float64]
 DOCS = Path(__file__).parent.parent / "docs"
 START, END = "<!-- coverage -->", "<!-- /coverage -->"
 RESAMPLES = 1_999
@@ -111,24 +111,24 @@ def population(name: str, scenario: Scenario) -> dict[str, float]:
 
 
 def frame() -> Frame:
-    return Frame(level=0.95, seed=1, resamples=RESAMPLES, kernel=vector, small=False)
+    return Frame(level=0.95, seed=1, resamples=RESAMPLES)
 
 
 def grouped(values: Floats) -> Grouped:
     tasks, repeats = values.shape
     return Grouped(
         values=values.ravel(),
-        tasks=list(range(tasks)),
-        starts=[repeats * t for t in range(tasks + 1)],
+        tasks=np.arange(tasks),
+        starts=repeats * np.arange(tasks + 1),
     )
 
 
-def as_pairs(metric: Any, x1: Floats, x0: Floats) -> Pairs:
+def as_pairs(metric: Metric, x1: Floats, x0: Floats) -> Pairs:
     tasks, repeats = x1.shape
     return Pairs(
         metric=metric,
-        tasks=list(range(tasks)),
-        starts=[repeats * t for t in range(tasks + 1)],
+        tasks=np.arange(tasks),
+        starts=repeats * np.arange(tasks + 1),
         ours=x1.ravel(),
         theirs=x0.ravel(),
         deltas=(x1 - x0).ravel(),
@@ -223,12 +223,12 @@ def duration_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[st
         pairs = as_pairs(DURATION, x1, x0)
         deltas = pairs.grouped
         count.interval("median (a)", medians.these_tasks(deltas, here).interval, true["median"])
-        like = medians.tasks_like_these(deltas, here, resamples)
+        like = medians.tasks_like_these(deltas, here)
         count.interval("median (b)", like.interval, everywhere["median"])
         ours, theirs = grouped(x1), grouped(x0)
         apart = medians.arms_apart(ours, theirs, here)
         count.interval("arm medians (a)", apart.interval, true["arm medians"])
-        if resamples is not None and tasks >= SIX:
+        if resamples is not None and tasks >= FEWEST_TASKS:
             drawn = [
                 MedianTable(side, resamples.unit, tasks).medians(resamples.weights)
                 for side in (ours, theirs)
@@ -264,10 +264,10 @@ def unequal_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str
         owner = np.repeat(np.arange(tasks), sizes)
         x1 = np.exp(level[owner] + effect[owner] + noise(draw, owner.shape, share, shift))
         x0 = np.exp(level[owner] + noise(draw, owner.shape, share, shift))
-        starts = [0, *np.cumsum(sizes).tolist()]
+        starts = np.concatenate(([0], np.cumsum(sizes)))
         pairs = Pairs(
             metric=DURATION,
-            tasks=list(range(tasks)),
+            tasks=np.arange(tasks),
             starts=starts,
             ours=x1,
             theirs=x0,
@@ -291,17 +291,17 @@ def unequal_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str
             noise(draw, (len(of), 1), share, shift),
             noise(draw, (len(of), 1), share, shift),
         )
-        like = medians.tasks_like_these(pairs.grouped, here, resamples)
+        like = medians.tasks_like_these(pairs.grouped, here)
         count.interval(
             "median (a)", medians.these_tasks(pairs.grouped, here).interval, true["median"]
         )
         count.interval("median (b)", like.interval, everywhere["median"])
         ours, theirs = (
-            Grouped(values=side, tasks=list(range(tasks)), starts=starts) for side in (x1, x0)
+            Grouped(values=side, tasks=np.arange(tasks), starts=starts) for side in (x1, x0)
         )
         apart = medians.arms_apart(ours, theirs, here)
         count.interval("arm medians (a)", apart.interval, true["arm medians"])
-        if resamples is not None and tasks >= SIX:
+        if resamples is not None and tasks >= FEWEST_TASKS:
             drawn = [
                 MedianTable(side, resamples.unit, tasks).medians(resamples.weights)
                 for side in (ours, theirs)
@@ -334,9 +334,9 @@ def pass_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, l
         p0 = logistic(level)
         p1 = logistic(level + effect + tau * draw.normal(size=tasks))
         s1, s0 = draw.binomial(repeats, p1), draw.binomial(repeats, p0)
+        sizes = np.full(tasks, repeats)
         passes = means.Passes(
-            successes=([float(s) for s in s1], [float(s) for s in s0]),
-            sizes=([repeats] * tasks, [repeats] * tasks),
+            successes=(s1.astype(np.float64), s0.astype(np.float64)), sizes=(sizes, sizes)
         )
         found = means.success_estimate(passes, float((s1 - s0).mean() / repeats), here)
         count.interval("success (a)", found.these_tasks, float((p1 - p0).mean()))
@@ -350,7 +350,7 @@ def pass_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, l
                 gap.mean() + half,
                 everywhere,
             )
-        if name == "P1 null" and tasks >= SIX and number < 400:
+        if name == "P1 null" and tasks >= FEWEST_TASKS and number < 400:
             x1 = (np.arange(repeats) < s1[:, None]).astype(float)
             x0 = (np.arange(repeats) < s0[:, None]).astype(float)
             pairs = as_pairs(SUCCESS, x1, x0)
@@ -391,7 +391,7 @@ def gates_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, 
     """What the three gates decide when the two arms are the same."""
     draw = np.random.default_rng([29, len(name), tasks, repeats])
     levels = GATE_SCENARIOS[name]
-    names = ("candidate", "baseline")
+    arms = Arms(candidate="candidate", baseline="baseline")
     seen: dict[str, int] = defaultdict(int)
     shape = (2, tasks, repeats)
     for _number in range(2 * datasets):
@@ -409,7 +409,7 @@ def gates_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, 
             )
             for arm in (0, 1)
         )
-        seen[decide(judge(ours, theirs), *names)] += 1
+        seen[decide(judge(ours, theirs), arms)] += 1
     return {
         decision: [seen[decision], 2 * datasets]
         for decision in ("prefer candidate", "prefer baseline", MIXED)
@@ -441,7 +441,7 @@ def main() -> int:
             jobs += [("means", name, tasks, repeats, datasets) for name in SCENARIOS]
             jobs += [("pass", name, tasks, repeats, 2 * datasets) for name in PASS_SCENARIOS]
             jobs += [("unequal", name, tasks, repeats, datasets) for name in UNEQUAL]
-            if tasks >= SIX:
+            if tasks >= FEWEST_TASKS:
                 jobs.append(("holm", "H five metrics", tasks, repeats, datasets))
     wanted = os.environ.get("KINDS")
     results: dict[str, dict[str, dict[str, list[int]]]] = {}

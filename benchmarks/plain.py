@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 METRICS: dict[str, Callable[[Any], float]] = {
-    "pass": lambda run: int(run["success"]),
+    "success": lambda run: int(run["success"]),
     "cost_usd": lambda run: run["total_cost_usd"],
     "duration_seconds": lambda run: run["duration_seconds"],
     "tokens": lambda run: (

@@ -6,7 +6,7 @@ def median:
     else (.[$n / 2 - 1] + .[$n / 2]) / 2 end;
 
 def metrics: {
-  pass: (if .success then 1 else 0 end),
+  success: (if .success then 1 else 0 end),
   cost_usd: .total_cost_usd,
   duration_seconds,
   tokens: (.input_tokens + .output_tokens + .cache_read_tokens + .cache_write_tokens),
@@ -14,7 +14,7 @@ def metrics: {
   cache_read_tokens, cache_write_tokens, step_count, tool_call_count, acceptance_cmd_count
 };
 
-def names: ["pass", "cost_usd", "duration_seconds", "tokens", "non_cache_tokens",
+def names: ["success", "cost_usd", "duration_seconds", "tokens", "non_cache_tokens",
   "cache_read_tokens", "cache_write_tokens", "step_count", "tool_call_count", "acceptance_cmd_count"];
 
 map(select(.failure != "infra") | {task_id, arm, repeat, metrics: metrics})

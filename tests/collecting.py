@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from twoarm.collect.format import Settings
-from twoarm.collect.gather import Collection, Place, gather
+from twoarm.collect.gather import Collection, CollectOptions, Place, gather
 
 FIXTURES = Path(__file__).parent / "fixtures" / "collect"
 
@@ -19,10 +19,10 @@ def records(collection: Collection) -> list[dict[str, Any]]:
 def collection(
     name: str, *paths: Path, settings: dict[str, Any] | None = None, **options: Any
 ) -> Collection:
-    """A collection of paths that all belong to arm `a`, unless an arm key tells."""
+    """A collection of paths that all belong to arm `a`, unless there is an arm key."""
     arm = None if "arm_key" in options else "a"
     places = [Place(arm=arm, path=str(path)) for path in paths]
-    return gather(name, places, settings=Settings(**(settings or {})), **options)
+    return gather(name, places, CollectOptions(settings=Settings(**(settings or {})), **options))
 
 
 def collected(name: str, *paths: Path, **options: Any) -> list[dict[str, Any]]:
@@ -39,7 +39,7 @@ def only(name: str, path: Path, **options: Any) -> dict[str, Any]:
 def copied(case: str, to: Path) -> Path:
     """A fixture that a test may change."""
     folder = to / case.replace("/", "-")
-    shutil.copytree(FIXTURES / case, folder)
+    shutil.copytree(FIXTURES / case, folder, ignore=shutil.ignore_patterns("expected.json"))
     return folder
 
 

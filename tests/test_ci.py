@@ -18,10 +18,9 @@ from markdown_it import MarkdownIt
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
 from tests.test_golden import INPUTS
-from twoarm.quote import annotation, annotation_property, visible
+from twoarm.escape import annotation, annotation_property, visible
 from twoarm.render import github
-from twoarm.render.reading import read
-from twoarm.render.weighed import stability_word
+from twoarm.render.summary import stability_word, summarize
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "ci.md"
 SCHEMA = xmlschema.XMLSchema(Path(__file__).parent / "junit.xsd")
@@ -53,10 +52,10 @@ def suite(
 
 def test_the_comment_starts_with_its_marker_and_folds_the_rest() -> None:
     comment = twoarm("demo", "--format", "github").out
-    assert comment.startswith("<!-- twoarm report -->\n\n## twoarm: `prefer with_skelly`\n")
+    assert comment.startswith("<!-- twoarm report -->\n\n## ✅ Promote\n")
     first, _, rest = comment.partition("<details>")
     assert len(first.splitlines()) < 30
-    for said in ("Promote", "success rate", "median duration", "non-cache tokens", "Stability"):
+    for said in ("Promote", "Decision", "Evidence", "success rate", "median tokens", "Next"):
         assert said in first
     assert "### Arms" not in first
     assert "### Arms" in rest
@@ -72,7 +71,8 @@ def test_a_comment_that_is_too_long_leaves_out_what_is_folded(
     monkeypatch.setattr(github, "LONGEST", len(whole.encode()) - 1)
     short = analysis.to_github()
     assert "<details>" not in short
-    assert "`analysis.md` has it" in short
+    assert "The full report is too long" in short
+    assert "`analysis.md`" in short
     monkeypatch.setattr(github, "LONGEST", len(whole.encode()))
     assert analysis.to_github() == whole
 
@@ -95,7 +95,7 @@ def test_hostile_names_stay_text_in_a_comment(name: str) -> None:
                 shown.append(child.content)
     assert html == [
         "<!-- twoarm report -->",
-        "<details>\n<summary>The whole report</summary>",
+        "<details>\n<summary>Full report</summary>",
         "</details>",
     ]
     assert f"prefer {visible(name)} new" in shown
@@ -282,9 +282,12 @@ def test_a_browser_is_installed_when_asked_for_and_only_if_there_is_none(tmp_pat
     assert asked == "install -y --no-install-recommends chromium\n"
 
 
-def test_the_margin_rule_is_in_the_reading() -> None:
-    reading = read(package.score(spread(8, 5, 0.5), rule="margin"))
-    assert reading.reasons[-1].startswith("margin rule: candidate (success: ")
+def test_the_margin_rule_is_in_the_summary() -> None:
+    summary = summarize(package.score(spread(8, 5, 0.5), promote_by="margin"))
+    assert summary.promote.startswith(
+        "yes, by the margin rule: the candidate is within the margins and better somewhere "
+        "(success: "
+    )
 
 
 @pytest.mark.parametrize(
@@ -336,79 +339,89 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
 @pytest.mark.parametrize(
     ("runs", "steps"),
     [
-        (spread(8, 5, 0.5), ["Promote `with_skelly`: the rule and the evidence agree."]),
-        (spread(8, 4, 0.5), ["Run more repeats: 16 task-arms below 5."]),
+        (spread(8, 5, 0.5), ["promote `with_skelly`: the gates and the evidence agree"]),
+        (
+            spread(8, 4, 0.5),
+            [
+                "run more repeats: a promotion needs at least 5 of every task in both arms (16 "
+                "task-arms below that)"
+            ],
+        ),
         (
             [run()],
             [
-                "Measure what is missing, then score again",
-                "Run more repeats: 2 task-arms",
-                "Run both arms on the same tasks, with the same repeat numbers",
+                "measure what is missing, then score again",
+                "run more repeats: a promotion needs at least 5 of every task in both arms (2 ",
+                "run both arms on the same tasks with the same repeat numbers",
             ],
         ),
         (
             suite(),
             [
-                "Nothing differs in the three gates. The rule counts a tie as held",
-                "Add tasks: with 6 no difference could be clear",
+                "do not claim a difference: the three gates are tied, and a tie counts as holding",
+                "add tasks: with only 6 no difference in any of the three gates could be clear",
             ],
         ),
         (
             suite(tasks=1, duration_seconds=99),
-            ["The rule lets `with_skelly` be promoted", "Add tasks: 1 task cannot speak for"],
+            [
+                "get more runs before telling anyone: the evidence does not show a gain",
+                "add tasks: with 1 task nothing can be said about others; it takes at least 6",
+            ],
         ),
         (
             suite(tasks=7, baseline={"success": False}, input_tokens=999),
-            ["Promote `with_skelly`: the rule and the evidence agree."],
+            ["promote `with_skelly`: the gates and the evidence agree"],
         ),
         (
             jitter(8, 5, (0, 1)),
             [
-                "The rule lets `with_skelly` be promoted, but the evidence does not show that it "
-                "is better",
-                "Add repeats: ",
-                "Look at `t4` and 3 more: without any one of them the decision would be another.",
+                "get more runs before telling anyone: the evidence does not show a gain",
+                "add repeats: ",
+                "look at `t4` and 3 more: dropping any one of them changes the decision",
             ],
         ),
         (
             jitter(8, 5, (1, 0)),
             [
-                "Do not promote `with_skelly`: worse in median duration and median non-cache "
-                "tokens, better in none.",
-                "The evidence shows no clear difference: a mixed result is what noise gives too.",
-                "Add repeats: ",
+                "do not read too much into a mixed result: the evidence shows no clear difference",
+                "add repeats: ",
             ],
         ),
         (
             suite(success=False, duration_seconds=1),
             [
-                "Do not promote `with_skelly`: worse in success rate, better in median duration.",
-                "Add tasks: with 6 no difference could be clear",
+                "look at the tasks that were hurt: --full lists them first",
+                "add tasks: with only 6 no difference in any of the three gates could be clear",
             ],
         ),
         (
             suite(success=False, duration_seconds=101, input_tokens=1001),
-            ["Keep `without_skelly`.", "Add tasks: with 6 no difference could be clear"],
+            [
+                "keep `without_skelly`",
+                "add tasks: with only 6 no difference in any of the three gates could be clear",
+            ],
         ),
         (
             [*spread(8, 5, 0.5), *(run("t0", repeat=r, failure="infra") for r in range(6, 40))],
-            ["Find out why runs were excluded", "Promote `with_skelly`"],
+            ["find out why runs were excluded", "promote `with_skelly`"],
         ),
     ],
 )
 def test_what_to_do_next(runs: list[dict[str, Any]], steps: list[str]) -> None:
-    found = read(package.score(runs)).steps
+    found = summarize(package.score(runs)).steps
     assert len(found) == len(steps), found
     assert [step[: len(start)] for step, start in zip(found, steps, strict=True)] == steps
 
 
-def test_without_evidence_the_reading_says_so() -> None:
-    reading = read(package.score(suite(duration_seconds=99), evidence=False))
-    assert reading.evidence == "not weighed: the evidence was switched off"
-    assert reading.stability == "not known: the evidence was switched off"
-    assert reading.steps == (
-        "Promote `with_skelly`, as the rule says; the evidence was not looked at.",
-    )
+def test_without_evidence_the_summary_says_so() -> None:
+    summary = summarize(package.score(suite(duration_seconds=99), evidence=False))
+    assert summary.evidence == "not weighed (--no-evidence)"
+    assert summary.stability == "not known (--no-evidence)"
+    assert summary.steps == ()
+    assert summary.scope == ""
+    assert summary.change == "change", "of the two figures beside it, and of no pairs"
+    assert {amount.interval for amount in summary.amounts} == {"-"}
 
 
 def workflows() -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from markdown_it import MarkdownIt
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
-from twoarm.quote import columns, visible
+from twoarm.escape import columns, visible
 
 HOSTILE = [
     "a|b",
@@ -81,9 +81,9 @@ def test_gate_turns_the_promotion_into_an_exit_code(
     made = [run("t", "with_skelly", r, **candidate) for r in range(1, repeats + 1)]
     made += [run("t", "without_skelly", r) for r in range(1, repeats + 1)]
     path.write_bytes(lines(made))
-    assert twoarm("score", str(path), "--gate").code == code
-    assert twoarm("score", "--gate", str(path)).code == code
-    assert twoarm("score", str(path)).code == 0, "without --gate, done is done"
+    assert twoarm("score", str(path), "--exit-code").code == code
+    assert twoarm("score", "--exit-code", str(path)).code == code
+    assert twoarm("score", str(path)).code == 0, "without --exit-code, done is done"
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     result = twoarm("check", str(path))
     assert result.code == 2
     twice, bad = result.out.splitlines()
-    assert twice.startswith(f"{path}:3: repeat: task `t`, arm `with_skelly`, repeat 1 is already")
+    assert twice.startswith(f"{path}:3: repeat: task `t`, arm `with_skelly`, repeat 1 was already")
     assert bad.startswith(f"{path}:4: expected a JSON object")
     assert [str(problem) for problem in package.check(path).problems] == [twice, bad]
     path.write_bytes(lines(both(extra=1)))
@@ -136,7 +136,7 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     assert result.code == 0
     assert result.out.splitlines() == [
         "no problems: 2 runs, 1 task, arms `with_skelly`, `without_skelly`",
-        "unknown key, kept out of scoring: `extra`",
+        "unknown key, ignored: `extra`",
     ]
 
 
@@ -221,11 +221,11 @@ def test_the_exit_code_is_the_gate_s_whatever_becomes_of_the_output(tmp_path: Pa
     )
     reading, closed = os.pipe()
     os.close(reading)
-    gate = [sys.executable, "-m", "twoarm", "score", "--gate", str(path)]
+    gate = [sys.executable, "-m", "twoarm", "score", "--exit-code", str(path)]
     try:
         broken = subprocess.run(gate, stdout=closed, stderr=subprocess.PIPE, check=False)
         assert broken.returncode == 1
-        assert broken.stderr.startswith(b"twoarm: gate rule: do not promote: ")
+        assert broken.stderr.startswith(b"twoarm: do not promote, by the gates: ")
         assert subprocess.run(gate, stdout=closed, stderr=closed, check=False).returncode == 1
         missing = [*gate[:-1], str(tmp_path / "none")]
         assert subprocess.run(missing, stdout=closed, stderr=closed, check=False).returncode == 2
@@ -251,7 +251,8 @@ def test_the_exit_code_is_the_gate_s_whatever_becomes_of_the_output(tmp_path: Pa
 def test_long_names_are_told_apart_and_keep_the_tables_narrow() -> None:
     arms = [f"my-coding-agent-2026.11-{word}-the-graph-rag-tool" for word in ("with", "plain")]
     made = [run("t", arm, repeat) for repeat in range(1, 6) for arm in arms]
-    text = package.score(made, candidate=arms[0], baseline=arms[1]).to_text()
+    report = package.score(made, candidate=arms[0], baseline=arms[1])
+    text = report.to_text(full=True, width=100)
     assert max(map(columns, text.splitlines())) <= 100
     heads = text.splitlines()[text.splitlines().index("Gates") + 1].split()
     assert [head[:5] for head in heads[:2]] == ["…with", "…plai"]
@@ -261,7 +262,8 @@ def test_long_names_are_told_apart_and_keep_the_tables_narrow() -> None:
         for arm in ("difference", "old")
     ]
     made.append(run("alone", "old", 1))
-    text = package.score(made, candidate="difference", baseline="old").to_text()
+    report = package.score(made, candidate="difference", baseline="old")
+    text = report.to_text(full=True, width=100)
     assert max(map(columns, text.splitlines())) <= 100
     assert "  difference" in text
     assert "…difference" not in text
@@ -274,28 +276,125 @@ def test_schema_prints_both_schemas() -> None:
         assert json.loads(result.out)["$schema"].endswith("2020-12/schema")
 
 
-def test_version_needs_neither_numpy_nor_rich() -> None:
+@pytest.mark.parametrize(
+    ("arguments", "without"),
+    [
+        (["--version"], {"rich", "altair", "vl_convert", "scipy"}),
+        (["score", "{runs}"], {"rich", "altair", "vl_convert"}),
+        (["score", "{runs}", "--no-evidence"], {"rich", "altair", "vl_convert", "scipy"}),
+    ],
+)
+def test_what_is_not_used_is_not_imported(
+    arguments: list[str], without: set[str], runs: Path
+) -> None:
+    given = [argument.format(runs=runs) for argument in arguments]
     script = (
         "import sys; from twoarm.cli import main\n"
-        "try: main(['--version'])\n"
-        "except SystemExit: pass\n"
-        "print(sorted({'numpy', 'rich'} & set(sys.modules)))"
+        f"main({given!r})\n"
+        f"print(sorted({without!r} & set(sys.modules)))"
     )
     result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
     assert result.stdout.decode().splitlines()[-1] == "[]"
 
 
-def test_a_small_report_needs_neither_numpy_nor_rich_nor_altair(runs: Path) -> None:
-    script = (
-        "import sys; from twoarm.cli import main\n"
-        f"main(['score', {str(runs)!r}])\n"
-        "print(sorted({'numpy', 'rich', 'altair', 'vl_convert'} & set(sys.modules)))"
+WITHOUT_EFFECT = [
+    (["--level", "0.9", "--no-evidence"], "--level has no effect with --no-evidence"),
+    (["--seed", "1", "--no-evidence"], "--seed has no effect with --no-evidence"),
+    (["--resamples", "999", "--no-evidence"], "--resamples has no effect with --no-evidence"),
+    (["--margin-success", "0.1", "--no-evidence"], "--margin-success has no effect with"),
+    (["--margin-ratio", "0.1", "--no-evidence"], "--margin-ratio has no effect with"),
+    (["--interval", "headline", "--no-evidence", "--full"], "--interval has no effect with"),
+    (["--promote-by", "evidence", "--no-evidence"], "promote_by: "),
+    (["--promote-by", "margin", "--no-evidence"], "promote_by: "),
+    (["--interval", "bootstrap"], "--interval has no effect without --full"),
+    (["--interval", "headline"], "--interval has no effect without --full"),
+    *(
+        (["--interval", "bootstrap", "--format", name], "--interval has no effect without --full")
+        for name in ("json", "html", "github")
+    ),
+    *(
+        (["--full", "--format", name], f"--full has no effect with --format {name}")
+        for name in ("json", "markdown", "html", "github")
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "complaint"), WITHOUT_EFFECT)
+def test_an_option_without_effect_is_an_error(
+    given: list[str], complaint: str, runs: Path, tmp_path: Path
+) -> None:
+    for command_line in (["score", str(runs)], ["demo"]):
+        result = twoarm(*command_line, *given)
+        assert (result.code, result.out) == (2, "")
+        assert result.err.startswith(f"twoarm: {complaint}")
+        assert len(result.err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--interval", "bootstrap", "--full"],
+        ["--interval", "bootstrap", "--format", "markdown"],
+        ["--interval", "bootstrap", "--format", "json", "--out", "{out}"],
+        ["--level", "0.9"],
+        ["--margin-success", "0.2"],
+        ["--promote-by", "gates", "--no-evidence"],
+        ["--full", "--no-evidence"],
+    ],
+)
+def test_an_option_with_an_effect_is_none(given: list[str], runs: Path, tmp_path: Path) -> None:
+    given = [argument.format(out=tmp_path / "out") for argument in given]
+    assert twoarm("score", str(runs), *given).code == 0
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["--full"],
+        ["--format", "json"],
+        ["--out", "out"],
+        ["--junit", "junit.xml"],
+        ["--annotate"],
+        ["--exit-code"],
+        ["--promote-by", "gates"],
+        ["--level", "0.9"],
+        ["--no-evidence"],
+    ],
+)
+def test_the_runs_of_the_example_are_printed_without_any_other_option(given: list[str]) -> None:
+    result = twoarm("demo", "--runs", *given)
+    assert (result.code, result.out) == (2, "")
+    assert result.err == f"twoarm: {given[0]} has no effect with --runs\n"
+
+
+@pytest.mark.parametrize("gone", [["--gate"], ["--gate", "evidence"], ["--rule", "margin"]])
+def test_what_options_were_called_before_is_bad_usage(gone: list[str], runs: Path) -> None:
+    assert twoarm("score", str(runs), *gone).code == 2
+
+
+@pytest.mark.parametrize("number", [60, 80, 100, 120])
+def test_the_report_is_as_wide_as_the_terminal(number: int, runs: Path) -> None:
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": str(number)}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twoarm", "score", str(runs)], stdout=theirs, env=environment
     )
-    result = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert result.stdout.decode().splitlines()[-1] == "[]"
+    os.close(theirs)
+    seen = b""
+    try:
+        while block := os.read(ours, 4096):
+            seen += block
+    except OSError:
+        pass
+    os.close(ours)
+    assert process.wait(60) == 0
+    assert seen.decode().replace("\r\n", "\n") == package.score(runs).to_text(width=number)
+    piped = command("score", str(runs), env=environment).stdout.decode()
+    assert piped == package.score(runs).to_text(width=80), "a pipe has no width"
 
 
-def test_a_terminal_gets_colour_unless_it_asks_for_none(runs: Path) -> None:
+def test_a_terminal_gets_color_unless_it_asks_for_none(runs: Path) -> None:
     pty = pytest.importorskip("pty")
 
     def shown(**environment: str) -> bytes:
@@ -317,8 +416,9 @@ def test_a_terminal_gets_colour_unless_it_asks_for_none(runs: Path) -> None:
         return seen
 
     environment = {"NO_COLOR": ""}
-    coloured = shown(**environment)
-    assert b"\x1b[1mprefer with_skelly\x1b[0m" in coloured
+    colored = shown(**environment)
+    assert b"\x1b[1mprefer with_skelly\x1b[0m" in colored
+    assert b"PROMOTE    \x1b[1;32myes, by the gates: " in colored
     plain = shown(NO_COLOR="1")
     assert b"\x1b" not in plain
     assert plain.replace(b"\r\n", b"\n").decode() == twoarm("score", str(runs)).out
@@ -399,10 +499,11 @@ def test_hostile_names_cannot_break_any_output(name: str, tmp_path: Path) -> Non
     made[0][f"key {name}"] = name
     path.write_bytes(lines(made))
     roles = [f"--candidate={candidate}", "--baseline=old"]
-    text = twoarm("score", str(path), *roles)
-    assert text.code == 0, text.err
-    assert all(line.isprintable() for line in text.out.splitlines())
-    assert max(map(columns, text.out.splitlines())) <= 100
+    for most, extra in ((80, []), (100, ["--full"])):
+        text = twoarm("score", str(path), *roles, *extra)
+        assert text.code == 0, text.err
+        assert all(line.isprintable() for line in text.out.splitlines())
+        assert max(map(columns, text.out.splitlines())) <= most
     again = json.loads(twoarm("score", str(path), *roles, "--format", "json").out)
     assert again["candidate"] == candidate
     assert again["tasks"][0]["task_id"] == name

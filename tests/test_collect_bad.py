@@ -7,8 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
 from tests.collecting import (
     FIXTURES,
@@ -20,8 +18,9 @@ from tests.collecting import (
     records,
     sidecar,
 )
+from tests.deterministic import HealthCheck, given, settings, st
 from twoarm.collect import folder as folder_module
-from twoarm.collect import inspect_ai, parquet
+from twoarm.collect import inspect_archive
 from twoarm.errors import BadRunsError, InputError, TwoarmError
 from twoarm.zstd import zipfile as zstd_zipfile
 
@@ -68,7 +67,7 @@ def test_the_fixture_is_packed_as_inspect_packs() -> None:
 @pytest.mark.parametrize("name", ["header.json", "samples/sum-1_epoch_1.json"])
 @pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zstd_zipfile.ZIP_ZSTANDARD])
 def test_a_zip_bomb_is_refused(name: str, method: int, tmp_path: Path) -> None:
-    bomb = members(EVAL) | {name: b" " * (inspect_ai.LARGEST_MEMBER + 1)}
+    bomb = members(EVAL) | {name: b" " * (inspect_archive.LARGEST_MEMBER + 1)}
     path = tmp_path / "log.eval"
     archive(path, bomb, method)
     assert path.stat().st_size < 2**20
@@ -79,20 +78,20 @@ def test_a_zip_bomb_is_refused(name: str, method: int, tmp_path: Path) -> None:
 def test_many_members_together_are_a_bomb_too(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(inspect_ai, "LARGEST_MEMBER", 2**16)
-    monkeypatch.setattr(inspect_ai, "LARGEST_RATIO", 1)
+    monkeypatch.setattr(folder_module, "LEAST_UNPACKED", 2**16)
+    monkeypatch.setattr(folder_module, "LARGEST_RATIO", 1)
     bomb = members(EVAL) | {f"samples/{n}.json": b" " * 2**15 for n in range(9)}
     path = tmp_path / "log.eval"
     archive(path, bomb)
-    assert "it may be a bomb" in refused("inspect", path)
+    assert "it may be a decompression bomb" in refused("inspect", path)
 
 
 def test_a_size_that_the_archive_claims_is_not_believed(tmp_path: Path) -> None:
     path = tmp_path / "log.eval"
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
-        made.writestr("header.json", b" " * (inspect_ai.LARGEST_MEMBER + 1))
+        made.writestr("header.json", b" " * (inspect_archive.LARGEST_MEMBER + 1))
     text = path.read_bytes()
-    size = (inspect_ai.LARGEST_MEMBER + 1).to_bytes(4, "little")
+    size = (inspect_archive.LARGEST_MEMBER + 1).to_bytes(4, "little")
     path.write_bytes(text.replace(size, (100).to_bytes(4, "little")))
     refused("inspect", path)
 
@@ -100,7 +99,7 @@ def test_a_size_that_the_archive_claims_is_not_believed(tmp_path: Path) -> None:
 def test_an_encrypted_or_foreign_archive_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.eval"
     archive(path, {"readme.txt": b"hello"})
-    assert "no log of Inspect: neither header nor journal" in refused("inspect", path)
+    assert "not a log of Inspect: it has neither a header nor a journal" in refused("inspect", path)
     text = bytearray(EVAL.read_bytes())
     # The flag of encryption, in the entries of the directory.
     start = 0
@@ -132,7 +131,7 @@ def test_a_bad_sample_does_not_stop_the_others(tmp_path: Path) -> None:
     path = tmp_path / "log.eval"
     archive(path, found)
     assert refused("inspect", path) == (
-        f"{path}:samples/sum-1_epoch_2.json: JSON that ends early; the file is cut off"
+        f"{path}:samples/sum-1_epoch_2.json: not JSON: input data was truncated"
     )
     with collection("inspect", path, skip_bad=True) as made:
         assert made.runs == 5
@@ -146,9 +145,9 @@ def test_a_parquet_bomb_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "t.parquet"
     rows = [{"task_id": "t" * 10_000 + str(n)} for n in range(100)]
     write_table(pyarrow.Table.from_pylist(rows), path, compression="zstd")
-    monkeypatch.setattr(parquet, "LEAST_UNPACKED", 1000)
-    monkeypatch.setattr(parquet, "LARGEST_RATIO", 1)
-    assert "it may be a bomb" in refused("table", path)
+    monkeypatch.setattr(folder_module, "LEAST_UNPACKED", 1000)
+    monkeypatch.setattr(folder_module, "LARGEST_RATIO", 1)
+    assert "it may be a decompression bomb" in refused("table", path)
 
 
 # Links, sizes, half-written files ----------------------------------------------------------------
@@ -241,7 +240,7 @@ def test_a_cut_document_is_listed_and_skipped_on_request(tmp_path: Path) -> None
     bad = copied("opencode/ok", tmp_path / "bad")
     text = (bad / "export.json").read_bytes()
     (bad / "export.json").write_bytes(text[:300])
-    line = f"{bad}/export.json: JSON that ends early; the file is cut off"
+    line = f"{bad}/export.json: not JSON: input data was truncated"
     assert refused("opencode", tmp_path) == line
     with collection("opencode", tmp_path, skip_bad=True) as made:
         assert [str(problem) for problem in made.problems] == [line]
@@ -252,7 +251,7 @@ def test_a_cut_line_is_listed_with_its_number(tmp_path: Path) -> None:
     folder = copied("codex/ok", tmp_path)
     path = folder / "events.jsonl"
     path.write_bytes(path.read_bytes()[:-10])
-    assert refused("codex", folder) == (f"{path}:10: JSON that ends early; the file is cut off")
+    assert refused("codex", folder) == (f"{path}:10: not JSON: input data was truncated")
 
 
 @pytest.mark.parametrize(
@@ -307,7 +306,7 @@ def test_folders_nested_without_end_are_refused(tmp_path: Path) -> None:
     for _ in range(40):
         deep = deep / "d"
     copied("opencode/ok", deep)
-    assert "deeper than 32 folders" in refused("opencode", tmp_path)
+    assert "more than 32 folders deep" in refused("opencode", tmp_path)
 
 
 def test_hidden_folders_are_left_out(tmp_path: Path) -> None:
@@ -373,12 +372,31 @@ def test_two_outputs_in_one_folder_are_refused(tmp_path: Path) -> None:
 # Unknown versions --------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("version", ["2.0.0", "local"])
+def test_a_subagent_of_an_unknown_opencode_is_refused(version: str, tmp_path: Path) -> None:
+    folder = copied("opencode/subagent", tmp_path)
+    changed(folder / "export.child.json", lambda d: d["info"].update(version=version))
+    assert refused("opencode", folder).startswith(
+        f"{folder}/export.child.json: opencode `{version}` is not supported"
+    )
+
+
+def test_a_problem_holds_its_line_as_a_number(tmp_path: Path) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text("task_id,success,duration_seconds\nt,1,1\nt,maybe,1\n")
+    with pytest.raises(BadRunsError) as caught:
+        collected("table", path)
+    (problem,) = caught.value.problems
+    assert (problem.source, problem.line, problem.field) == (str(path), 3, "success")
+    assert problem.where == f"{path}:3"
+
+
 def test_a_newer_opencode_is_refused(tmp_path: Path) -> None:
     folder = copied("opencode/ok", tmp_path)
     changed(folder / "export.json", lambda d: d["info"].update(version="2.0.0"))
     assert refused("opencode", folder) == (
-        f"{folder}/export.json: opencode `2.0.0`; versions up to 1.x are read, "
-        "a newer twoarm may read this one"
+        f"{folder}/export.json: opencode `2.0.0` is not supported, only versions up to 1.x; "
+        "a newer twoarm may support it"
     )
 
 
@@ -387,13 +405,13 @@ def test_a_newer_codex_is_refused(tmp_path: Path) -> None:
     changed_lines(
         folder / "rollout.jsonl", lambda lines: lines[0]["payload"].update(cli_version="1.0.0")
     )
-    assert "Codex `1.0.0`; versions 0.x are read" in refused("codex", folder)
+    assert "Codex `1.0.0` is not supported, only versions up to 0.x" in refused("codex", folder)
 
 
 def test_a_newer_inspect_log_is_refused(tmp_path: Path) -> None:
     folder = copied("inspect/ok", tmp_path)
     changed(folder / "ok.json", lambda d: d.update(version=3))
-    assert "log version 3; versions 1 to 2 are read" in refused("inspect", folder)
+    assert "log version 3 is not supported, only 1 to 2" in refused("inspect", folder)
 
 
 def test_a_newer_trajectory_is_refused(tmp_path: Path) -> None:
@@ -405,7 +423,9 @@ def test_a_newer_trajectory_is_refused(tmp_path: Path) -> None:
 def test_a_newer_report_is_refused(tmp_path: Path) -> None:
     report = tmp_path / "report.json"
     report.write_text('{"schema_version": 3, "resolved_ids": []}')
-    with pytest.raises(InputError, match="report version `3`; versions up to 2 are read"):
+    with pytest.raises(
+        InputError, match="report version `3` is not supported, only versions up to 2"
+    ):
         collected("mini-swe-agent", FIXTURES / "mini-swe-agent" / "ok", reports={"a": str(report)})
 
 

@@ -71,11 +71,11 @@ def test_bad_inputs_are_listed_and_nothing_is_written(tmp_path: Path) -> None:
     path = tmp_path / "collected.jsonl"
     arguments = ("collect", "opencode", "--arm", f"a={tmp_path / 'runs'}", "-o", str(path))
     result = twoarm(*arguments)
-    line = f"{bad}/export.json: JSON that ends early; the file is cut off"
+    line = f"{bad}/export.json: not JSON: input data was truncated"
     assert result.code == 2
     assert result.err == (
         f"{line}\ntwoarm: 1 problem; nothing was written; "
-        "--skip-bad goes on without inputs that cannot be read\n"
+        "--skip-bad leaves out inputs that cannot be read\n"
     )
     assert not path.exists()
     result = twoarm(*arguments, "--skip-bad")
@@ -121,15 +121,15 @@ def test_many_tasks_are_counted_and_not_all_listed(tmp_path: Path) -> None:
     [
         (["harbor"], "nothing to collect; give --arm NAME=PATH for each arm"),
         (["harbor", JOB], "which arm? name it with --arm NAME=PATH"),
-        (["nonsense", "--arm", f"a={JOB}"], "no format `nonsense`; formats are auto, harbor,"),
+        (["nonsense", "--arm", f"a={JOB}"], "no format `nonsense`; the formats are auto, harbor,"),
         (["harbor", "--arm", JOB], "write NAME=PATH"),
         (["harbor", "--arm", f"={JOB}"], "write NAME=PATH"),
-        (["harbor", "--arm", f"a={JOB}", *KEY], "--arm and --arm-key both tell the arm"),
+        (["harbor", "--arm", f"a={JOB}", *KEY], "--arm and --arm-key both decide the arm"),
         (["harbor", "--arm", f"a={JOB}", *MAP], "--arm-map without --arm-key"),
         (["harbor", JOB, *KEY, "--arm-map", "solve"], "--arm-map: write VALUE=NAME"),
         (
             ["harbor", JOB, *KEY, *MAP, "--arm-map", "solve=other"],
-            "--arm-map `solve`: given twice, with two meanings",
+            "--arm-map `solve`: given twice, with different values",
         ),
         (["table", "--arm", f"a={JOB}", "--map", "x"], "--map `x`: write FIELD=COLUMN"),
         (["harbor", "--arm", f"a={JOB}", "--threshold", "nan"], "--threshold: write a number"),
@@ -167,10 +167,46 @@ def test_the_schema_of_the_sidecar_fits_every_sidecar(golden: Callable[[str, str
     assert all("description" in meaning for meaning in schema["properties"].values())
 
 
+# A bar that does not wait to see whether there is anything to wait for.
+IMPATIENT = """
+import sys
+from twoarm import bar, cli
+
+class AtOnce:
+    def __init__(self, seconds, appear):
+        self.start = appear
+
+    def cancel(self):
+        pass
+
+    join = cancel
+
+bar.Timer = AtOnce
+sys.exit(cli.main(sys.argv[1:]))
+"""
+
+
 def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "twoarm", "collect", "harbor", JOB, *KEY, *MAP]
+    command = [sys.executable, "-c", IMPATIENT, "collect", "harbor", JOB, *KEY, *MAP]
     quiet = subprocess.run(command, capture_output=True, check=True)
     assert b"collecting" not in quiet.stderr
+    assert b"\x1b" not in quiet.stderr
+    # The collection waits for the bar, which otherwise appears only after a while.
+    script = (
+        "import sys, threading\n"
+        "from twoarm import bar, collect_command\n"
+        "from twoarm.cli import main\n"
+        "appear, gathered, there = bar.Bar._appear, collect_command._gathered, threading.Event()\n"
+        "def noted(self):\n"
+        "    appear(self)\n"
+        "    there.set()\n"
+        "def waiting(*given):\n"
+        "    assert there.wait(60)\n"
+        "    return gathered(*given)\n"
+        "bar.Bar._appear, collect_command._gathered = noted, waiting\n"
+        "sys.exit(main())\n"
+    )
+    command[1:3] = ["-c", script]
     leader, follower = os.openpty()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=follower, env={**os.environ, "TERM": "xterm"}
@@ -216,7 +252,7 @@ def test_a_format_of_another_package_is_found(
         "class Mine:\n"
         "    name = 'mine'\n"
         "    one_run_per_folder = False\n"
-        "    def recognises(self, folder):\n"
+        "    def recognizes(self, folder):\n"
         "        return 'mine.txt' in folder\n"
         "    def claims(self, folder):\n"
         "        return ['mine.txt'] if 'mine.txt' in folder else []\n"
@@ -224,7 +260,7 @@ def test_a_format_of_another_package_is_found(
         "        yield Attempt(where=folder.where(name), task_id='t', repeat=1, success=True,\n"
         "            failure=None, duration_seconds=1.0, started=None, ended=None, cost_usd=None,\n"
         "            spends=None, took_steps=False, document={}, configuration=(), scope='',\n"
-        "            doubts=())\n"
+        "            caveats=())\n"
     )
     info = tmp_path / "mine-1.0.dist-info"
     info.mkdir()

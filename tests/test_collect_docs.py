@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests.collecting import FIXTURES
-from twoarm.collect import folder, inspect_ai, run_folder
-from twoarm.collect.doubts import DOUBTS
+from twoarm.collect import folder, inspect_archive, run_folder
+from twoarm.collect.caveats import CAVEATS
 from twoarm.collect.formats import load_formats
 from twoarm.collect.sidecar import Sidecar
 
@@ -114,7 +114,7 @@ def test_every_key_of_the_sidecar_is_documented() -> None:
 
 def test_every_tag_is_documented() -> None:
     tags = DOCUMENT.split("**Caveats.**")[1].split("\n## ")[0]
-    for code in set(DOUBTS) - {"no_start_time"}:
+    for code in set(CAVEATS) - {"no_start_time"}:
         assert f"`{code}`" in tags, code
 
 
@@ -122,8 +122,8 @@ def test_the_limits_are_those_of_the_code() -> None:
     limits = DOCUMENT.split("## Bad input and limits")[1].split("\n## ")[0]
     assert f"| one JSON document | {folder.LARGEST_DOCUMENT // 2**30} GiB |" in limits
     assert f"| {folder.LONGEST_LINE // 2**20} MiB |" in limits
-    assert f"unpacked | {inspect_ai.LARGEST_MEMBER // 2**20} MiB |" in limits
-    assert f"{inspect_ai.LARGEST_RATIO} times the file" in limits
+    assert f"unpacked | {inspect_archive.LARGEST_MEMBER // 2**20} MiB |" in limits
+    assert f"{folder.LARGEST_RATIO} times the file" in limits
     assert f"| folders in folders | {folder.DEEPEST} |" in limits
 
 

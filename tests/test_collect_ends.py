@@ -39,9 +39,9 @@ def judged(record: dict[str, Any]) -> tuple[bool, str | None, str | None]:
     [
         (None, None, None),
         ("exit", None, None),
-        ("timeout", "agent", "time-out of its runner"),
-        ("budget", "agent", "budget of its runner spent"),
-        ("output", "agent", "more output than its runner allows"),
+        ("timeout", "agent", "hit the time limit of its runner"),
+        ("budget", "agent", "hit the budget limit of its runner"),
+        ("output", "agent", "hit the output limit of its runner"),
         ("killed", "infra", "killed from outside"),
     ],
 )
@@ -66,10 +66,10 @@ def test_the_runner_knows_better_than_the_output_how_a_run_ended(
     [
         (None, "infra", ""),
         ("exit", "infra", ""),
-        ("timeout", "infra", "time-out while waiting for the provider: "),
+        ("timeout", "infra", "timed out while waiting for the provider: "),
         ("killed", "infra", "killed from outside"),
-        ("budget", "agent", "budget of its runner spent"),
-        ("output", "agent", "more output than its runner allows"),
+        ("budget", "agent", "hit the budget limit of its runner"),
+        ("output", "agent", "hit the output limit of its runner"),
     ],
 )
 def test_a_run_that_was_stopped_while_its_provider_refused_it_is_infra(
@@ -99,7 +99,7 @@ def test_a_time_out_is_the_agents_unless_its_last_events_are_refusals(
     """An agent that never reaches a model because its own tool hangs must not be excluded."""
     folder = copied(case, tmp_path)
     sidecar(folder, ended_by="timeout")
-    assert judged(only(name, folder)) == (False, "agent", "time-out of its runner")
+    assert judged(only(name, folder)) == (False, "agent", "hit the time limit of its runner")
 
 
 # Claude Code, as it really writes ----------------------------------------------------------------
@@ -153,7 +153,7 @@ def test_retries_of_claude_count_only_if_nothing_came_after_them(
 
 def test_claude_says_success_when_it_is_stopped_at_its_time_out() -> None:
     record = only("claude-code", FIXTURES / "claude-code" / "real_timeout_exit0")
-    assert judged(record) == (False, "agent", "time-out of its runner")
+    assert judged(record) == (False, "agent", "hit the time limit of its runner")
     assert (record["agent_exit_code"], record["duration_seconds"]) == (0, 24.9)
     assert (record["input_tokens"], record["total_cost_usd"]) == (2500, 0.016)
 
@@ -183,7 +183,7 @@ def test_an_opencode_export_shows_retries(keep_events: bool, tmp_path: Path) -> 
         export["messages"][-1]["parts"].append({"type": "retry", "attempt": 3, "error": error})
 
     changed(folder / "export.json", retry)
-    reason = "time-out while waiting for the provider: overloaded"
+    reason = "timed out while waiting for the provider: overloaded"
     assert judged(only("opencode", folder)) == (False, "infra", reason)
     sidecar(folder, ended_by=None)
     reason = "killed while waiting for the provider: overloaded"
@@ -207,7 +207,7 @@ def test_a_set_up_that_failed_comes_before_how_the_run_ended(tmp_path: Path) -> 
     sidecar(folder, ended_by="timeout", setup_exit_code=1)
     assert judged(only("opencode", folder))[1:] == (
         "infra",
-        "set-up of the task failed with exit code 1",
+        "task setup failed with exit code 1",
     )
 
 
@@ -310,7 +310,7 @@ def test_attempts_without_times_are_in_the_order_they_are_found_in(tmp_path: Pat
     path.write_text(head + infra.format("x") + done.format("y"))
     assert [record["run_id"] for record in collected("table", path)] == ["x", "y"]
     path.write_text(head + done.format("y") + infra.format("x"))
-    with pytest.raises(BadRunsError, match=r"t.csv:3: .* is already in .*t.csv:2; number them"):
+    with pytest.raises(BadRunsError, match=r"t.csv:3: .* is already in .*t.csv:2; give each"):
         collected("table", path)
 
 

@@ -1,5 +1,7 @@
 """Every kind of output that the programs really wrote, and the record or the failure it gives."""
 
+import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,322 +18,7 @@ from tests.collecting import (
 )
 from twoarm.errors import BadRunsError
 
-# Format, fixture: success, failure, its reason, seconds, USD, the four counts, steps, tool calls.
-CASES: list[tuple[str, str, tuple[Any, ...]]] = [
-    ("opencode", "opencode/ok", (True, None, None, 7.67, 0.00281, 1400, 120, 2100, 0, 3, 2)),
-    ("opencode", "opencode-old/ok", (True, None, None, 1.129, 0.00291, 1400, 120, 2100, 0, 3, 2)),
-    ("opencode", "opencode/length", (True, None, None, 5.902, 0.0015, 1000, 50, 0, 0, 1, 0)),
-    ("opencode", "opencode/subagent", (True, None, None, 9.625, 0.00315, 2050, 95, 1500, 0, 2, 1)),
-    (
-        "opencode",
-        "opencode/nousage",
-        (True, None, None, 5.288, None, None, None, None, None, 2, 1),
-    ),
-    (
-        "opencode",
-        "opencode/killed_timeout",
-        (
-            False,
-            "agent",
-            "killed: its last step did not finish",
-            25.138,
-            0.0015,
-            1000,
-            50,
-            0,
-            0,
-            1,
-            1,
-        ),
-    ),
-    (
-        "opencode",
-        "opencode/permission_rejected",
-        (
-            False,
-            "agent",
-            "stopped after a step that ended with `tool-calls`",
-            7.777,
-            0.0015,
-            1000,
-            50,
-            0,
-            0,
-            1,
-            1,
-        ),
-    ),
-    (
-        "opencode",
-        "opencode/err_http400ctx",
-        (False, "agent", "context overflow", 6.539, 0, 0, 0, 0, 0, 0, 0),
-    ),
-    (
-        "opencode",
-        "opencode/err_http429",
-        (False, "infra", "APIError: Rate limit reached (scripted)", 90.096, 0, 0, 0, 0, 0, 0, 0),
-    ),
-    (
-        "opencode",
-        "opencode/err_conn_refused",
-        (
-            False,
-            "infra",
-            "APIError: Cannot connect to API: Unable to connect. "
-            "Is the computer able to access the url?",
-            80.265,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        ),
-    ),
-    (
-        "opencode",
-        "opencode/err_model_not_found",
-        (
-            False,
-            "infra",
-            "UnknownError: Unexpected server error. Check server logs for details.",
-            4.02,
-            None,
-            None,
-            None,
-            None,
-            None,
-            0,
-            0,
-        ),
-    ),
-    (
-        "opencode",
-        "opencode-old/err_model_not_found",
-        (
-            False,
-            "infra",
-            "no step: the agent never reached a model",
-            0.329,
-            None,
-            None,
-            None,
-            None,
-            None,
-            0,
-            0,
-        ),
-    ),
-    (
-        "opencode",
-        "opencode-old/err_conn_refused",
-        (
-            False,
-            "infra",
-            "UnknownError: Error: Unable to connect. Is the computer able to access the url?",
-            0.323,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-            0,
-        ),
-    ),
-    (
-        "claude-code",
-        "claude-code/real_ok",
-        (True, None, None, 1.6, 0.01105, 1400, 120, 2100, 0, 3, 2),
-    ),
-    (
-        "claude-code",
-        "claude-code/real_budget",
-        (False, "agent", "budget limit", 0.9, 0.00875, 1200, 90, 1000, 0, 2, 2),
-    ),
-    (
-        "claude-code",
-        "claude-code/real_killed_while_retrying_401",
-        (
-            False,
-            "infra",
-            "time-out while waiting for the provider: authentication_failed (401)",
-            60.1,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-        ),
-    ),
-    (
-        "claude-code",
-        "claude-code/real_timeout_exit0",
-        (False, "agent", "time-out of its runner", 24.9, 0.016, 2500, 120, 1000, 0, 3, 2),
-    ),
-    ("claude-code", "claude-code/ok", (True, None, None, 7, 0.00281, 1400, 120, 2100, 0, 3, 2)),
-    (
-        "claude-code",
-        "claude-code/stream",
-        (True, None, None, 41.25, 0.0265, 2512, 250, 30000, 2000, 3, 2),
-    ),
-    (
-        "claude-code",
-        "claude-code/array",
-        (True, None, None, 41.25, 0.0265, 2512, 250, 30000, 2000, 3, 2),
-    ),
-    (
-        "claude-code",
-        "claude-code/result_success",
-        (True, None, None, 41.25, 0.0265, 2512, 250, 30000, 2000, 3, None),
-    ),
-    (
-        "claude-code",
-        "claude-code/result_error_max_turns",
-        (False, "agent", "turn limit", 41.25, 1.25, 2512, 250, 30000, 2000, 41, None),
-    ),
-    (
-        "claude-code",
-        "claude-code/result_api_error",
-        (
-            False,
-            "infra",
-            "API error 429: You've hit your session limit",
-            0.315,
-            None,
-            None,
-            None,
-            None,
-            None,
-            1,
-            None,
-        ),
-    ),
-    ("codex", "codex/ok", (True, None, None, 0.248, None, 1400, 120, 2100, 0, 3, 2)),
-    (
-        "codex",
-        "codex/flaky_reconnect",
-        (True, None, None, 1.06, None, 1400, 120, 2100, 0, None, 2),
-    ),
-    (
-        "codex",
-        "codex/nousage",
-        (True, None, None, 0.85, None, None, None, None, None, None, 1),
-    ),
-    (
-        "codex",
-        "codex/http400ctx",
-        (False, "agent", "context overflow", 0.565, None, None, None, None, None, None, 0),
-    ),
-    (
-        "codex",
-        "codex/http429",
-        (
-            False,
-            "infra",
-            "exceeded retry limit, last status: 429 Too Many Requests",
-            0.453,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            0,
-        ),
-    ),
-    (
-        "codex",
-        "codex/conn_refused",
-        (
-            False,
-            "infra",
-            "killed while waiting for the provider: Reconnecting... waiting for network "
-            "(Connection failed: error sending request)",
-            120.036,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            0,
-        ),
-    ),
-    (
-        "gemini-cli",
-        "gemini-cli/ok_json",
-        (True, None, None, 2.84, None, 1400, 120, 2100, None, 3, 2),
-    ),
-    (
-        "gemini-cli",
-        "gemini-cli/ok_stream",
-        (True, None, None, 0.866, None, 1400, 120, 2100, None, None, 2),
-    ),
-    (
-        "gemini-cli",
-        "gemini-cli/err_conn_refused_stream",
-        (
-            False,
-            "infra",
-            "[API Error: exception TypeError: fetch failed sending request]",
-            0.127,
-            None,
-            0,
-            0,
-            0,
-            None,
-            None,
-            0,
-        ),
-    ),
-    (
-        "gemini-cli",
-        "gemini-cli/err_http400ctx_stream",
-        (False, "agent", "context overflow", 0.127, None, 0, 0, 0, None, None, 0),
-    ),
-    (
-        "gemini-cli",
-        "gemini-cli/err_http401_json",
-        (
-            False,
-            "infra",
-            "Incorrect API key provided (scripted)",
-            2.13,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-            None,
-        ),
-    ),
-    (
-        "mini-swe-agent",
-        "mini-swe-agent/ok",
-        (True, None, None, 10, 0.00281, 1400, 120, 2100, None, 3, 3),
-    ),
-    (
-        "mini-swe-agent",
-        "mini-swe-agent/http401",
-        (False, "infra", "AuthenticationError", 10, None, None, None, None, None, 1, 0),
-    ),
-    ("inspect", "inspect/ok", (True, None, None, 0.693, None, 1400, 120, 2100, 0, 2, 1)),
-    (
-        "harbor",
-        "harbor/ab-demo/hello__NWPfFvL",
-        (True, None, None, 0.003819, 0.00281, 1400, 120, 2100, None, None, None),
-    ),
-    (
-        "harbor",
-        "harbor/ab-demo/hello__KvsEn22",
-        (False, None, None, 0.000194, 0.00281, 1400, 120, 2100, None, None, None),
-    ),
-]  # fmt: skip
+EXPECTED = sorted(FIXTURES.rglob("expected.json"))
 
 FIELDS = (
     "success",
@@ -348,23 +35,24 @@ FIELDS = (
 )
 
 
-@pytest.mark.parametrize(("name", "case", "expected"), CASES, ids=[case for _, case, _ in CASES])
-def test_a_run_gives_its_record_or_its_failure(
-    name: str, case: str, expected: tuple[Any, ...]
-) -> None:
-    record = only(name, FIXTURES / case)
-    assert tuple(record.get(field) for field in FIELDS) == expected
+@pytest.mark.parametrize("path", EXPECTED, ids=lambda path: str(path.parent.relative_to(FIXTURES)))
+def test_a_fixture_gives_the_records_written_beside_it(path: Path, tmp_path: Path) -> None:
+    expected = json.loads(path.read_text())
+    folder = path.parent
+    if "beside" in expected:
+        # A resumed run needs the folder that it resumed.
+        for part in (".", *expected["beside"]):
+            source = (folder / part).resolve()
+            shutil.copytree(source, tmp_path / source.name)
+        folder = tmp_path
+    assert collected(expected["format"], folder, **expected["options"]) == expected["records"]
 
 
-def test_every_fixture_folder_is_in_the_table() -> None:
-    listed = {case for _, case, _ in CASES}
-    runs = {
-        str(path.parent.relative_to(FIXTURES))
-        for path in FIXTURES.glob("*/*/run.json")
-        # A resumed run needs the folder it resumed beside it.
-        if path.parent.name != "resume"
-    }
-    assert runs <= listed
+def test_every_fixture_has_its_records() -> None:
+    covered = {path.parent for path in EXPECTED}
+    files = [path for path in FIXTURES.rglob("*") if path.is_file()]
+    assert files
+    assert [path for path in files if covered.isdisjoint(path.parents)] == []
 
 
 OK = [
@@ -593,7 +281,7 @@ def test_zero_usage_of_a_harbor_trial_is_not_known(trial: Path) -> None:
 
 def test_an_unfinished_harbor_trial_is_listed(trial: Path) -> None:
     (trial / "result.json").unlink()
-    assert refused("harbor", trial) == f"{trial}: no result.json; the trial was not finished"
+    assert refused("harbor", trial) == f"{trial}: no result.json; the trial did not finish"
 
 
 def test_a_job_is_not_a_trial() -> None:
@@ -635,20 +323,33 @@ def test_opencode_events_and_export_tell_the_same(kept: str, case: str, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("version", "output"), [("1.1.53", 110), ("1.3.15", 110), ("1.3.16", 120), ("1.18.33", 120)]
+    ("version", "included"),
+    [
+        ("1.1.53", True),
+        ("1.3.10-beta", True),
+        ("1.3.15", True),
+        ("1.3.16", False),
+        ("1.18.33", False),
+    ],
 )
 def test_opencode_counts_reasoning_inside_or_beside_its_output(
-    version: str, output: int, tmp_path: Path
+    version: str, included: bool, tmp_path: Path, trial: Path
 ) -> None:
     folder = copied("opencode/ok", tmp_path)
     changed(folder / "export.json", lambda d: d["info"].update(version=version))
-    assert only("opencode", folder)["output_tokens"] == output
+    assert only("opencode", folder)["output_tokens"] == (110 if included else 120)
+    info = {"name": "opencode", "version": version}
+    changed(trial / "result.json", lambda d: d["agent_info"].update(info))
+    trajectory(trial, reasoning_tokens=10)
+    assert only("harbor", trial)["output_tokens"] == (120 if included else 130)
 
 
 def test_opencode_events_alone_tell_the_meaning_of_output_by_their_totals(tmp_path: Path) -> None:
     folder = copied("opencode-old/ok", tmp_path)
     (folder / "export.json").unlink()
-    assert "reasoning tokens whose meaning depends on the version" in refused("opencode", folder)
+    assert "reasoning tokens that the output count may or may not include" in refused(
+        "opencode", folder
+    )
 
     def add_totals(events: list[Any]) -> None:
         for event in events:
@@ -804,7 +505,7 @@ def test_a_resumed_run_must_be_a_run_inside_the_folder(resumed: str, tmp_path: P
     folder = copied("codex/resume", tmp_path / "given")
     sidecar(folder, resumed_from=resumed)
     text = refused("codex", folder)
-    assert text.startswith(f"{folder}/run.json: resumed_from `{resumed}` is no other run")
+    assert text.startswith(f"{folder}/run.json: resumed_from `{resumed}` is not another run")
 
 
 def test_a_codex_rollout_splits_its_turns(tmp_path: Path) -> None:
@@ -872,7 +573,7 @@ def test_more_cached_than_input_tokens_are_refused(tmp_path: Path) -> None:
     changed_lines(
         folder / "events.jsonl", lambda events: events[-1]["usage"].update(input_tokens=2000)
     )
-    assert "2,100 cached of 2,000 input tokens: impossible" in refused("codex", folder)
+    assert "2,100 cached tokens, but only 2,000 input tokens" in refused("codex", folder)
 
 
 # Inspect -----------------------------------------------------------------------------------------
@@ -938,7 +639,7 @@ def test_an_inspect_score_is_a_success_or_not(
 @pytest.mark.parametrize("value", ["P", "N", 0.7])
 def test_an_inspect_score_in_between_needs_a_threshold(log: Path, value: Any) -> None:
     set_sample(log, scores={"match": {"value": value}})
-    assert "say with --threshold which is a success" in refused("inspect", log)
+    assert "--threshold sets the least that is a success" in refused("inspect", log)
 
 
 def test_an_inspect_scorer_is_chosen_or_the_headline_one(log: Path) -> None:
@@ -992,7 +693,7 @@ def test_inspect_input_excludes_the_cache_since_0_3_185(
         lambda d: d["samples"][0]["model_usage"]["mockllm/model"].update(total_tokens=total),
     )
     if counted is None:
-        assert "2,100 cached of 1,400 input tokens" in refused("inspect", log)
+        assert "2,100 cached tokens, but only 1,400 input tokens" in refused("inspect", log)
     else:
         assert only("inspect", log)["input_tokens"] == counted
 
@@ -1142,7 +843,7 @@ def test_a_swe_bench_report_tells_success(
 def test_without_a_report_success_is_not_known(tmp_path: Path) -> None:
     folder = copied("mini-swe-agent/ok", tmp_path)
     (folder / "run.json").unlink()
-    assert "success is not known; give --report a=FILE" in refused("mini-swe-agent", folder)
+    assert "success is unknown; give --report a=FILE" in refused("mini-swe-agent", folder)
     report = tmp_path / "report.json"
     report.write_text('{"resolved_ids": []}')
     text = refused("mini-swe-agent", folder, reports={"a": str(report)})
@@ -1235,6 +936,18 @@ def test_a_bad_cell_is_named_with_its_line(row: str, message: str | None, tmp_pa
     text = refused("table", path)
     assert text.startswith(f"{path}:2: ")
     assert message in text
+
+
+@pytest.mark.parametrize(
+    ("failure", "tags"), [("agent", ["passed_despite_failure"]), ("infra", None)]
+)
+def test_a_failure_overrides_the_success_of_a_row(
+    failure: str, tags: list[str] | None, tmp_path: Path
+) -> None:
+    path = tmp_path / "t.csv"
+    path.write_text(f"task_id,success,duration_seconds,failure\nt,1,1,{failure}\n")
+    record = only("table", path)
+    assert (record["success"], record["failure"], record.get("tags")) == (False, failure, tags)
 
 
 def test_both_times_of_a_row_are_a_duration(tmp_path: Path) -> None:

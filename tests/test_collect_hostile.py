@@ -24,7 +24,7 @@ from tests.collecting import (
 )
 from tests.conftest import twoarm
 from tests.test_collect_bad import EVAL, archive, members, refused
-from twoarm.collect import parquet
+from twoarm.collect import folder as folder_module
 from twoarm.collect.gather import Place, gather
 from twoarm.collect.inspect_ai import InspectAi
 from twoarm.collect.moment import utc_text
@@ -68,7 +68,9 @@ def test_digits_that_are_no_number_are_no_version_of_opencode(version: str, tmp_
     if version[0] == "1":
         assert only("opencode", folder)["output_tokens"] == 110
     else:
-        assert f"opencode `{version}`; versions up to 1.x are read" in refused("opencode", folder)
+        assert f"opencode `{version}` is not supported, only versions up to 1.x" in refused(
+            "opencode", folder
+        )
 
 
 @pytest.mark.parametrize("version", ODD_DIGITS)
@@ -77,7 +79,9 @@ def test_digits_that_are_no_number_are_no_version_of_codex(version: str, tmp_pat
     changed_lines(
         folder / "rollout.jsonl", lambda lines: lines[0]["payload"].update(cli_version=version)
     )
-    assert f"Codex `{version}`; versions 0.x are read" in refused("codex", folder)
+    assert f"Codex `{version}` is not supported, only versions up to 0.x" in refused(
+        "codex", folder
+    )
 
 
 def test_digits_that_are_no_number_are_no_version_of_inspect(tmp_path: Path) -> None:
@@ -95,13 +99,13 @@ def test_digits_that_are_no_number_are_no_place_in_a_list(tmp_path: Path) -> Non
 
 def test_an_arm_key_of_any_depth_is_looked_up(tmp_path: Path) -> None:
     folder = copied("opencode/ok", tmp_path)
-    assert "in it to tell the arm by" in refused("opencode", folder, arm_key="a." * 5000 + "a")
+    assert "in it, so its arm is unknown" in refused("opencode", folder, arm_key="a." * 5000 + "a")
 
 
 def test_a_value_too_large_for_json_is_no_arm(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"task_id":"t","success":true,"duration_seconds":1,"n":%s}\n' % ("1" * 400))
-    assert "which stands for no arm" in refused("table", path, arm_key="n")
+    assert "which no --arm-map maps to an arm" in refused("table", path, arm_key="n")
 
 
 # Times -------------------------------------------------------------------------------------------
@@ -242,7 +246,7 @@ RUN = FIXTURES / "opencode" / "ok"
         ("def Odd():\n    raise KeyError('x')", "KeyError: 'x'"),
         ("x = (", "SyntaxError: "),
         ("Odd = None", "TypeError: "),
-        ("Odd = lambda: 3", "not a format: it lacks `name`"),
+        ("Odd = lambda: 3", "not a format: it has no `name`"),
     ],
 )
 def test_a_plug_in_that_cannot_be_loaded_breaks_no_other(
@@ -263,8 +267,8 @@ from twoarm.collect.format import Attempt
 class Odd:
     name = 'odd'
     one_run_per_folder = True
-    def recognises(self, folder):
-        %(recognises)s
+    def recognizes(self, folder):
+        %(recognizes)s
         return 'odd.txt' in folder
     def claims(self, folder):
         one = folder.path.endswith('one')
@@ -276,12 +280,12 @@ class Odd:
         yield Attempt(where=folder.where(name), task_id=folder.read(name).decode(),
             repeat=%(repeat)s, success=True, failure=None, duration_seconds=1.0,
             started=%(started)s, ended=None, cost_usd=%(cost)s, spends=None, took_steps=False,
-            document={}, configuration=(), scope='', doubts=())
+            document={}, configuration=(), scope='', caveats=())
 """
 
 
 def plug_in(**parts: object) -> str:
-    fine = {"recognises": "", "claims": "", "read": "", "repeat": 1, "started": None, "cost": None}
+    fine = {"recognizes": "", "claims": "", "read": "", "repeat": 1, "started": None, "cost": None}
     return PLUG_IN % (fine | parts)
 
 
@@ -292,10 +296,10 @@ def odd_runs(folder: Path) -> Path:
     return folder / "runs"
 
 
-def test_a_plug_in_that_raises_while_others_are_recognised_breaks_none(
+def test_a_plug_in_that_raises_while_others_are_recognized_breaks_none(
     plugged: Callable[[str], None],
 ) -> None:
-    plugged(plug_in(recognises="raise RuntimeError('odd')"))
+    plugged(plug_in(recognizes="raise RuntimeError('odd')"))
     for name in ("opencode", "auto"):
         assert twoarm("collect", name, "--arm", f"a={RUN}").code == 0
 
@@ -425,7 +429,7 @@ def test_two_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     names = ["task_id", "success", "duration_seconds", "success"]
     columns = [pyarrow.array(values) for values in (["t"], [True], [1.0], [False])]
     write_table(pyarrow.Table.from_arrays(columns, names=names), path)
-    assert refused("table", path) == f"{path}: two columns `success`"
+    assert refused("table", path) == f"{path}: two columns named `success`"
 
 
 def test_two_parquet_columns_of_one_name_inside_an_object_are_refused(tmp_path: Path) -> None:
@@ -439,14 +443,14 @@ def test_two_parquet_columns_of_one_name_inside_an_object_are_refused(tmp_path: 
     table = pyarrow.table({"task_id": ["t"], "duration_seconds": [1.0], "outcome": inner})
     write_table(table, path)
     text = refused("table", path, settings={"columns": {"success": "outcome.ok"}})
-    assert text == f"{path}: two columns `outcome.ok`"
+    assert text == f"{path}: two columns named `outcome.ok`"
 
 
 @pytest.mark.parametrize("header", ["task_id,success,success,duration_seconds"])
 def test_two_columns_of_one_name_in_a_header_are_refused(header: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f"{header}\nt,true,false,1\n")
-    assert refused("table", path) == f"{path}: two columns `success`"
+    assert refused("table", path) == f"{path}: two columns named `success`"
 
 
 @pytest.mark.parametrize("value", [0.9, True, "0.9", [0], 1e300, "²", 2**53])
@@ -625,9 +629,9 @@ def test_the_sizes_that_a_parquet_file_claims_are_not_believed(
     path.write_bytes(text)
     assert ParquetFile(path).metadata.row_group(0).total_byte_size == 100
     assert only("table", path)["task_id"] == "t"
-    monkeypatch.setattr(parquet, "LEAST_UNPACKED", 2**20)
+    monkeypatch.setattr(folder_module, "LEAST_UNPACKED", 2**20)
     assert "unpacks to more than 1,0" in refused("table", path)
-    assert "it may be a bomb" in refused("table", path)
+    assert "it may be a decompression bomb" in refused("table", path)
 
 
 def test_the_pages_of_every_kind_of_parquet_file_are_found(tmp_path: Path) -> None:
@@ -657,7 +661,7 @@ def test_a_parquet_file_of_lists_has_no_rows(tmp_path: Path) -> None:
 
     path = tmp_path / "t.parquet"
     write_table(pyarrow.table({"task_id": [["a"]]}), path)
-    assert refused("table", path) == f"{path}: no column but lists"
+    assert refused("table", path) == f"{path}: every column holds lists"
 
 
 def test_categories_of_any_type_are_read_from_parquet(tmp_path: Path) -> None:
@@ -685,7 +689,7 @@ def test_a_log_of_inspect_whose_task_has_no_name_is_told(task: Any, tmp_path: Pa
     folder = copied("inspect/ok", tmp_path)
     changed(folder / "ok.json", lambda log: log["eval"].update(task=task))
     text = refused("inspect", folder, settings={"task_names": True})
-    assert text.endswith("sample 1: no name in eval.task to qualify the task by")
+    assert text.endswith("sample 1: no task name in eval.task, which --task-names needs")
 
 
 def test_a_resumed_run_that_cannot_be_read_is_a_problem_of_the_run_that_resumed_it(
@@ -705,5 +709,5 @@ def test_a_resumed_run_that_cannot_be_read_is_a_problem_of_the_run_that_resumed_
     monkeypatch.setattr(os, "scandir", refusing)
     text = left_out("codex", good, bad)
     assert text == (
-        f"{bad}/run.json: the run it resumed: {bad}/earlier: cannot be read: Permission denied"
+        f"{bad}/run.json: resumed_from: {bad}/earlier: cannot be read: Permission denied"
     )

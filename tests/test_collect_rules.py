@@ -51,8 +51,8 @@ def test_a_value_that_stands_for_no_arm_is_named() -> None:
         collected("harbor", HARBOR, arm_key=BEHAVIOUR["arm_key"], arm_map={"solve": "with_x"})
     assert caught.value.count == 4
     assert (
-        "config.agent.kwargs.behaviour is `fail`, which stands for no arm; "
-        "say for which with --arm-map fail=NAME"
+        "config.agent.kwargs.behaviour is `fail`, which no --arm-map maps to an arm; "
+        "add --arm-map fail=NAME"
     ) in str(caught.value)
 
 
@@ -76,7 +76,7 @@ def test_an_arm_key_may_hold_any_value(key: str, value: str) -> None:
     "key", ["nothing", "config.nothing", "task_name.x", "config.agent.skills.0", ""]
 )
 def test_an_arm_key_that_is_not_there_is_said(key: str) -> None:
-    with pytest.raises(BadRunsError, match="no `.*` in it to tell the arm by"):
+    with pytest.raises(BadRunsError, match="no `.*` in it, so its arm is unknown"):
         collected("harbor", HARBOR, arm_key=key, arm_map={"x": "y"})
 
 
@@ -104,8 +104,9 @@ def test_two_configurations_under_one_arm_are_refused_with_key_and_values() -> N
         collected("harbor", HARBOR)
     assert str(caught.value) == (
         f"{HARBOR}/hello2__qGqzAYb/result.json: config.agent.kwargs.behaviour is `fail`, but "
-        f"`solve` in {HARBOR}/hello2__k85gLgX/result.json, both as arm `a`; tell them apart with "
-        "--arm-key, or allow it with --may-differ config.agent.kwargs.behaviour"
+        f"`solve` in {HARBOR}/hello2__k85gLgX/result.json, both as arm `a`; "
+        "split them into arms with --arm-key, or allow it with "
+        "--may-differ config.agent.kwargs.behaviour"
     )
     assert len(collected("harbor", HARBOR, may_differ=["config.agent.kwargs.behaviour"])) == 8
     assert len(collected("harbor", HARBOR, may_differ=["config.agent"])) == 8
@@ -172,7 +173,7 @@ RECOGNISED = [
 
 
 @pytest.mark.parametrize(("name", "case"), RECOGNISED)
-def test_a_format_is_recognised_from_its_files(name: str, case: str) -> None:
+def test_a_format_is_recognized_from_its_files(name: str, case: str) -> None:
     options: dict[str, Any] = {}
     if name == "harbor":
         options = BEHAVIOUR
@@ -183,20 +184,20 @@ def test_a_format_is_recognised_from_its_files(name: str, case: str) -> None:
         }
     keys = ["model", "version"]
     with collection("auto", FIXTURES / case, may_differ=keys, **options) as found:
-        assert (found.format, found.recognised) == (name, True)
+        assert (found.format, found.recognized) == (name, True)
         assert records(found) == collected(name, FIXTURES / case, may_differ=keys, **options)
 
 
-def test_two_programs_are_not_recognised_as_one(tmp_path: Path) -> None:
+def test_two_programs_are_not_recognized_as_one(tmp_path: Path) -> None:
     copied("codex/ok", tmp_path / "1")
     copied("opencode/ok", tmp_path / "2")
     with pytest.raises(InputError, match=r"2/opencode-ok: opencode, but .*1/codex-ok: codex"):
         collected("auto", tmp_path / "1", tmp_path / "2")
 
 
-def test_files_of_no_program_are_not_recognised(tmp_path: Path) -> None:
+def test_files_of_no_program_are_not_recognized(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("hello")
-    with pytest.raises(InputError, match="files of no known program; name the format: harbor,"):
+    with pytest.raises(InputError, match="no files of a known program; name the format: harbor,"):
         collected("auto", tmp_path)
 
 
@@ -255,7 +256,7 @@ def test_each_null_is_a_caveat_with_its_count_and_first_path() -> None:
     with collection("opencode", case) as found:
         caveats = {caveat.code: caveat.message for caveat in found.caveats}
     assert caveats["usage_unknown"] == (
-        "steps were taken but no usage is told, so token counts are null, not 0: "
+        "steps were taken but no usage was reported, so token counts are null, not 0: "
         f"1 run, first {case}/events.jsonl"
     )
 
@@ -361,8 +362,8 @@ def run(tmp_path: Path) -> Path:
     [
         ({}, True, None),
         ({"acceptance_exit_code": 1}, False, None),
-        ({"setup_exit_code": 3}, False, "set-up of the task failed with exit code 3"),
-        ({"arm_setup_exit_code": 4}, False, "set-up of the arm failed with exit code 4"),
+        ({"setup_exit_code": 3}, False, "task setup failed with exit code 3"),
+        ({"arm_setup_exit_code": 4}, False, "arm setup failed with exit code 4"),
         ({"setup_exit_code": 0, "arm_setup_exit_code": 0}, True, None),
         ({"agent_exit_code": 1}, True, None),
         (
@@ -391,7 +392,7 @@ def refusal(folder: Path) -> str:
 @pytest.mark.parametrize(
     ("keys", "message"),
     [
-        ({"acceptance_exit_code": None}, "acceptance_exit_code is null, but the agent ran"),
+        ({"acceptance_exit_code": None}, "acceptance_exit_code is null, but the agent finished"),
         ({"task_id": ""}, "length >= 1 - at `$.task_id`"),
         ({"repeat": 0}, ">= 1 - at `$.repeat`"),
         ({"acceptance_exit_cod": 1}, "unknown field `acceptance_exit_cod`"),
@@ -511,13 +512,13 @@ def test_two_runs_of_one_repeat_are_refused(tmp_path: Path) -> None:
             collected("opencode", tmp_path, skip_bad=skip_bad)
         assert str(caught.value) == (
             f"{tmp_path}/01/opencode-ok/events.jsonl: task `a`, arm `a`, repeat 1 is already in "
-            f"{tmp_path}/00/opencode-ok/events.jsonl; number them apart, or pass --renumber"
+            f"{tmp_path}/00/opencode-ok/events.jsonl; give each its own repeat, or pass --renumber"
         )
 
 
 def test_repeats_are_given_for_all_runs_of_a_task_or_for_none(tmp_path: Path) -> None:
     many(tmp_path, ("a", 1, None), ("a", None, None))
-    with pytest.raises(BadRunsError, match="no repeat, while other runs of its task and arm"):
+    with pytest.raises(BadRunsError, match="no repeat, but other runs of its task and arm"):
         collected("opencode", tmp_path)
 
 
@@ -561,11 +562,11 @@ def test_a_moment_is_text_in_utc(at: float | None, text: str | None) -> None:
 
 
 def test_the_tags_of_a_record_explain_themselves() -> None:
-    from twoarm.collect.doubts import DOUBTS
+    from twoarm.collect.caveats import CAVEATS
 
     folder = Path(__file__).parent.parent / "src" / "twoarm" / "collect"
-    source = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "doubts.py")
-    for code in DOUBTS:
+    source = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "caveats.py")
+    for code in CAVEATS:
         assert f'"{code}"' in source or f"'{code}'" in source, f"{code} is raised by nothing"
 
 

@@ -4,20 +4,24 @@ import itertools
 import json
 import math
 import random
-from pathlib import Path
-from typing import Any, cast
-from xml.etree import ElementTree
+from typing import Any
 
+import msgspec
+import numpy as np
 import pytest
-from hypothesis import given, settings
 from scipy import stats
 
-import twoarm as package
-from tests.conftest import both, lines, run, twoarm
+import twoarm
+from tests.conftest import both, run
+from tests.deterministic import given, settings
 from tests.test_properties import many_runs
-from twoarm.evidence import weigh
-from twoarm.evidence.interval import Interval
+from twoarm.evidence import stability
+from twoarm.evidence.grade import margin_rule
+from twoarm.evidence.interval import Estimate, Interval, reasons
 from twoarm.evidence.repeats import pass_rates
+from twoarm.evidence.stability import Stability
+from twoarm.evidence.weigh import Evidence
+from twoarm.render.summary import summarize
 
 WITH, WITHOUT = "with_skelly", "without_skelly"
 
@@ -54,13 +58,23 @@ def suite(
     return runs
 
 
-def evidence(runs: list[dict[str, Any]], **options: Any) -> weigh.Evidence:
-    found = package.score(runs, **options).evidence
+def evidence(runs: list[dict[str, Any]], **options: Any) -> Evidence:
+    found = twoarm.score(runs, **options).evidence
     assert found is not None
     return found
 
 
+def withheld(found: Estimate) -> list[tuple[str, str | None]]:
+    return [(reason.code, reason.scope) for reason in found.withheld]
+
+
+def messages(found: Estimate) -> list[str]:
+    return [reason.message for reason in found.withheld]
+
+
 # The rule of six ----------------------------------------------------------------------------------
+
+ONE_REPEAT = "One repeat: run-to-run noise cannot be told from task differences."
 
 # Tasks, repeats, headline, and which of the intervals of the mean duration there are.
 SIXES = [
@@ -87,7 +101,7 @@ def test_the_rule_of_six_decides_what_is_the_headline_and_what_is_withheld(
     ratio = found.deltas["duration_seconds"].ratio
     assert ratio is not None
     assert (ratio.these_tasks is not None, ratio.tasks_like_these is not None) == (these, like)
-    passed = found.deltas["pass"].mean
+    passed = found.deltas["success"].mean
     assert (passed.these_tasks is not None, passed.tasks_like_these is not None) == (these, like)
     assert (found.stability is not None) == (tasks >= 6)
     p = found.deltas["duration_seconds"].p
@@ -98,22 +112,54 @@ def test_the_rule_of_six_decides_what_is_the_headline_and_what_is_withheld(
 
 
 @pytest.mark.parametrize(
-    ("tasks", "repeats", "words"),
+    ("tasks", "repeats", "code", "scope", "words"),
     [
-        (1, 5, "One task: this says nothing about other tasks."),
-        (6, 1, "One repeat: run-to-run noise cannot be told from task differences."),
-        (4, 1, "One repeat: run-to-run noise cannot be told from task differences."),
+        (1, 5, "one_task", "tasks_like_these", "One task: this says nothing about other tasks."),
+        (6, 1, "one_repeat", "these_tasks", ONE_REPEAT),
+        (4, 1, "one_repeat", "these_tasks", ONE_REPEAT),
     ],
 )
-def test_why_an_interval_is_withheld_is_said(tasks: int, repeats: int, words: str) -> None:
-    assert words in evidence(suite(tasks, repeats)).deltas["duration_seconds"].mean.caveats
+def test_why_an_interval_is_withheld_is_said(
+    tasks: int, repeats: int, code: str, scope: Any, words: str
+) -> None:
+    mean = evidence(suite(tasks, repeats)).deltas["duration_seconds"].mean
+    assert getattr(mean, scope) is None
+    assert (code, scope) in withheld(mean)
+    assert words in reasons(mean, scope)
+
+
+def test_a_reason_is_given_for_every_interval_that_is_not() -> None:
+    for tasks, repeats in itertools.product((1, 2, 5, 6), (1, 2, 6)):
+        found = evidence(suite(tasks, repeats))
+        estimates = [
+            *(gate.difference for gate in found.gates.values()),
+            *(one for delta in found.deltas.values() for one in (delta.mean, delta.median)),
+            *(delta.ratio for delta in found.deltas.values() if delta.ratio is not None),
+        ]
+        for one in estimates:
+            for scope in ("these_tasks", "tasks_like_these"):
+                assert (getattr(one, scope) is None) == bool(reasons(one, scope)), (tasks, repeats)
+
+
+def test_each_question_has_its_own_reasons_and_those_of_both() -> None:
+    mean = evidence(both()).deltas["duration_seconds"].mean
+    assert withheld(mean) == [
+        ("one_repeat", "these_tasks"),
+        ("one_task", "tasks_like_these"),
+        ("nothing_to_resample", "bootstrap"),
+    ]
+    assert reasons(mean, "these_tasks") == (ONE_REPEAT,)
+    assert reasons(mean, "tasks_like_these") == ("One task: this says nothing about other tasks.",)
+    nothing = evidence(both(output_tokens=None)).deltas["tokens"].mean
+    assert withheld(nothing) == [("no_pairs", None)]
+    assert reasons(nothing, "these_tasks") == reasons(nothing, "tasks_like_these")
 
 
 def test_few_tasks_are_marked_on_the_interval_itself() -> None:
     mean = evidence(suite(4, 5)).deltas["duration_seconds"].mean
     assert mean.tasks_like_these is not None
     assert mean.tasks_like_these.caveats == (
-        "Only 4 tasks: the interval for other tasks leans on a normal-shape assumption.",
+        "Only 4 tasks: the interval for other tasks assumes a normal distribution.",
     )
 
 
@@ -128,7 +174,8 @@ def test_fewer_than_six_pairs_have_no_median_interval_but_a_range_with_its_true_
     median = evidence(runs).deltas["duration_seconds"].median
     assert median.these_tasks is None
     expected = f"(the observed range 11 to {10 + repeats} holds the median {level} of the time)"
-    assert any(expected in caveat for caveat in median.caveats)
+    assert ("too_few_pairs", "these_tasks") in withheld(median)
+    assert any(expected in message for message in messages(median))
 
 
 def test_six_to_nineteen_pairs_use_order_statistics() -> None:
@@ -167,12 +214,17 @@ def test_all_failures_are_no_certainty_either() -> None:
 
 def test_identical_repeats_and_tasks_have_no_interval_and_say_so() -> None:
     runs = [one for t in range(7) for r in range(1, 6) for one in both(f"t{t}", r)]
-    analysis = package.score(runs)
+    analysis = twoarm.score(runs)
     assert analysis.evidence is not None
     mean = analysis.evidence.deltas["duration_seconds"].mean
     assert (mean.these_tasks, mean.tasks_like_these, mean.bootstrap) == (None, None, None)
-    assert "Repeats are identical: they add no information." in mean.caveats
-    assert any("No variation between tasks" in caveat for caveat in mean.caveats)
+    assert withheld(mean) == [
+        ("identical_repeats", "these_tasks"),
+        ("identical_tasks", "tasks_like_these"),
+        ("flat_bootstrap", "bootstrap"),
+    ]
+    assert "Repeats are identical: they add no information." in messages(mean)
+    assert any("No variation between tasks" in message for message in messages(mean))
     median = analysis.evidence.deltas["duration_seconds"].median
     assert (median.these_tasks, median.tasks_like_these, median.bootstrap) == (None, None, None)
     assert "identical_repeats" in [caveat.code for caveat in analysis.caveats]
@@ -185,7 +237,8 @@ def test_ties_give_no_interval_of_no_width() -> None:
         runs.append(run(f"t{task}", WITHOUT, repeat, duration_seconds=30))
     median = evidence(runs).deltas["duration_seconds"].median
     assert median.tasks_like_these is None
-    assert "More than half of the pairs share the value 0." in median.caveats
+    assert ("shared_value", "tasks_like_these") in withheld(median)
+    assert "More than half of the pairs share the value 0." in messages(median)
 
 
 def test_costs_of_zero_have_no_ratio_and_a_missing_metric_has_nothing() -> None:
@@ -203,7 +256,7 @@ def test_costs_of_zero_have_no_ratio_and_a_missing_metric_has_nothing() -> None:
     tokens = found.deltas["tokens"]
     assert tokens.pairs == 0
     assert tokens.mean.estimate is None
-    assert tokens.mean.caveats == ("No pair has this metric in both arms.",)
+    assert messages(tokens.mean) == ["No pair has this metric in both arms."]
     assert tokens.p.these_tasks is None
     assert found.gates["median_non_cache_tokens"].difference.estimate is None
 
@@ -234,16 +287,16 @@ def intervals(value: Any) -> list[dict[str, Any]]:
 def test_any_runs_give_intervals_with_a_width_or_none_and_no_nan(
     runs: list[dict[str, Any]],
 ) -> None:
-    analysis = package.score(runs, resamples=99)
+    analysis = twoarm.score(runs, resamples=99)
     written = json.loads(analysis.to_json())
     for interval in intervals(written["evidence"]):
         assert interval["low"] < interval["high"]
-    assert analysis.to_text()
+    assert analysis.to_text(full=True)
     assert analysis.to_markdown(interval="bootstrap")
 
 
 def test_a_table_says_nothing_of_the_other_question() -> None:
-    text = package.score(both()).to_text()
+    text = twoarm.score(both()).to_text(full=True)
     these, others = (text.split(head)[1].split("\n\n")[0] for head in ("These tasks", "Tasks like"))
     assert "run-to-run noise cannot be told" in these
     assert "other tasks" not in these
@@ -283,7 +336,8 @@ def test_the_grade_points_where_the_test_points() -> None:
     assert found.deltas["duration_seconds"].ratio is not None
     assert (found.deltas["duration_seconds"].ratio.estimate or 0) > 1
     assert found.grade.verdict == "candidate better"
-    assert any(reason.startswith("duration: better") for reason in found.grade.reasons)
+    standings = {finding.metric: finding.standing for finding in found.grade.findings}
+    assert standings["duration_seconds"] == "better"
 
 
 def test_the_gates_are_weighed_on_the_tasks_that_both_arms_have() -> None:
@@ -297,7 +351,7 @@ def test_the_gates_are_weighed_on_the_tasks_that_both_arms_have() -> None:
     runs += [
         run(f"o{t}", WITH, r, duration_seconds=10.0 + t) for t in range(20) for r in range(1, 6)
     ]
-    analysis = package.score(runs)
+    analysis = twoarm.score(runs)
     assert analysis.decision == "prefer with_skelly"
     assert analysis.evidence is not None
     difference = analysis.evidence.gates["median_duration_seconds"].difference
@@ -307,15 +361,17 @@ def test_the_gates_are_weighed_on_the_tasks_that_both_arms_have() -> None:
         assert any("the 8 tasks that both arms have" in caveat for caveat in interval.caveats)
     # What holds on those tasks is another decision: nothing can be said of this one's stability.
     assert analysis.evidence.stability is None
-    assert "the tasks that both arms have would decide otherwise" in analysis.to_text()
-    assert "the tasks that both arms have would decide otherwise" in analysis.to_github()
-    assert "Run both arms on the same tasks" in analysis.to_github()
+    assert analysis.evidence.shared_tasks == 8
+    assert analysis.evidence.on_shared_tasks.kind == "mixed"
+    shown = " ".join(analysis.to_text(full=True).split())
+    assert "on the tasks that both arms share, the decision is different" in shown
+    assert "run both arms on the same tasks" in analysis.to_github()
     assert "On the 8 tasks that both arms have; the gate compares all runs" in analysis.to_github()
     assert analysis.evidence.influence.decision_changes_without == ()
     said = [c.message for c in analysis.caveats if c.code == "unshared_tasks_decide"]
     assert said == [
-        "the decision rests on tasks that only one arm has: on the 8 tasks that both have it would "
-        "be `mixed results - inspect paired deltas`"
+        "the decision depends on tasks that only one arm has: on the 8 tasks that both share it "
+        "would be `mixed results - inspect paired deltas`"
     ]
 
 
@@ -353,7 +409,7 @@ def test_a_few_runs_that_differ_among_thousands_get_no_normal_law() -> None:
         for repeat in range(1, 11)
         for arm in (WITH, WITHOUT)
     ]
-    p = evidence(runs).deltas["pass"].p
+    p = evidence(runs).deltas["success"].p
     assert p.tasks_like_these == 2 / 2**5
     assert p.these_tasks == pytest.approx(2 / 2**5, abs=0.01)
 
@@ -411,7 +467,7 @@ def test_six_tasks_are_not_enough_for_every_level() -> None:
         assert (median.tasks_like_these is not None) == enough
         difference = found.gates["median_duration_seconds"].difference
         assert (difference.tasks_like_these is not None) == enough
-    assert any("(from 8 on)" in caveat for caveat in median.caveats)
+    assert any("it takes 8." in message for message in messages(median))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
@@ -447,7 +503,7 @@ def test_the_cost_of_a_solved_task_varies_in_tasks_run_once_too() -> None:
     assert found.these_tasks.high == pytest.approx(18 / 5 * math.exp(reach))
 
 
-def wide(found: weigh.Evidence) -> list[float]:
+def wide(found: Evidence) -> list[float]:
     """How wide the intervals on these tasks are."""
     duration = found.deltas["duration_seconds"]
     intervals = [
@@ -455,7 +511,7 @@ def wide(found: weigh.Evidence) -> list[float]:
         duration.median.these_tasks,
         duration.ratio.these_tasks if duration.ratio else None,
         found.gates["median_duration_seconds"].difference.these_tasks,
-        found.deltas["pass"].mean.these_tasks,
+        found.deltas["success"].mean.these_tasks,
         found.repeats[0].cost_per_solved_usd.these_tasks,
     ]
     return [one.high - one.low for one in intervals if one is not None]
@@ -464,36 +520,12 @@ def wide(found: weigh.Evidence) -> list[float]:
 # Agreement ----------------------------------------------------------------------------------------
 
 
-def test_the_two_kernels_agree(monkeypatch: pytest.MonkeyPatch) -> None:
-    for tasks, repeats in ((1, 6), (2, 5), (3, 4), (4, 3), (5, 2)):
-        runs = suite(tasks, repeats, seed=tasks)
-        plain = package.score(runs).to_dict()["evidence"]
-        with monkeypatch.context() as patch:
-            patch.setattr(weigh, "HANDFUL_OF_RUNS", -1)
-            assert_close(package.score(runs).to_dict()["evidence"], plain)
-
-
-def assert_close(found: Any, expected: Any) -> None:
-    if isinstance(expected, dict):
-        assert found.keys() == expected.keys()
-        for key in expected:
-            assert_close(found[key], expected[key])
-    elif isinstance(expected, list | tuple):
-        assert len(found) == len(expected)
-        for one, two in zip(found, expected, strict=True):
-            assert_close(one, two)
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    else:
-        assert found == expected
-
-
 def test_the_same_input_options_and_seed_give_the_same_bytes_and_another_seed_does_not() -> None:
     runs = suite(12, 5)
-    first = package.score(runs, seed=5).to_json()
-    assert package.score(runs, seed=5).to_json() == first
-    assert package.score(list(reversed(runs)), seed=5).to_json() == first
-    assert package.score(runs, seed=6).to_json() != first
+    first = twoarm.score(runs, seed=5).to_json()
+    assert twoarm.score(runs, seed=5).to_json() == first
+    assert twoarm.score(list(reversed(runs)), seed=5).to_json() == first
+    assert twoarm.score(runs, seed=6).to_json() != first
     bootstraps = [evidence(runs, seed=s).deltas["tokens"].mean.bootstrap for s in (5, 6)]
     assert bootstraps[0] != bootstraps[1]
 
@@ -516,13 +548,12 @@ def test_the_bootstrap_of_few_tasks_is_that_of_every_resample() -> None:
     assert mean.high == pytest.approx(drawn[math.ceil(6**6 * (1 - tail) - 1e-9) - 1])
 
 
-def test_the_bootstrap_is_in_the_file_and_shown_on_request(tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(lines(suite(7, 3)))
-    shown = twoarm("score", str(path), "--interval", "bootstrap").out
+def test_the_bootstrap_is_in_the_file_and_shown_on_request() -> None:
+    report = twoarm.score(suite(7, 3))
+    shown = report.to_text(full=True, interval="bootstrap")
     assert "Bootstrap intervals on the paired deltas" in shown
     assert "Tasks like these" not in shown
-    written = json.loads(twoarm("score", str(path), "--format", "json").out)["evidence"]
+    written = json.loads(report.to_json())["evidence"]
     for delta in written["deltas"].values():
         assert delta["mean"]["bootstrap"] is not None
 
@@ -540,7 +571,7 @@ def test_stability_agrees_with_plain_two_stage_resampling() -> None:
         by.setdefault((one["task_id"], one["arm"]), []).append(one)
     names = sorted({one["task_id"] for one in runs})
     draw, count, same = random.Random(8), 1_500, 0
-    decision = package.score(runs, evidence=False).decision
+    decision = twoarm.score(runs, evidence=False).decision
     for _ in range(count):
         drawn = []
         for number, task in enumerate(draw.choices(names, k=len(names))):
@@ -548,7 +579,7 @@ def test_stability_agrees_with_plain_two_stage_resampling() -> None:
                 cell = by[task, arm]
                 for repeat, one in enumerate(draw.choices(cell, k=len(cell)), 1):
                     drawn.append(one | {"task_id": f"d{number}", "repeat": repeat})
-        same += package.score(drawn, evidence=False).decision == decision
+        same += twoarm.score(drawn, evidence=False).decision == decision
     share = same / count
     assert found.decision_share == pytest.approx(
         share, abs=4 * math.sqrt(share * (1 - share) / count)
@@ -556,8 +587,6 @@ def test_stability_agrees_with_plain_two_stage_resampling() -> None:
 
 
 def test_one_stage_stability_is_used_for_many_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    from twoarm.evidence import stability
-
     monkeypatch.setattr(stability, "MOST_RUNS", 1)
     found = evidence(suite(8, 30, effect=0.9)).stability
     assert found is not None
@@ -568,11 +597,11 @@ def test_one_stage_stability_is_used_for_many_runs(monkeypatch: pytest.MonkeyPat
 @pytest.mark.parametrize(("tasks", "seed"), [(7, 3), (3, 3), (2, 1)])
 def test_leaving_one_task_out_is_scoring_without_it(tasks: int, seed: int) -> None:
     runs = suite(tasks, 4, effect=0.97, seed=seed)
-    analysis = package.score(runs)
+    analysis = twoarm.score(runs)
     assert analysis.evidence is not None
     expected = []
     for task in sorted({one["task_id"] for one in runs}):
-        other = package.score([one for one in runs if one["task_id"] != task], evidence=False)
+        other = twoarm.score([one for one in runs if one["task_id"] != task], evidence=False)
         if other.decision != analysis.decision:
             expected.append((task, other.decision))
     found = analysis.evidence.influence.decision_changes_without
@@ -583,13 +612,15 @@ def test_leaving_one_task_out_is_scoring_without_it(tasks: int, seed: int) -> No
 
 def test_a_winner_without_evidence_is_said_to_be_one() -> None:
     def said(runs: list[dict[str, Any]]) -> list[str]:
-        analysis = package.score(runs)
+        analysis = twoarm.score(runs)
         assert analysis.decision.startswith("prefer "), "the example should have a winner"
         return [c.message for c in analysis.caveats if c.code == "winner_without_evidence"]
 
     (message,) = said(suite(8, 5, effect=1.0, pass_rate=1.0, seed=103))
-    assert message.startswith(f'the gates prefer `{WITH}`, the evidence says "no clear difference"')
-    assert "one trial of three" in message
+    assert message.startswith(
+        f'the gates prefer `{WITH}`, but the evidence says "no clear difference"'
+    )
+    assert "one time in three" in message
     (message,) = said(suite(1, 1, effect=0.1, pass_rate=1.0))
     assert '"too few tasks"' in message
     assert said(suite(12, 5, effect=0.5, pass_rate=1.0)) == []
@@ -604,12 +635,12 @@ def test_a_task_that_drives_the_mean_is_named() -> None:
     for one in runs:
         if one["task_id"] == "t002" and one["arm"] == WITH:
             one["duration_seconds"] += 5_000
-    analysis = package.score(runs)
+    analysis = twoarm.score(runs)
     assert analysis.evidence is not None
     mean = analysis.evidence.influence.means["duration_seconds"]
     assert mean.driven_by == "t002"
     assert mean.low_without == "t002"
-    others = package.score([one for one in runs if one["task_id"] != "t002"])
+    others = twoarm.score([one for one in runs if one["task_id"] != "t002"])
     assert mean.mean_without_it == pytest.approx(others.paired.mean_duration_delta_seconds)
     assert "one_task_drives" in [caveat.code for caveat in analysis.caveats]
 
@@ -622,7 +653,7 @@ def test_where_the_uncertainty_comes_from() -> None:
     for one in runs:
         if one["arm"] == WITH:
             one["duration_seconds"] *= 1 + int(one["task_id"][1:]) / 5
-    analysis = package.score(runs)
+    analysis = twoarm.score(runs)
     assert analysis.evidence is not None
     assert analysis.evidence.variance is not None
     assert analysis.evidence.variance.tasks_share > 0.9
@@ -642,7 +673,8 @@ def test_the_grade_names_what_is_better_where_and_for_which_tasks() -> None:
     assert same.grade.verdict == "no clear difference"
     here = evidence(suite(3, 6, effect=0.5))
     assert (here.grade.verdict, here.grade.scope) == ("candidate better", "these_tasks")
-    assert "3 tasks: no test over tasks can reach p < 0.05" in here.grade.reasons
+    standings = {finding.metric: finding.standing for finding in here.grade.findings}
+    assert standings["duration_seconds"] == "better"
     few = evidence(suite(1, 3, effect=0.1))
     assert few.grade.verdict == "too few tasks"
 
@@ -691,176 +723,78 @@ def test_the_margin_rule(
     tokens: tuple[float, float],
     verdict: str,
 ) -> None:
-    from twoarm.evidence.grade import margin_rule
-    from twoarm.evidence.interval import Estimate
-
-    found = [
-        Estimate(estimate=0.0, these_tasks=None, tasks_like_these=interval(*ends), caveats=())
+    rate, *others = (
+        Estimate(estimate=0.0, these_tasks=None, tasks_like_these=interval(*ends), withheld=())
         for ends in (success, time, tokens)
-    ]
-    margin = margin_rule(*found, margin_success=0.10, margin_ratio=0.10, scope="tasks_like_these")
+    )
+    ratios: dict[str, Estimate | None] = dict(
+        zip(("duration_seconds", "non_cache_tokens"), others, strict=True)
+    )
+    margin = margin_rule(rate, ratios, "tasks_like_these", 0.10, 0.10)
     assert margin.verdict == verdict
-    nothing = margin_rule(*found, margin_success=0.10, margin_ratio=0.10, scope="these_tasks")
+    # A ratio of 1 is no change, as is a difference of 0.
+    ends = [(one.metric, one.low, one.high) for one in margin.ranges]
+    assert ends == [
+        ("success", *success),
+        ("duration_seconds", time[0] - 1, time[1] - 1),
+        ("non_cache_tokens", tokens[0] - 1, tokens[1] - 1),
+    ]
+    nothing = margin_rule(rate, ratios, "these_tasks", 0.10, 0.10)
     assert nothing.verdict == "inconclusive"
-    assert nothing.reasons[0] == "success: no interval"
+    assert [(one.low, one.high, one.beyond) for one in nothing.ranges] == [(None, None, False)] * 3
+    unmeasured = margin_rule(
+        rate, ratios | {"non_cache_tokens": None}, "tasks_like_these", 0.1, 0.1
+    )
+    assert unmeasured.verdict == "inconclusive"
+    assert unmeasured.ranges[2].low is None
 
 
-def much_faster_and_failing() -> list[dict[str, Any]]:
-    runs = suite(12, 5, effect=0.5, pass_rate=1.0)
-    return [one | {"success": one["arm"] == WITHOUT or one["repeat"] == 1} for one in runs]
-
-
-# Runs, options, exit code.
-GATES = [
-    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "evidence"], 0),
-    (suite(12, 5, effect=1.0, pass_rate=1.0), ["--gate", "evidence"], 1),
-    (suite(12, 5, effect=1.7, pass_rate=1.0), ["--gate=evidence"], 1),
-    (suite(5, 6, effect=0.4, pass_rate=1.0), ["--gate", "evidence"], 3),
-    (suite(12, 4, effect=0.6, pass_rate=1.0), ["--gate", "evidence"], 3),
-    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "margin"], 0),
-    (suite(12, 5, effect=1.7, pass_rate=1.0), ["--gate", "margin"], 1),
-    (suite(12, 5, effect=1.0, pass_rate=0.5), ["--gate", "margin"], 3),
-    (much_faster_and_failing(), ["--gate", "margin"], 1),
-    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate", "rule"], 0),
-    (suite(12, 5, effect=0.6, pass_rate=1.0), ["--gate"], 0),
-    ([run()], ["--gate", "evidence"], 3),
-]
-
-
-@pytest.mark.parametrize(("runs", "options", "code"), GATES)
-def test_a_gate_goes_by_the_rule_the_evidence_or_the_margin(
-    runs: list[dict[str, Any]], options: list[str], code: int, tmp_path: Path
+@pytest.mark.parametrize(
+    ("success", "time", "beyond"),
+    [
+        ((-0.3, -0.1), (0.9, 1.0), ["success"]),
+        ((-0.3, -0.09), (0.9, 1.0), []),
+        ((-0.1, 0.1), (1.2, 1.4), ["duration_seconds"]),
+        ((-0.1, 0.1), (1.05, 1.4), []),
+        ((-0.3, -0.2), (1.2, 1.4), ["success", "duration_seconds"]),
+    ],
+)
+def test_beyond_a_margin_is_a_whole_interval_on_its_bad_side(
+    success: tuple[float, float], time: tuple[float, float], beyond: list[str]
 ) -> None:
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(lines(runs))
-    result = twoarm("score", *options, str(path))
-    assert result.code == code, result.err
-    word = {0: "promote", 1: "do not promote", 3: "not enough data"}[code]
-    assert f": {word}: " in result.err
-    # Every report says what the exit code says.
-    junit = tmp_path / "junit.xml"
-    arguments = ["score", *options, "--annotate", "--junit", str(junit), str(path)]
-    comment = twoarm(*arguments, "--format", "github")
-    assert f"**{word.capitalize()}**: " in comment.out
-    assert ("::error " in comment.err) == (code == 1)
-    assert ("<failure" in junit.read_text()) == (code == 1 or "adequacy" in failed(junit))
-    assert f"PROMOTION  {word}: " in result.out
-    written = json.loads(twoarm("score", *options, "--format", "json", str(path)).out)
-    assert written["promotion"]["verdict"] == word
+    rate, ratio = (
+        Estimate(estimate=0.0, these_tasks=interval(*ends), tasks_like_these=None, withheld=())
+        for ends in (success, time)
+    )
+    found = margin_rule(rate, {"duration_seconds": ratio}, "these_tasks", 0.10, 0.10)
+    assert [one.metric for one in found.ranges if one.beyond] == beyond
 
 
-@pytest.mark.parametrize("choice", ["gate", "rule", "missing", "duplicates"])
-def test_a_choice_that_is_none_is_refused(choice: str) -> None:
-    for evidence_too in (True, False):
-        with pytest.raises(package.UsageError, match=f"{choice}: expected one of `"):
-            package.score(both(), evidence=evidence_too, **cast(Any, {choice: "foo"}))
-
-
-@pytest.mark.parametrize("gate", ["evidence", "margin"])
-def test_a_gate_that_cannot_say_says_what_to_do(gate: Any) -> None:
-    found = package.score(suite(3, 6, effect=0.9), gate=gate)
-    assert found.promotion.verdict == "not enough data"
-    comment = found.to_github()
-    assert "cannot say yet whether `with_skelly` may be promoted" in comment
-    assert "Add tasks: 3 tasks cannot speak for others" in comment
-
-
-def failing_without_partners(*, infra: bool) -> list[dict[str, Any]]:
-    """The candidate is fast where it has a partner; its failed runs have none, or an infra one."""
-    runs = []
-    for task in range(10):
-        for repeat in range(1, 11):
-            for arm, seconds in ((WITH, 8.0), (WITHOUT, 16.0)):
-                fast = {"duration_seconds": seconds + (task * repeat) % 7 / 10, "success": True}
-                fast |= {"input_tokens": seconds * (10 + task) + repeat, "output_tokens": 1}
-                runs.append(run(f"t{task}", arm, repeat, **fast))
-        for repeat in range(11, 36):
-            slow = {"duration_seconds": 652.0, "success": False, "input_tokens": 9_999}
-            runs.append(run(f"t{task}", WITH, repeat, **slow))
-            if infra:
-                runs.append(run(f"t{task}", WITHOUT, repeat, failure="infra"))
-    return runs
-
-
-@pytest.mark.parametrize("infra", [False, True])
-@pytest.mark.parametrize("gate", ["evidence", "margin"])
-def test_failed_runs_without_a_partner_keep_a_candidate_from_promotion(
-    gate: Any, infra: bool
-) -> None:
-    found = package.score(failing_without_partners(infra=infra), gate=gate)
-    assert found.decision == f"prefer {WITHOUT}"
-    assert found.promotion.verdict == "do not promote"
-    assert "unpaired_runs_decide" in {caveat.code for caveat in found.caveats}
-
-
-@pytest.mark.parametrize("gate", ["evidence", "margin"])
-def test_pairs_that_decide_otherwise_than_all_runs_are_not_enough_data(gate: Any) -> None:
-    runs = failing_without_partners(infra=False)
-    for one in runs:
-        if one["repeat"] > 10:
-            one["success"] = True
-    found = package.score(runs, gate=gate)
-    assert found.decision == "mixed results - inspect paired deltas"
-    assert found.promotion.verdict == "not enough data"
-    assert f"prefer {WITH}" in found.promotion.reasons[0]
-
-
-@pytest.mark.parametrize("gate", ["evidence", "margin"])
-def test_runs_without_a_partner_that_change_nothing_are_no_obstacle(gate: Any) -> None:
-    runs = failing_without_partners(infra=False)
-    for one in runs:
-        if one["repeat"] > 10:
-            one |= {
-                "success": True,
-                "duration_seconds": 8.0,
-                "input_tokens": 80,
-                "output_tokens": 1,
-            }
-    found = package.score(runs, gate=gate)
-    assert found.paired.unpaired_runs == 250
-    assert found.promotion.verdict == "promote"
+@pytest.mark.parametrize("promote_by", ["gates", "evidence", "margin"])
+def test_the_margin_rule_is_always_there(promote_by: Any) -> None:
+    runs = suite(12, 5, effect=0.6, pass_rate=1.0)
+    found = evidence(runs, promote_by=promote_by, margin_success=0.2, margin_ratio=0.3).margin
+    assert (found.verdict, found.scope) == ("candidate", "tasks_like_these")
+    assert (found.margin_success, found.margin_ratio) == (0.2, 0.3)
+    metrics = [one.metric for one in found.ranges]
+    assert metrics == ["success", "duration_seconds", "non_cache_tokens"]
 
 
 def test_resamples_that_would_not_fit_into_memory_are_refused() -> None:
     runs = suite(60, 2)
-    with pytest.raises(package.UsageError, match="resamples: at most 559240 .* 60 tasks"):
-        package.score(runs, resamples=1_000_000)
-    assert package.score(runs, resamples=99).evidence is not None
-
-
-def failed(junit: Path) -> list[str]:
-    cases = ElementTree.parse(junit).getroot().iter("testcase")
-    return [case.attrib["name"] for case in cases if case.find("failure") is not None]
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--level", "1"],
-        ["--level", "0.2"],
-        ["--seed", "-1"],
-        ["--resamples", "5"],
-        ["--margin-success", "0"],
-        ["--margin-ratio", "2"],
-        ["--no-evidence", "--gate", "evidence"],
-        ["--no-evidence", "--rule", "margin"],
-        ["--gate", "--level"],
-    ],
-)
-def test_options_out_of_bounds_are_refused(options: list[str]) -> None:
-    result = twoarm("demo", *options)
-    assert (result.code, result.out) == (2, "")
-    assert result.err
+    with pytest.raises(twoarm.UsageError, match="resamples: at most 559240 .* 60 tasks"):
+        twoarm.score(runs, resamples=1_000_000)
+    assert twoarm.score(runs, resamples=99).evidence is not None
 
 
 def test_no_evidence_leaves_every_figure_as_it_is() -> None:
     runs = suite(8, 5)
-    full, bare = package.score(runs).to_dict(), package.score(runs, evidence=False).to_dict()
+    full, bare = twoarm.score(runs).to_dict(), twoarm.score(runs, evidence=False).to_dict()
     assert bare["evidence"] is None
     for key in full.keys() - {"evidence", "options", "caveats"}:
         assert full[key] == bare[key], key
-    with pytest.raises(package.UsageError):
-        package.score(runs, evidence=False, gate="evidence")
+    with pytest.raises(twoarm.UsageError):
+        twoarm.score(runs, evidence=False, promote_by="evidence")
 
 
 # Exclusions ---------------------------------------------------------------------------------------
@@ -870,7 +804,7 @@ def test_excluded_runs_that_could_flip_the_decision_are_said() -> None:
     runs = [one for repeat in range(1, 11) for one in both("t", repeat)]
     runs[1]["success"] = False
     runs += [run("t", WITH, 11, failure="infra"), run("t", WITH, 12, failure="infra")]
-    analysis = package.score(runs)
+    analysis = twoarm.score(runs)
     assert analysis.decision == "prefer with_skelly"
     assert analysis.evidence is not None
     audit = analysis.evidence.exclusions
@@ -888,7 +822,7 @@ def test_an_arm_that_loses_more_runs_is_said_by_an_exact_test() -> None:
     runs = [one for repeat in range(1, 21) for one in both("t", repeat)]
     for one in runs[:24:2]:
         one |= {"failure": "infra", "failure_reason": "timeout of the provider"}
-    analysis = package.score(runs)
+    analysis = twoarm.score(runs)
     assert analysis.evidence is not None
     assert analysis.evidence.exclusions.p is not None
     assert analysis.evidence.exclusions.p < 0.001
@@ -909,7 +843,7 @@ def timed(runs: list[dict[str, Any]], start: dict[str, int]) -> list[dict[str, A
 
 
 def codes(runs: list[dict[str, Any]]) -> list[str]:
-    return [caveat.code for caveat in package.score(runs).caveats]
+    return [caveat.code for caveat in twoarm.score(runs).caveats]
 
 
 def test_arms_run_in_separate_time_blocks_are_said() -> None:
@@ -989,7 +923,7 @@ def test_a_model_that_only_failed_in_infra_was_no_part_of_the_arm() -> None:
 
 def test_pass_at_k_and_pass_hat_k_are_those_of_every_choice() -> None:
     passed = [[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 1, 1, 1, 1], [0, 1, 0, 0, 0]]
-    found = pass_rates([sum(one) for one in passed], [5] * 4)
+    found = pass_rates(np.array([sum(one) for one in passed]), np.array([5] * 4))
     assert [rates.k for rates in found] == [1, 2, 3, 5]
     for rates in found:
         chosen = [list(itertools.combinations(one, rates.k)) for one in passed]
@@ -1012,7 +946,9 @@ def test_the_cost_of_a_solved_task_includes_failed_spend() -> None:
     assert cost.estimate is not None
     assert cost.tasks_like_these.low < cost.estimate < cost.tasks_like_these.high
     none = [one | {"success": False} for one in runs]
-    assert evidence(none).repeats[0].cost_per_solved_usd.caveats == ("No figure: nothing solved.",)
+    unsolved = evidence(none).repeats[0].cost_per_solved_usd
+    assert withheld(unsolved) == [("no_figure", None)]
+    assert messages(unsolved) == ["No figure: nothing solved."]
 
 
 def test_tasks_are_helped_hurt_or_unchanged_by_success() -> None:
@@ -1022,7 +958,7 @@ def test_tasks_are_helped_hurt_or_unchanged_by_success() -> None:
             runs.append(run(task, WITH, repeat, success=repeat <= ours))
             runs.append(run(task, WITHOUT, repeat, success=repeat <= theirs))
     runs.append(run("d"))
-    found = [(t.task_id, t.standing, t.gained, t.lost) for t in package.score(runs).tasks]
+    found = [(t.task_id, t.standing, t.gained, t.lost) for t in twoarm.score(runs).tasks]
     assert found == [
         ("a", "helped", 2, 0),
         ("b", "unchanged", 0, 0),
@@ -1035,28 +971,23 @@ def test_tasks_are_helped_hurt_or_unchanged_by_success() -> None:
 
 
 def test_the_two_questions_never_share_a_table() -> None:
-    text = package.score(suite(7, 4)).to_text()
+    text = twoarm.score(suite(7, 4)).to_text(full=True)
     like = text.index("Tasks like these: would other tasks of this kind show it? (7 tasks)")
     these = text.index("These tasks: would the same tasks show it again?")
     assert like < these
-    text = package.score(suite(4, 4)).to_text()
+    text = twoarm.score(suite(4, 4)).to_text(full=True)
     assert text.index("These tasks:") < text.index("Tasks like these:")
-    assert "STABILITY  not given: below 6 tasks that both arms have it would mislead" in text
+    assert "STABILITY  not available: with fewer than 6 shared tasks it would mislead" in text
 
 
 @pytest.mark.parametrize(
     ("share", "word"), [(0.97, "stable"), (0.85, "fairly stable"), (0.6, "could easily change")]
 )
 def test_stability_is_worded_as_stability(share: float, word: str) -> None:
-    import msgspec
-
-    from twoarm.evidence.stability import Stability
-    from twoarm.render.weighed import stability
-
-    analysis = package.score(suite(6, 3))
+    analysis = twoarm.score(suite(6, 3))
     assert analysis.evidence is not None
     made = Stability(decision_share=share, shares={}, resamples=99, method="tasks resampled")
     weighed = msgspec.structs.replace(analysis.evidence, stability=made)
-    said = stability(msgspec.structs.replace(analysis, evidence=weighed))
+    said = summarize(msgspec.structs.replace(analysis, evidence=weighed)).stability
     assert said.startswith(f"{word}: the same decision in {share:.0%}")
-    assert said.endswith("stability is not the probability of being right")
+    assert said.endswith("this is not the probability of being right")

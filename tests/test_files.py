@@ -234,7 +234,7 @@ def test_refused_before_anything_is_read(runs: Path, tmp_path: Path) -> None:
     runs.write_text("no run at all\n")
     result = twoarm("score", str(runs), "--junit", str(runs))
     assert result.err.splitlines() == [
-        f"twoarm: {runs}: --junit is also an input; write it under another name"
+        f"twoarm: {runs}: --junit is also an input; choose another name"
     ]
 
 

@@ -10,11 +10,14 @@ from tests.conftest import both, lines, run, twoarm
 
 REPORTS = [
     ("demo.txt", "demo"),
+    ("demo-full.txt", "demo --full"),
     ("demo.md", "demo --format markdown"),
     ("demo.json", "demo --format json"),
     ("schema-record.json", "schema record"),
     ("schema-analysis.json", "schema analysis"),
     ("mixed.txt", "score mixed.jsonl"),
+    ("mixed-full.txt", "score mixed.jsonl --full"),
+    ("mixed-bootstrap.txt", "score mixed.jsonl --full --interval bootstrap"),
     ("mixed.md", "score mixed.jsonl --format markdown"),
     ("few.txt", "score few.jsonl"),
     ("nothing.txt", "score nothing.jsonl"),

@@ -14,7 +14,7 @@ import twoarm as package
 from tests.collecting import copied, sidecar
 from tests.conftest import run, twoarm
 from tests.runners import commands
-from twoarm.quote import columns, inert_json, inert_lines, visible
+from twoarm.escape import columns, inert_json, inert_lines, visible
 
 COMMANDS = [
     "::error::owned",
@@ -111,10 +111,11 @@ def lines_of(runs: list[dict[str, Any]]) -> bytes:
 def test_no_name_is_a_command_in_any_report(name: str) -> None:
     found = package.score(hostile(name), candidate=name, baseline="old", skip_bad=True)
     text = found.to_text()
-    assert max(map(columns, text.splitlines())) <= 100
+    assert max(map(columns, text.splitlines())) <= 80
     for made in (
         text,
-        found.to_text(interval="bootstrap"),
+        found.to_text(full=True),
+        found.to_text(full=True, interval="bootstrap", width=60),
         found.to_markdown(),
         found.to_github(),
         found.to_json(),
@@ -138,7 +139,7 @@ def test_no_name_is_a_command_on_either_stream(name: str, tmp_path: Path) -> Non
     path.write_bytes(lines_of(hostile(name)))
     roles = [f"--candidate={name}", "--baseline=old"]
     told = [
-        twoarm("score", str(path), *roles, "--gate", "--no-evidence"),
+        twoarm("score", str(path), *roles, "--exit-code", "--no-evidence"),
         twoarm("score", str(path), f"--candidate={name}!", "--baseline=old"),
         twoarm("score", str(path)),
         twoarm("check", str(path)),
@@ -210,7 +211,7 @@ def test_annotations_are_the_only_commands_and_say_what_they_should(
     path = tmp_path / "runs.jsonl"
     path.write_bytes(lines_of(hostile(name)))
     roles = [f"--candidate={name}", "--baseline=old", "--no-evidence"]
-    result = twoarm("score", str(path), *roles, "--annotate", "--gate")
+    result = twoarm("score", str(path), *roles, "--annotate", "--exit-code")
     found = result.err.splitlines()
     ours = [line for line in found if line.startswith("::")]
     assert ours
@@ -241,9 +242,9 @@ def test_ordinary_names_stay_as_they_are() -> None:
 def test_an_exception_with_a_command_in_it_is_no_command(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from twoarm import cli, score\n"
+        "from twoarm import cli, score_command\n"
         "def broken(*given, **named): raise ZeroDivisionError('x\\n::error::y\\n##[error]z')\n"
-        "sys.modules['twoarm.score'].score = broken\n"
+        "score_command.score = broken\n"
         "sys.exit(cli.main(['demo']))\n"
     )
     for extra in ({}, {"TWOARM_TRACEBACK": "1"}):

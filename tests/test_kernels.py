@@ -1,85 +1,240 @@
-"""The numerical kernels: held to brute force, to scipy, and to each other."""
+"""The numerical kernels: held to brute force and to scipy."""
 
 import itertools
 import math
 import random
-from types import ModuleType
+import statistics
+from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from twoarm import column
-from twoarm.evidence import medians, permute, plain, stability, vector
+from twoarm import arrays
+from twoarm.arrays import Floats, Ints
+from twoarm.evidence import kernel, medians, permute, resample, stability
 from twoarm.evidence.cells import Grouped, Pairs
 from twoarm.evidence.exclusions import fisher
-from twoarm.evidence.interval import Atoms, Frame
+from twoarm.evidence.interval import Frame
+from twoarm.evidence.kernel import Support
 from twoarm.evidence.means import over_tasks, within_tasks
-from twoarm.evidence.resample import (
-    MedianTable,
-    draws,
-    every_resample,
-    resample_tasks,
-    task_medians,
-)
-from twoarm.metric import DURATION, SUCCESS
+from twoarm.evidence.resample import MedianTable, draws, resample_tasks, task_medians
+from twoarm.metric import DURATION, SUCCESS, Metric
 
-KERNELS = [plain, vector]
+FRAME = Frame(level=0.95, seed=1, resamples=9_999)
 
 
-def frame(kernel: ModuleType = vector, resamples: int = 9_999) -> Frame:
-    return Frame(level=0.95, seed=1, resamples=resamples, kernel=kernel, small=kernel is plain)
+def floats(values: list[float]) -> Floats:
+    return np.array(values, dtype=np.float64)
+
+
+def ints(values: list[int]) -> Ints:
+    return np.array(values, dtype=np.int64)
+
+
+def together(parts: list[list[float]]) -> tuple[Floats, Ints]:
+    """The values of all tasks, and where each task starts."""
+    values = floats([value for part in parts for value in part])
+    return values, ints([0, *itertools.accumulate(map(len, parts))])
 
 
 def grouped(parts: list[list[float]]) -> Grouped:
-    starts = [0, *itertools.accumulate(map(len, parts))]
-    values = np.array([value for part in parts for value in part], dtype=float)
-    return Grouped(values=values, tasks=list(range(len(parts))), starts=starts)
+    values, starts = together(parts)
+    return Grouped(values=values, tasks=np.arange(len(parts)), starts=starts)
 
 
 def pairs_of(
-    ours: list[list[float]], theirs: list[list[float]], metric: object = DURATION
+    ours: list[list[float]], theirs: list[list[float]], metric: Metric = DURATION
 ) -> Pairs:
     one, two = grouped(ours), grouped(theirs)
     return Pairs(
-        metric=metric,  # type: ignore[arg-type]
+        metric=metric,
         tasks=one.tasks,
         starts=one.starts,
         ours=one.values,
         theirs=two.values,
-        deltas=one.values - two.values,  # type: ignore[operator]
+        deltas=one.values - two.values,
     )
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
+# Arrays, task by task -----------------------------------------------------------------------------
+
+
+def tasks_at_random(*, fewest: int, missing: float) -> Iterator[list[list[float]]]:
+    """Tasks with few distinct values or many, of one size or several, some of them not measured."""
+    draw = random.Random(11)
+    for trial in range(120):
+        tasks = draw.randint(1, 9)
+        highest = 3 if trial % 2 else 10**6
+        sizes = [draw.randint(fewest, 12) for _ in range(tasks)]
+        if trial % 3 == 0:
+            sizes = [max(fewest, sizes[0])] * tasks
+        yield [
+            [
+                math.nan if draw.random() < missing else draw.randint(-highest, highest) / 7
+                for _ in range(size)
+            ]
+            for size in sizes
+        ]
+
+
+def test_sums_of_tasks_are_those_of_each_alone() -> None:
+    for parts in tasks_at_random(fewest=1, missing=0.0):
+        found = arrays.sums(*together(parts))
+        assert found.tolist() == pytest.approx([math.fsum(part) for part in parts], abs=1e-9)
+
+
+def test_squares_of_tasks_are_those_of_each_alone() -> None:
+    for parts in tasks_at_random(fewest=1, missing=0.0):
+        means = [math.fsum(part) / len(part) for part in parts]
+        brute = [
+            math.fsum((value - mean) ** 2 for value in part)
+            for part, mean in zip(parts, means, strict=True)
+        ]
+        assert arrays.squares(*together(parts)).tolist() == pytest.approx(brute, rel=1e-9, abs=1e-9)
+
+
+def test_squares_of_equal_values_are_exactly_zero() -> None:
+    parts = [[value] * size for value in (0.1, 0.7, 1 / 3, 1e300) for size in range(1, 30)]
+    values, starts = together(parts)
+    means = arrays.sums(values, starts) / np.diff(starts)
+    assert (means != values[starts[:-1]]).any(), "some means should be other numbers by rounding"
+    assert arrays.squares(values, starts).tolist() == [0.0] * len(parts)
+    assert arrays.squares(*together([[0.1] * 3, [0.1, 0.3]]))[1] == pytest.approx(0.02)
+
+
+def test_a_value_not_measured_stays_in_its_task() -> None:
+    values, starts = together([[1.0, 2.0], [3.0, math.nan], [4.0]])
+    for found in (arrays.sums(values, starts), arrays.squares(values, starts)):
+        assert [math.isnan(one) for one in found] == [False, True, False]
+
+
+def test_no_tasks_have_no_sums_no_squares_and_no_medians() -> None:
+    nothing = together([])
+    for of_tasks in (arrays.sums, arrays.squares, arrays.medians):
+        assert of_tasks(*nothing).tolist() == []
+
+
+@pytest.mark.parametrize("missing", [0.0, 0.3, 0.9])
+def test_medians_of_tasks_are_those_of_what_each_has(missing: float) -> None:
+    empty = unmeasured = tied = 0
+    for parts in tasks_at_random(fewest=0, missing=missing):
+        found = arrays.medians(*together(parts)).tolist()
+        assert len(found) == len(parts)
+        for middle, part in zip(found, parts, strict=True):
+            known = [value for value in part if not math.isnan(value)]
+            empty += not part
+            unmeasured += len(part) > len(known)
+            tied += len(known) > len(set(known))
+            if known:
+                assert middle == statistics.median(known)
+            else:
+                assert math.isnan(middle)
+    assert empty, "the example should have empty tasks"
+    assert tied, "and ties"
+    assert bool(unmeasured) == bool(missing)
+
+
+def test_medians_of_tasks_that_are_empty_first_and_last() -> None:
+    values, starts = together([[], [5.0, 1.0], [], [math.nan], [2.0, 2.0, 9.0], []])
+    found = arrays.medians(values, starts)
+    assert found[[1, 4]].tolist() == [3.0, 2.0]
+    assert np.isnan(found[[0, 2, 3, 5]]).all()
+
+
+def test_the_whole_median_is_that_of_the_standard_library() -> None:
+    assert arrays.median(floats([])) is None
+    assert arrays.mean(floats([])) is None
+    for parts in tasks_at_random(fewest=1, missing=0.0):
+        for part in parts:
+            assert arrays.median(floats(part)) == statistics.median(part)
+
+
+def test_a_total_is_rounded_once_whatever_the_order() -> None:
+    draw = random.Random(3)
+    values = [draw.uniform(-1, 1) * 10 ** draw.randint(-9, 9) for _ in range(500)]
+    values += [1e16, 1.0, -1e16]
+    for _ in range(5):
+        draw.shuffle(values)
+        assert arrays.total(floats(values)) == math.fsum(values)
+    # Whole numbers, as far as a double holds each of them, and beyond.
+    for whole in ([2.0**52, 1.0, 2.0], [2.0**53, 1.0, 1.0], [2.0**53, 1.0, -(2.0**53)]):
+        assert arrays.total(floats(whole)) == math.fsum(whole)
+    assert arrays.total(floats([])) == 0.0
+    many = floats([0.1] * 70_000)
+    assert arrays.total(many) == math.fsum(many.tolist())
+
+
+def test_what_was_measured_is_all_but_nan() -> None:
+    assert arrays.measured(floats([1.0, math.nan, 0.0, math.nan])).tolist() == [1.0, 0.0]
+    assert arrays.measured(floats([math.nan])).tolist() == []
+    assert arrays.measured(floats([2.0, -0.0])).tolist() == [2.0, 0.0]
+
+
+def test_starts_are_where_each_code_begins() -> None:
+    assert arrays.starts_of(ints([0, 0, 2, 2, 2]), 4).tolist() == [0, 2, 2, 5, 5]
+    assert arrays.starts_of(ints([]), 2).tolist() == [0, 0, 0]
+    assert arrays.starts_of(ints([]), 0).tolist() == [0]
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 7, 8, 97])
+def test_long_arrays_are_thinned_by_rank_with_both_ends(size: int) -> None:
+    values = [float((i * 37) % 101) - 20 for i in range(size)]
+    found = arrays.spaced(floats(values), 7)
+    ordered = sorted(values)
+    if size <= 7:
+        assert found == ordered
+    else:
+        assert found == [ordered[round(i / 6 * (size - 1))] for i in range(7)]
+    assert (found[0], found[-1]) == (min(values), max(values))
+    shares = [0.75, 0.0, 0.25, 1.0, 0.5]
+    expected = [ordered[round(share * (size - 1))] for share in shares]
+    assert arrays.at_ranks(floats(values), shares) == expected
+
+
+# Distributions ------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize("p", [0.5, 0.6, 0.9, 0.95, 0.975, 0.995, 0.9995, 0.025])
 @pytest.mark.parametrize("df", [1, 1.37, 2, 3.5, 5, 9, 18.2, 40, 99, 1000, 123456.7])
-def test_student_quantiles_are_those_of_scipy(kernel: ModuleType, p: float, df: float) -> None:
+def test_student_quantiles_are_those_of_scipy(p: float, df: float) -> None:
     assert kernel.student(p, df) == pytest.approx(stats.t.ppf(p, df), rel=1e-9, abs=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_power_is_the_law_of_a_sum(kernel: ModuleType) -> None:
+def test_student_and_normal_tails_are_the_textbook_ones() -> None:
+    for df, quantile in ((1, 12.7062), (5, 2.5706), (11, 2.2010), (30, 2.0423)):
+        assert kernel.student(0.975, df) == pytest.approx(quantile, abs=5e-5)
+    below = kernel.normal_below(floats([-math.inf, -1.959964, 0.0, 1.644854, math.inf]))
+    assert below.tolist() == pytest.approx([0.0, 0.025, 0.5, 0.95, 1.0], abs=1e-7)
+
+
+def test_the_logarithm_of_choices_is_that_of_their_number() -> None:
+    for n in (1, 2, 7, 60, 1_000):
+        k = np.arange(n + 1)
+        brute = [math.log(math.comb(n, one)) for one in range(n + 1)]
+        assert kernel.log_choose(n, k).tolist() == pytest.approx(brute, abs=1e-9)
+
+
+def test_the_sum_of_draws_has_the_distribution_of_every_outcome() -> None:
     pmf = [0.2, 0.0, 0.5, 0.3]
     for times in (1, 2, 3, 5):
         brute = [0.0] * (3 * times + 1)
         for drawn in itertools.product(range(4), repeat=times):
             brute[sum(drawn)] += math.prod(pmf[k] for k in drawn)
-        assert kernel.power(pmf, times) == pytest.approx(brute, abs=1e-14)
+        assert kernel.sum_of_draws(floats(pmf), times) == pytest.approx(brute, abs=1e-14)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_binomial_tails_are_those_of_the_sum_of_binomials(kernel: ModuleType) -> None:
+def test_binomial_tails_are_those_of_the_sum_of_binomials() -> None:
     for sizes, rows in (
         ([2, 3, 1, 4], [[1, 2, 0, 4], [0, 0, 0, 0], [2, 3, 1, 4], [1, 1, 1, 2]]),
         ([2, 3, 4], [[0, 0, 1], [2, 3, 3], [1, 1, 2]]),
     ):
-        found = kernel.binomial_tails(sizes, rows, (3, 6))
+        found = kernel.binomial_tails(ints(sizes), np.array(rows), (3, 6))
         for row, tails in zip(rows, found, strict=True):
-            law = [1.0]
+            chances = [1.0]
             for n, c in zip(sizes, row, strict=True):
-                law = list(np.convolve(law, stats.binom(n, c / n).pmf(range(n + 1))))
-            assert tails == pytest.approx([sum(law[3:]), sum(law[6:])], abs=1e-13)
+                chances = list(np.convolve(chances, stats.binom(n, c / n).pmf(range(n + 1))))
+            assert tails == pytest.approx([sum(chances[3:]), sum(chances[6:])], abs=1e-13)
 
 
 def test_binomial_tails_of_many_tasks_are_those_of_the_convolution() -> None:
@@ -92,89 +247,166 @@ def test_binomial_tails_of_many_tasks_are_those_of_the_convolution() -> None:
         varied = [generator.integers(0, sizes + 1) for _ in range(20)]
         still = [np.zeros(60, dtype=int), sizes, np.where(np.arange(60) < 1, 1, 0)]
         for rows in (varied, still):
-            found = vector.binomial_tails(sizes.tolist(), [row.tolist() for row in rows], bounds)
+            found = kernel.binomial_tails(sizes, np.array(rows), bounds)
             for row, tails in zip(rows, found, strict=True):
-                law = np.ones(1)
+                chances = np.ones(1)
                 for n, c in zip(sizes, row, strict=True):
-                    law = np.convolve(law, stats.binom(n, c / n).pmf(range(n + 1)))
-                assert tails == pytest.approx([law[bound:].sum() for bound in bounds], abs=1e-12)
+                    chances = np.convolve(chances, stats.binom(n, c / n).pmf(range(n + 1)))
+                expected = [chances[bound:].sum() for bound in bounds]
+                assert tails == pytest.approx(expected, abs=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_subset_sums_are_all_choices(kernel: ModuleType) -> None:
+def test_subset_sums_are_all_choices() -> None:
     values = [1.0, 2.5, 2.5, -4.0, 8.0, 0.25]
     for size in (1, 2, 3):
         brute = sorted(sum(chosen) for chosen in itertools.combinations(values, size))
-        assert sorted(kernel.subset_sums(values, size)) == pytest.approx(brute)
+        assert sorted(kernel.subset_sums(floats(values), size)) == pytest.approx(brute)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_share_beyond_counts_every_sum(kernel: ModuleType) -> None:
+def test_share_beyond_counts_every_sum() -> None:
     groups = [[1.0, -1.0], [0.5, -0.5, 2.0], [3.0, -3.0], [0.0, 1.0]]
-    left, right = kernel.all_sums(groups[:2]), kernel.all_sums(groups[2:])
+    left, right = (
+        kernel.all_sums([floats(one) for one in half]) for half in (groups[:2], groups[2:])
+    )
     sums = [sum(chosen) for chosen in itertools.product(*groups)]
-    assert left == sorted(left)
+    assert left.tolist() == sorted(left)
     for bound in (0.5, 1.0, 3.5, 99.0):
         brute = sum(abs(total) >= bound for total in sums) / len(sums)
         assert kernel.share_beyond(left, right, bound) == pytest.approx(brute)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("p", [0.01, 0.2, 0.5, 0.83, 0.99])
-def test_difference_quantile_is_that_of_all_differences(kernel: ModuleType, p: float) -> None:
-    left = Atoms(values=[1.0, 4.0, 9.0], chances=[0.2, 0.5, 0.3])
-    right = Atoms(values=[0.0, 2.0], chances=[0.6, 0.4])
-    atoms = sorted(
+def test_difference_quantile_is_that_of_all_differences(p: float) -> None:
+    left = Support(values=floats([1.0, 4.0, 9.0]), chances=floats([0.2, 0.5, 0.3]))
+    right = Support(values=floats([0.0, 2.0]), chances=floats([0.6, 0.4]))
+    differences = sorted(
         (a - b, pa * pb)
         for a, pa in zip(left.values, left.chances, strict=True)
         for b, pb in zip(right.values, right.chances, strict=True)
     )
-    reached = list(itertools.accumulate(chance for _, chance in atoms))
-    expected = next(value for (value, _), so_far in zip(atoms, reached, strict=True) if so_far >= p)
+    reached = itertools.accumulate(chance for _, chance in differences)
+    expected = next(
+        value for (value, _), so_far in zip(differences, reached, strict=True) if so_far >= p
+    )
     assert kernel.difference_quantile(left, right, p) == expected
 
 
 PARTS = [[1.0, 5.0, 5.0], [2.0, 7.0], [3.0, 3.0, 8.0]]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_the_law_over_tasks_is_that_of_every_resample(kernel: ModuleType) -> None:
-    law = medians.OverTasks(grouped(PARTS), frame(kernel), None)
-    for x, tails in zip(range(10), law([float(x) for x in range(10)]), strict=True):
+def test_the_distribution_over_tasks_is_that_of_every_resample() -> None:
+    found = medians.OverTasks(grouped(PARTS)).at(np.arange(10.0))
+    for x, tails in enumerate(found):
         lower = upper = 0.0
         for drawn in itertools.product(range(3), repeat=3):
             values = sorted(value for task in drawn for value in PARTS[task])
             size = len(values)
             lower += (values[(size - 1) // 2] <= x) / 27
             upper += (values[size // 2] <= x) / 27
-        assert (tails.lower, tails.upper) == pytest.approx((lower, upper), abs=1e-12)
+        assert tails == pytest.approx((lower, upper), abs=1e-12)
 
 
-def test_the_law_over_many_tasks_agrees_with_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+# Tasks, the sizes that they have in turn, and how much they differ beside their repeats.
+MANY_TASKS = [
+    (500, [10], 1.0),
+    (501, [10], 1.0),
+    (500, [5], 1.0),
+    (501, [5], 1.0),
+    (501, [1], 1.0),
+    (600, [3, 4, 5], 1.0),
+    (501, [9, 10], 5.0),
+    (500, [10], 0.0),
+    (500, [10], 20.0),
+    (501, [5], 20.0),
+]
+
+
+@pytest.mark.parametrize(("tasks", "sizes", "apart"), MANY_TASKS)
+def test_the_normal_distribution_over_many_tasks_is_near_the_exact_one(
+    tasks: int, sizes: list[int], apart: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_near(monkeypatch, many_tasks(tasks, sizes, apart, 1.0), 1e-4)
+
+
+@pytest.mark.parametrize(("tasks", "size"), [(500, 10), (501, 10), (500, 5), (501, 5), (501, 9)])
+def test_tasks_that_stand_apart_leave_the_normal_distribution_near_the_exact_one(
+    tasks: int, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # All repeats of a task are alike, so that the sums of steps lie far apart.
+    assert_near(monkeypatch, many_tasks(tasks, [size], 1.0, 0.0), 1e-4)
+    # Nearly alike: the task that a point lies in is the only one with another step. Intervals end
+    # in the tails.
+    assert_near(monkeypatch, many_tasks(tasks, [size], 1e9, 1.0), 2e-3, TAILS)
+
+
+def many_tasks(tasks: int, sizes: list[int], apart: float, noise: float) -> list[list[float]]:
     draw = random.Random(5)
-    parts = [[draw.gauss(0, 1) for _ in range(5)] for _ in range(20)]
-    exact = medians.OverTasks(grouped(parts), frame(), None)
-    monkeypatch.setattr(medians, "EXACT_UP_TO", 1)
-    drawn = medians.OverTasks(grouped(parts), frame(), resample_tasks(20, 1, 9_999))
-    assert not drawn.exact
-    for x in (-0.4, -0.1, 0.0, 0.2):
-        assert drawn([x])[0].lower == pytest.approx(exact([x])[0].lower, abs=0.02)
+    centres = [draw.gauss(0, apart) for _ in range(tasks)]
+    return [
+        [centre + noise * draw.lognormvariate(0, 1) for _ in range(sizes[task % len(sizes)])]
+        for task, centre in enumerate(centres)
+    ]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_the_law_within_tasks_is_that_of_every_resample(kernel: ModuleType) -> None:
-    law = medians.WithinTasks(grouped(PARTS), frame(kernel))
-    laws = [list(itertools.product(part, repeat=len(part))) for part in PARTS]
-    total = math.prod(map(len, laws))
-    for x, tails in zip(range(10), law([float(x) for x in range(10)]), strict=True):
+TAILS = (0.002, 0.01, 0.02, 0.03, 0.97, 0.98, 0.99)
+
+
+def assert_near(
+    patch: pytest.MonkeyPatch,
+    parts: list[list[float]],
+    tolerance: float,
+    chances: tuple[float, ...] = (*TAILS, 0.1, 0.3, 0.5, 0.8),
+) -> None:
+    normal = medians.OverTasks(grouped(parts))
+    with patch.context() as longer:
+        longer.setattr(medians, "NORMAL_TASKS", 10**9)
+        exact = medians.OverTasks(grouped(parts))
+    assert (normal.exact, exact.exact) == (False, True)
+    ordered = exact.at(grouped(parts).ordered)[:, 0]
+    at = [int(np.searchsorted(ordered, chance)) for chance in sorted(chances)]
+    points = grouped(parts).ordered[at]
+    for one, two in zip(exact.at(points), normal.at(points), strict=True):
+        assert two == pytest.approx(one, abs=tolerance)
+    assert normal.at(points).tolist() == exact.nearly(points).tolist()
+
+
+@pytest.mark.parametrize("tail", [1e-30, 0.001, 0.025, 0.25])
+def test_both_ends_are_the_first_values_that_reach_their_chance(tail: float) -> None:
+    draw = random.Random(8)
+    for trial in range(30):
+        highest = 5 if trial % 2 else 1_000
+        shift = trial % 3 * 300
+        parts = [
+            [float(draw.randint(0, highest) + task * shift) for _ in range(draw.randint(1, 6))]
+            for task in range(draw.randint(2, 30))
+        ]
+        found = grouped(parts)
+        for distribution in (medians.OverTasks(found), medians.WithinTasks(found)):
+            tails = distribution.at(np.unique(found.ordered))
+            values = np.unique(found.ordered).tolist()
+            slack = 1e-12
+            low = next(
+                x
+                for x, (lower, _) in zip(values, tails, strict=True)
+                if lower >= max(tail - slack, slack)
+            )
+            high = next(
+                x for x, (_, upper) in zip(values, tails, strict=True) if upper >= 1 - tail - slack
+            )
+            assert medians.ends(distribution, found.ordered, tail) == (low, high)
+
+
+def test_the_distribution_within_tasks_is_that_of_every_resample() -> None:
+    found = medians.WithinTasks(grouped(PARTS)).at(np.arange(10.0))
+    ways = [list(itertools.product(part, repeat=len(part))) for part in PARTS]
+    total = math.prod(map(len, ways))
+    for x, tails in enumerate(found):
         lower = upper = 0
-        for drawn in itertools.product(*laws):
+        for drawn in itertools.product(*ways):
             values = sorted(value for part in drawn for value in part)
             lower += values[(len(values) - 1) // 2] <= x
             upper += values[len(values) // 2] <= x
-        assert (tails.lower, tails.upper) == pytest.approx(
-            (lower / total, upper / total), abs=1e-12
-        )
+        assert tails == pytest.approx((lower / total, upper / total), abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -185,44 +417,46 @@ def test_the_law_within_tasks_is_that_of_every_resample(kernel: ModuleType) -> N
         ([[4], [1, 5, 7]], [[4, 1, 5, 7]]),
     ],
 )
-@pytest.mark.parametrize("kernel", KERNELS)
 def test_tasks_with_one_value_are_drawn_together(
-    kernel: ModuleType, parts: list[list[float]], drawn_as: list[list[float]]
+    parts: list[list[float]], drawn_as: list[list[float]]
 ) -> None:
-    points = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 9.0]
-    found = medians.WithinTasks(grouped(parts), frame(kernel))
-    together = medians.WithinTasks(grouped(drawn_as), frame(kernel))
+    points = floats([0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 8.0, 9.0])
+    found, expected = medians.WithinTasks(grouped(parts)), medians.WithinTasks(grouped(drawn_as))
     assert found.strata == len(drawn_as)
-    for one, other in zip(found(points), together(points), strict=True):
-        assert (one.lower, one.upper) == pytest.approx((other.lower, other.upper), abs=1e-12)
+    for one, other in zip(found.at(points), expected.at(points), strict=True):
+        assert one == pytest.approx(other, abs=1e-12)
 
 
-def test_the_normal_law_within_tasks_is_near_the_exact_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_normal_distribution_within_tasks_is_near_the_exact_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     draw = random.Random(6)
     parts = [[draw.gauss(task / 40, 1) for _ in range(10)] for task in range(80)]
-    exact = medians.WithinTasks(grouped(parts), frame())
+    exact = medians.WithinTasks(grouped(parts))
     monkeypatch.setattr(medians, "NORMAL_FROM", 1)
-    normal = medians.WithinTasks(grouped(parts), frame())
-    assert normal.normal
-    points = [0.7, 0.9, 1.0, 1.1, 1.3]
-    for one, two in zip(exact(points), normal(points), strict=True):
-        assert two.lower == pytest.approx(one.lower, abs=2e-4)
-        assert two.upper == pytest.approx(one.upper, abs=2e-4)
+    normal = medians.WithinTasks(grouped(parts))
+    assert (exact.normal, normal.normal) == (False, True)
+    points = floats([0.7, 0.9, 1.0, 1.1, 1.3])
+    for one, two in zip(exact.at(points), normal.at(points), strict=True):
+        assert two == pytest.approx(one, abs=2e-4)
 
 
 def test_every_resample_is_listed_with_its_chance() -> None:
-    listed = {one.weights: one.chance for one in every_resample(4)}
+    every = resample._every_resample(4)
+    listed = dict(zip(map(tuple, every.weights.tolist()), every.chances, strict=True))
     brute: dict[tuple[int, ...], float] = {}
     for drawn in itertools.product(range(4), repeat=4):
         weights = tuple(drawn.count(task) for task in range(4))
         brute[weights] = brute.get(weights, 0.0) + 1 / 4**4
+    assert every.exact
     assert listed == pytest.approx(brute)
 
 
 def test_task_medians_are_those_of_every_resample() -> None:
+    support = task_medians(*together(PARTS))
     found: dict[float, float] = {}
-    for atom in task_medians(grouped(PARTS)):
-        found[atom.median] = found.get(atom.median, 0.0) + atom.chance
+    for middle, chance in zip(support.values.tolist(), support.chances, strict=True):
+        found[middle] = found.get(middle, 0.0) + chance
     brute: dict[float, float] = {}
     for drawn in itertools.product(range(3), repeat=3):
         middle = float(np.median([value for task in drawn for value in PARTS[task]]))
@@ -249,6 +483,27 @@ def test_the_median_table_agrees_with_the_median_of_the_drawn_values() -> None:
                 assert np.isnan(found)
 
 
+def test_the_median_table_finds_medians_far_from_the_middle_too() -> None:
+    generator = np.random.default_rng(9)
+    parts = [generator.normal(0, 1, 400).tolist() for _ in range(11)]
+    # One small task far above all others, one far below, and one of one value.
+    parts += [(100 + generator.normal(0, 1, 30)).tolist(), [-50.0] * 20, [7.0]]
+    tasks = len(parts)
+    table = MedianTable(grouped(parts), np.arange(tasks), tasks)
+    assert len(table._edges) > 2, "several blocks"
+    assert table._edges[0] > 0, "and not of all values"
+    alone = np.eye(tasks) * tasks
+    drawn = generator.multinomial(tasks, [1 / tasks] * tasks, size=200)
+    mostly = np.eye(tasks)[11] * (tasks * 40) + drawn[:5]
+    weights = np.vstack((alone, drawn, mostly, np.zeros((1, tasks))))
+    found = table.medians(weights.astype(np.float64))
+    for row, middle in zip(weights, found[:-1], strict=False):
+        values = [v for w, part in zip(row, parts, strict=True) for v in part * int(w)]
+        if values:
+            assert middle == np.median(values)
+    assert math.isnan(found[-1])
+
+
 def test_medians_of_drawn_runs_are_those_of_the_runs_written_out() -> None:
     generator = np.random.default_rng(5)
     for trial in range(40):
@@ -266,9 +521,12 @@ def test_medians_of_drawn_runs_are_those_of_the_runs_written_out() -> None:
 
 
 def test_drawn_runs_are_of_the_drawn_tasks_and_as_many() -> None:
-    parts = grouped([[1.0] * 3, [1.0] * 5, [1.0]])
+    values, starts = together([[1.0] * 3, [1.0] * 5, [1.0]])
+    parts = stability.ArmSample(
+        arm="a", tasks=np.arange(3), starts=starts, values={"success_rate": values}
+    )
     drawn = draws([1], 200, 3, 3)
-    total = int(np.asarray(parts.sizes)[drawn].sum())
+    total = int(parts.sizes[drawn].sum())
     times = stability._times_drawn(parts, drawn, draws([2], 1, total, 1 << 31)[0])
     for row, tasks in zip(times, drawn, strict=True):
         for task, size in enumerate(parts.sizes):
@@ -282,9 +540,9 @@ def test_drawn_runs_are_of_the_drawn_tasks_and_as_many() -> None:
 def test_bundled_tasks_keep_the_total_and_the_spread() -> None:
     resamples = resample_tasks(5_000, 1, 199)
     assert resamples.weights.shape == (199, 1_000)
-    sums = resamples.sums([1.0] * 5_000)
+    sums = resamples.sums(np.ones(5_000))
     assert sums == pytest.approx(5_000.0)
-    drawn = resamples.sums([float(task % 10) for task in range(5_000)]) / 5_000
+    drawn = resamples.sums(np.arange(5_000) % 10) / 5_000
     assert drawn.std() == pytest.approx(np.std(np.arange(10)) / math.sqrt(5_000), rel=0.25)
 
 
@@ -302,35 +560,35 @@ def test_draws_are_uniform_and_never_change() -> None:
 def test_balanced_task_means_are_the_t_interval_of_scipy() -> None:
     draw = random.Random(1)
     parts = [[draw.gauss(3, 2) for _ in range(4)] for _ in range(7)]
-    spread = over_tasks([sum(part) for part in parts], [4] * 7)
+    spread = over_tasks(floats([sum(part) for part in parts]), ints([4] * 7))
     means = [sum(part) / 4 for part in parts]
-    half = vector.student(0.975, spread.df) * math.sqrt(spread.variance)
+    half = kernel.student(0.975, spread.df) * math.sqrt(spread.variance)
     expected = stats.ttest_1samp(means, 0).confidence_interval(0.95)
     assert (np.mean(means) - half, np.mean(means) + half) == pytest.approx(expected)
 
 
 def test_unequal_repeats_follow_cr2_worked_by_hand() -> None:
     # Sums 6 and 2 over 3 and 1 pairs: mean 2; residuals 0 and 0.
-    assert over_tasks([6.0, 2.0], [3, 1]).variance == 0.0
+    assert over_tasks(floats([6.0, 2.0]), ints([3, 1])).variance == 0.0
     # Sums 9 and 1: mean 2.5, residuals 1.5 and -1.5, 1 - h of 1/4 and 3/4: (9 + 3) / 16.
-    spread = over_tasks([9.0, 1.0], [3, 1])
+    spread = over_tasks(floats([9.0, 1.0]), ints([3, 1]))
     assert spread.variance == pytest.approx(12 / 16)
     assert spread.df == pytest.approx(16 / 10 - 1)
 
 
 def test_one_task_within_is_welch_of_scipy() -> None:
     ours, theirs = [3.0, 5.0, 9.0, 4.0], [8.0, 1.0, 7.0, 7.5]
-    squares = [[float(np.var(side) * 4)] for side in (ours, theirs)]
-    spread = within_tasks(squares, [[4], [4]])
+    squares = [float(np.var(side) * 4) for side in (ours, theirs)]
+    spread = within_tasks((floats(squares[:1]), floats(squares[1:])), (ints([4]), ints([4])))
     assert spread is not None
-    half = vector.student(0.975, spread.df) * math.sqrt(spread.variance)
+    half = kernel.student(0.975, spread.df) * math.sqrt(spread.variance)
     centre = np.mean(ours) - np.mean(theirs)
     expected = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.95)
     assert (centre - half, centre + half) == pytest.approx(expected)
 
 
 def test_a_task_with_one_run_borrows_the_pooled_variance_and_no_degree_of_freedom() -> None:
-    spread = within_tasks([[8.0, 0.0], [6.0, 0.0]], [[2, 1], [3, 1]])
+    spread = within_tasks((floats([8.0, 0.0]), floats([6.0, 0.0])), (ints([2, 1]), ints([3, 1])))
     assert spread is not None
     weights = [5 / 7, 2 / 7]
     pooled = (8 + 6) / (1 + 2)
@@ -342,7 +600,8 @@ def test_a_task_with_one_run_borrows_the_pooled_variance_and_no_degree_of_freedo
         for square, n in ((8.0, 2), (6.0, 3))
     ]
     assert spread.df == pytest.approx(sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 2))
-    assert within_tasks([[0.0], [0.0]], [[1], [1]]) is None
+    nothing, once = floats([0.0]), ints([1])
+    assert within_tasks((nothing, nothing), (once, once)) is None
 
 
 # Tests against brute force ------------------------------------------------------------------------
@@ -362,14 +621,13 @@ OURS = [[1.0, 2.5, 3.0], [4.0, 4.5, 7.0], [2.0, 9.0, 9.5]]
 THEIRS = [[2.0, 3.5, 6.0], [5.0, 4.0, 9.0], [2.5, 9.9, 12.0]]
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-def test_labels_within_tasks_is_exact_when_small(kernel: ModuleType) -> None:
+def test_labels_within_tasks_is_exact_when_small() -> None:
     logs = [[[math.log(v) for v in part] for part in side] for side in (OURS, THEIRS)]
-    found = permute.labels_within_tasks(pairs_of(OURS, THEIRS), frame(kernel))
+    found = permute.labels_within_tasks(pairs_of(OURS, THEIRS), FRAME)
     assert found == pytest.approx(brute_labels(*logs))
     passes = [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]], [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
     pairs = pairs_of(*passes, metric=SUCCESS)
-    assert permute.labels_within_tasks(pairs, frame(kernel)) == pytest.approx(brute_labels(*passes))
+    assert permute.labels_within_tasks(pairs, FRAME) == pytest.approx(brute_labels(*passes))
 
 
 def test_one_task_of_four_repeats_can_reach_five_percent_and_three_cannot() -> None:
@@ -377,7 +635,7 @@ def test_one_task_of_four_repeats_can_reach_five_percent_and_three_cannot() -> N
         pairs = pairs_of(
             [[float(k + 1) for k in range(repeats)]], [[100.0 + k for k in range(repeats)]]
         )
-        assert permute.labels_within_tasks(pairs, frame()) == pytest.approx(smallest)
+        assert permute.labels_within_tasks(pairs, FRAME) == pytest.approx(smallest)
 
 
 def test_drawn_and_normal_labels_agree_with_the_exact_test(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -385,13 +643,13 @@ def test_drawn_and_normal_labels_agree_with_the_exact_test(monkeypatch: pytest.M
     ours = [[draw.lognormvariate(task, 0.5) for _ in range(5)] for task in range(4)]
     theirs = [[draw.lognormvariate(task + 0.25, 0.5) for _ in range(5)] for task in range(4)]
     pairs = pairs_of(ours, theirs)
-    exact = permute.labels_within_tasks(pairs, frame())
+    exact = permute.labels_within_tasks(pairs, FRAME)
     assert exact is not None
     monkeypatch.setattr(permute, "LONGEST_HALF", 1)
-    drawn = permute.labels_within_tasks(pairs, frame())
+    drawn = permute.labels_within_tasks(pairs, FRAME)
     assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999) + 1e-4)
     monkeypatch.setattr(permute, "NORMAL_FROM", 1)
-    assert permute.labels_within_tasks(pairs, frame()) == pytest.approx(exact, abs=0.02)
+    assert permute.labels_within_tasks(pairs, FRAME) == pytest.approx(exact, abs=0.02)
 
 
 def test_signs_of_tasks_are_exact_up_to_24_tasks() -> None:
@@ -405,27 +663,27 @@ def test_signs_of_tasks_are_exact_up_to_24_tasks() -> None:
             for signs in itertools.product((1, -1), repeat=tasks)
         ]
         brute = sum(abs(total) >= observed - 1e-12 for total in sums) / 2**tasks
-        assert permute.signs_of_tasks(pairs, frame()) == pytest.approx(brute)
+        assert permute.signs_of_tasks(pairs, FRAME) == pytest.approx(brute)
 
 
 def test_signs_of_many_tasks_agree_with_the_exact_test(monkeypatch: pytest.MonkeyPatch) -> None:
     draw = random.Random(3)
     means = [draw.gauss(0.35, 1) for _ in range(20)]
     pairs = pairs_of([[math.exp(m)] for m in means], [[1.0]] * 20)
-    exact = permute.signs_of_tasks(pairs, frame())
+    exact = permute.signs_of_tasks(pairs, FRAME)
     assert exact is not None
     monkeypatch.setattr(permute, "ALL_SIGNS_UP_TO", 1)
-    drawn = permute.signs_of_tasks(pairs, frame())
+    drawn = permute.signs_of_tasks(pairs, FRAME)
     assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999) + 1e-4)
     monkeypatch.setattr(permute, "NORMAL_FROM", 1)
-    assert permute.signs_of_tasks(pairs, frame()) == pytest.approx(exact, abs=0.02)
+    assert permute.signs_of_tasks(pairs, FRAME) == pytest.approx(exact, abs=0.02)
 
 
 def test_five_tasks_have_no_test_over_tasks_and_no_pairs_have_none_at_all() -> None:
-    assert permute.signs_of_tasks(pairs_of([[2.0]] * 5, [[1.0]] * 5), frame()) is None
-    assert permute.signs_of_tasks(pairs_of([[2.0]] * 6, [[1.0]] * 6), frame()) == 2 / 64
-    assert permute.labels_within_tasks(pairs_of([], []), frame()) is None
-    assert permute.labels_within_tasks(pairs_of([[2.0]], [[2.0]]), frame()) == 1.0
+    assert permute.signs_of_tasks(pairs_of([[2.0]] * 5, [[1.0]] * 5), FRAME) is None
+    assert permute.signs_of_tasks(pairs_of([[2.0]] * 6, [[1.0]] * 6), FRAME) == 2 / 64
+    assert permute.labels_within_tasks(pairs_of([], []), FRAME) is None
+    assert permute.labels_within_tasks(pairs_of([[2.0]], [[2.0]]), FRAME) == 1.0
 
 
 def test_holm_worked_by_hand() -> None:
@@ -455,14 +713,14 @@ def test_order_statistics_ranks_are_the_textbook_ones() -> None:
 @pytest.mark.parametrize("sizes", [[200, 90, 64], [3, 1, 5], [70, 70]])
 def test_counts_up_to_a_point_are_those_of_a_pass_over_all_values(sizes: list[int]) -> None:
     generator = np.random.default_rng(4)
-    starts = [0, *itertools.accumulate(sizes)]
+    starts = ints([0, *itertools.accumulate(sizes)])
     values = generator.integers(0, 40, starts[-1]).astype(float)
-    points = [-1.0, 0.0, 7.0, 20.5, 39.0, 99.0]
+    points = floats([-1.0, 0.0, 7.0, 20.5, 39.0, 99.0])
     expected = [
         [int((values[a:b] <= point).sum()) for a, b in itertools.pairwise(starts)]
         for point in points
     ]
     before = values.copy()
-    assert column.Counter(values, starts).up_to(points) == expected
-    assert column.Counter(values.tolist(), starts).up_to(points) == expected
+    found = Grouped(values=values, tasks=np.arange(len(sizes)), starts=starts)
+    assert found.up_to(points).tolist() == expected
     assert (values == before).all()

@@ -9,8 +9,8 @@ import pytest
 
 import twoarm as package
 from tests.conftest import lines, run, twoarm
-from twoarm.figures import share
-from twoarm.quote import shortened
+from twoarm.escape import shortened
+from twoarm.number_format import share
 from twoarm.render import github
 
 # GitHub refuses a longer comment, and a longer step summary.

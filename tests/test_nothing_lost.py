@@ -44,7 +44,7 @@ def twice(line: str, first: str, again: str, key: str, nth: int = 1) -> tuple[st
     return line, f"key `{key}` given twice in one object, at columns {columns}; keep one"
 
 
-TOO_LARGE = "holds a number too large to hold; write it as a string or leave it out"
+TOO_LARGE = "contains a number too large for a double; write it as a string or leave it out"
 # A line and what is said about it.
 BAD = [
     twice(added('"repeat": 7'), '"repeat"', '"repeat"', "repeat", 2),
@@ -64,7 +64,7 @@ BAD = [
     (added('"loss": {"a": [0, -1e400]}'), f"loss: {TOO_LARGE}"),
     (added('"tags": [1e400]'), f"tags: {TOO_LARGE}"),
     (added('"a\\u001bb": 1e999'), f"a\\x1bb: {TOO_LARGE}"),
-    ("\ufeff" + LINE, "starts with a byte order mark, which only a file may; remove it"),
+    ("\ufeff" + LINE, "starts with a byte order mark, which only a file may start with; remove it"),
     (
         LINE.replace("bad", "b\0d"),
         "not one JSON object: invalid control character at column 15; write one object per line",
@@ -259,8 +259,8 @@ class Stream:
         (OSError(), "cannot be read: OSError"),
         (EOFError("ended early"), "cannot be read: ended early"),
         (ValueError("read of closed file"), "cannot be read: read of closed file"),
-        (None, "has nothing to read yet and cannot be waited for; open it in blocking mode"),
-        (BlockingIOError(), "has nothing to read yet and cannot be waited for"),
+        (None, "has nothing to read yet, and twoarm cannot wait for it; open it in blocking mode"),
+        (BlockingIOError(), "has nothing to read yet, and twoarm cannot wait for it"),
     ],
 )
 def test_a_stream_that_fails_is_an_error_with_its_name(

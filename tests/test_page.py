@@ -15,7 +15,7 @@ from playwright.sync_api import Browser, Page
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
-from twoarm.quote import html_script, html_sentence
+from twoarm.escape import html_script, html_sentence
 from twoarm.render import html as renderer
 
 SCREENSHOTS = Path(__file__).parent / "screenshots"
@@ -247,14 +247,18 @@ def test_a_newcomer_reads_arm_amount_certainty_and_next_step_on_the_first_screen
         assert box["y"] + box["height"] < 900
         text = banner.inner_text()
         for said in (
+            "✓ Promote",
+            "yes, by the gates: all three gates hold",
             "prefer with_skelly",
-            "✓ promote",
-            "16.3% faster",
-            "185.5 s against 221.6 s",
-            "95% interval for tasks like these: -76.5 s to +4.0 s, which includes no difference",
-            "with_skelly is clearly better in at least one gate and clearly worse in none",
+            "fewer tokens; no clear difference in success or duration",
             "could easily change: the same decision in 63%",
-            "Add tasks, rather than repeats: about 75% of the uncertainty",
+            "185.5 s",
+            "221.6 s",
+            "-28.3% to -2.3%",
+            "~ no clear difference",
+            "▲ better",
+            "Add tasks rather than repeats: about 75% of the uncertainty",
+            "vary a lot between repeats",
         ):
             assert said in text, said
 
@@ -275,18 +279,18 @@ def test_500_tasks_stay_small_and_are_all_there(chromium: Browser, tmp_path: Pat
 def test_a_table_is_sorted_by_mouse_and_keyboard(chromium: Browser, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, "demo") as shown:
         page = shown.page
-        duration = page.locator("#tasks th button", has_text="duration")
+        duration = page.locator("#tasks th button", has_text="duration, delta")
         head = duration.locator("xpath=..")
         assert head.get_attribute("aria-sort") is None
         duration.click()
         assert head.get_attribute("aria-sort") == "ascending"
         assert shown.column("tasks", 1)[0] == "migrate-settings"
-        up = shown.column("tasks", 6)
+        up = shown.column("tasks", 10)
         assert up[0] == "-445.6 s"
         duration.focus()
         page.keyboard.press("Enter")
         assert head.get_attribute("aria-sort") == "descending"
-        assert shown.column("tasks", 6) == up[::-1]
+        assert shown.column("tasks", 10) == up[::-1]
         page.keyboard.press("Shift+Tab")
         page.keyboard.press("Space")
         assert head.get_attribute("aria-sort") is None
@@ -298,14 +302,13 @@ def test_a_table_is_sorted_by_mouse_and_keyboard(chromium: Browser, tmp_path: Pa
 
 def test_what_was_not_measured_is_sorted_last_both_ways(chromium: Browser, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, "demo") as shown:
-        shown.page.locator("#deltas th button", has_text="metric").click()
-        assert shown.column("deltas", 10)[0] == "-"
-        button = shown.page.locator("#deltas th button").last
+        button = shown.page.locator("#tasks-like-these th button").last
         for _ in range(2):
             button.click()
-            cells = shown.column("deltas", 10)
-            assert cells[-5:] == ["-"] * 5
-            assert "-" not in cells[:-5]
+            cells = shown.column("tasks-like-these", 4)
+            # The gates have no test of their own.
+            assert cells[-3:] == [""] * 3
+            assert "" not in cells[:-3]
 
 
 def test_hostile_names_show_as_text(chromium: Browser, tmp_path: Path) -> None:
@@ -317,8 +320,8 @@ def test_hostile_names_show_as_text(chromium: Browser, tmp_path: Path) -> None:
         assert HOSTILE[1] in names
         assert HOSTILE[2] in names
         assert "line\\nbreak\\u2028\\u202eend" in names
-        assert page.locator("h1").inner_text().endswith(HOSTILE[0])
-        assert page.title() == f"twoarm: prefer {HOSTILE[0]}"
+        assert HOSTILE[0] in page.locator(".banner > p").first.inner_text()
+        assert page.title() == "twoarm: not enough data"
         assert HOSTILE[2] in shown.column("excluded", 1)[0]
         assert page.locator("img, iframe, object, embed").count() == 0
         assert page.locator("script").count() == 3
@@ -417,9 +420,9 @@ def test_metrics_nobody_measured_are_said_and_not_drawn(chromium: Browser, tmp_p
             assert shown.page.locator(f"#chart-{name}").count() == 0
         text = shown.page.locator("main").inner_text()
         assert "No pair has cost in both arms: not measured, so nothing is drawn." in text
-        assert "Nobody measured cost: nothing is drawn." in text
+        assert "Cost was not measured: nothing is drawn." in text
         assert "Not drawn: no run has started_at_utc." in text
-        assert "insufficient data" in shown.page.locator("h1").inner_text()
+        assert "insufficient data" in shown.page.locator(".banner .lines").inner_text()
         assert shown.marks("delta-duration_seconds", "pairs") == 5
 
 
@@ -554,7 +557,7 @@ def test_the_page_says_what_it_was_made_from() -> None:
     sha256 = json.loads(twoarm("demo", "--format", "json").out)["inputs"][0]["sha256"]
     for said in (sha256, "example.jsonl, 240 runs", "<dt>seed</dt><dd>1</dd>", "twoarm 0.1.0"):
         assert said in page
-    assert "no command reads them again" in page_of("one pair")
+    assert "The runs came from memory, so no command can read them again." in page_of("one pair")
 
 
 def test_the_drawing_is_not_in_the_analysis_file() -> None:

@@ -4,21 +4,21 @@ import io
 import json
 import math
 import statistics
-from collections import defaultdict
+from collections.abc import Iterable
+from fractions import Fraction
 from functools import reduce
 from operator import add
 from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 import twoarm
 from tests.conftest import lines, run
-from twoarm import column
+from tests.deterministic import given, settings, st
 from twoarm.analysis import Analysis
-from twoarm.metric import METRICS
+from twoarm.metric import COST, DURATION, JUDGED, METRICS, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.tasks import HIGH_SPREAD
 
 CORPUS = Path(__file__).parent / "corpus"
 ARMS = ("with_skelly", "without_skelly")
@@ -97,66 +97,142 @@ def test_the_order_of_lines_does_not_matter(runs: list[dict[str, Any]], random: 
     assert figures(twoarm.score(runs)) == figures(twoarm.score(shuffled))
 
 
-@given(many_runs)
-def test_lists_and_arrays_give_the_same_bytes(runs: list[dict[str, Any]]) -> None:
-    plain = twoarm.score(runs).to_json()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(column, "FEW", -1)
-        assert twoarm.score(runs).to_json() == plain
+# An independent computation: dicts, `statistics` and `fractions`, nothing of ours.
+
+
+def infra(one: dict[str, Any]) -> bool:
+    if "failure" in one:
+        return bool(one["failure"] == "infra")
+    code = one.get("agent_exit_code")
+    return code == 86 or (bool(code) and one.get("acceptance_exit_code") == 99)
+
+
+def value_of(metric: Metric, one: dict[str, Any]) -> float | None:
+    if metric is SUCCESS:
+        return float(one["success"] and one.get("failure") != "agent")
+    values = [one.get(part) for part in metric.parts]
+    # Not `sum`, which since Python 3.12 rounds otherwise than one addition after another.
+    return None if None in values else reduce(add, [float(value or 0) for value in values])
+
+
+def known_values(metric: Metric, runs: Iterable[dict[str, Any]]) -> list[float]:
+    return [value for value in (value_of(metric, one) for one in runs) if value is not None]
+
+
+def median_of(values: list[float]) -> float | None:
+    return statistics.median(values) if values else None
+
+
+def mean_of(values: list[float]) -> float | None:
+    return float(statistics.mean(values)) if values else None
+
+
+def counted_runs(runs: list[dict[str, Any]]) -> dict[str, dict[tuple[str, int], dict[str, Any]]]:
+    """The runs that are no infra failures: by arm, then by task and repeat."""
+    by_arm: dict[str, dict[tuple[str, int], dict[str, Any]]] = {arm: {} for arm in ARMS}
+    for one in runs:
+        if not infra(one):
+            by_arm[one["arm"]][one["task_id"], one["repeat"]] = one
+    return by_arm
+
+
+def deltas_of(metric: Metric, pairs: list[tuple[dict[str, Any], dict[str, Any]]]) -> list[float]:
+    both = [(value_of(metric, ours), value_of(metric, theirs)) for ours, theirs in pairs]
+    return [a - b for a, b in both if a is not None and b is not None]
 
 
 @given(many_runs)
 def test_figures_agree_with_the_standard_library(runs: list[dict[str, Any]]) -> None:
-    """An independent computation: dicts, `statistics` and `fractions`, nothing of ours."""
     analysis = twoarm.score(runs)
-
-    def infra(one: dict[str, Any]) -> bool:
-        if "failure" in one:
-            return bool(one["failure"] == "infra")
-        code = one.get("agent_exit_code")
-        return code == 86 or (bool(code) and one.get("acceptance_exit_code") == 99)
-
-    def total(one: dict[str, Any], parts: tuple[str, ...]) -> float | None:
-        values = [one.get(part) for part in parts]
-        # Not `sum`, which since Python 3.12 rounds otherwise than one addition after another.
-        return None if None in values else reduce(add, [float(value or 0) for value in values])
-
-    def passed(one: dict[str, Any]) -> float:
-        return float(one["success"] and one.get("failure") != "agent")
-
-    by_arm: dict[str, dict[tuple[str, int], dict[str, Any]]] = defaultdict(dict)
-    for one in runs:
-        if not infra(one):
-            by_arm[one["arm"]][one["task_id"], one["repeat"]] = one
-    values = {
-        metric.name: (
-            passed if metric.name == "pass" else lambda one, m=metric: total(one, m.parts)
-        )
-        for metric in METRICS
-    }
+    by_arm = counted_runs(runs)
     for summary in analysis.arm_summaries:
         kept = list(by_arm[summary.arm].values())
         assert summary.runs == len(kept)
-        assert summary.successes == sum(map(passed, kept))
+        assert summary.successes == sum(known_values(SUCCESS, kept))
         for metric in METRICS:
-            known = [value for value in map(values[metric.name], kept) if value is not None]
+            known = known_values(metric, kept)
             if metric.median:
-                middle = statistics.median(known) if known else None
-                assert getattr(summary, metric.median) == middle
+                assert getattr(summary, metric.median) == median_of(known)
             assert summary.missing[metric.name] == len(kept) - len(known)
     shared = by_arm[ARMS[0]].keys() & by_arm[ARMS[1]].keys()
     assert analysis.paired.paired_runs == len(shared)
+    pairs = [(by_arm[ARMS[0]][key], by_arm[ARMS[1]][key]) for key in shared]
     for metric in METRICS:
-        of = values[metric.name]
-        pairs = [(of(by_arm[ARMS[0]][key]), of(by_arm[ARMS[1]][key])) for key in shared]
-        deltas = [a - b for a, b in pairs if a is not None and b is not None]
-        mean = float(statistics.mean(deltas)) if deltas else None
+        deltas = deltas_of(metric, pairs)
+        mean = mean_of(deltas)
         found = getattr(analysis.paired, f"mean_{metric.delta}")
         assert (found is None) == (mean is None)
         if mean is not None:
             assert math.isclose(found, mean, rel_tol=1e-12, abs_tol=1e-12)
-        middle = statistics.median(deltas) if deltas else None
-        assert getattr(analysis.paired, f"median_{metric.delta}") == middle
+        assert getattr(analysis.paired, f"median_{metric.delta}") == median_of(deltas)
+
+
+@given(many_runs)
+def test_tasks_agree_with_the_standard_library(runs: list[dict[str, Any]]) -> None:
+    by_arm = counted_runs(runs)
+    tasks = twoarm.score(runs, evidence=False).tasks
+    assert [task.task_id for task in tasks] == sorted(
+        {t for kept in by_arm.values() for t, _ in kept}
+    )
+    for task in tasks:
+        cells = [
+            {repeat: one for (name, repeat), one in by_arm[arm].items() if name == task.task_id}
+            for arm in ARMS
+        ]
+        won = [int(sum(known_values(SUCCESS, cell.values()))) for cell in cells]
+        for found, cell, wins in zip((task.candidate, task.baseline), cells, won, strict=True):
+            assert (found.runs, found.successes) == (len(cell), wins)
+            for metric in (COST, DURATION, NON_CACHE_TOKENS):
+                assert metric.median is not None
+                known = known_values(metric, cell.values())
+                assert getattr(found, metric.median) == median_of(known)
+            missing = len(cell) - len(known_values(NON_CACHE_TOKENS, cell.values()))
+            assert found.missing == ({NON_CACHE_TOKENS.name: missing} if missing else {})
+        pairs = [(cells[0][repeat], cells[1][repeat]) for repeat in cells[0] if repeat in cells[1]]
+        flips = deltas_of(SUCCESS, pairs)
+        expected = len(pairs), flips.count(1.0), flips.count(-1.0)
+        assert (task.pairs, task.gained, task.lost) == expected
+        for metric in JUDGED:
+            assert_added_in_order(getattr(task, f"mean_{metric.delta}"), deltas_of(metric, pairs))
+        if not all(cells):
+            assert task.standing is None
+        else:
+            ours, theirs = (Fraction(w, len(cell)) for w, cell in zip(won, cells, strict=True))
+            word = "helped" if ours > theirs else "hurt" if ours < theirs else "unchanged"
+            assert task.standing == word
+
+
+def assert_added_in_order(found: float | None, values: list[float]) -> None:
+    """The mean, but for the rounding of one addition after another."""
+    mean = mean_of(values)
+    assert (found is None) == (mean is None)
+    if found is not None and mean is not None:
+        size = math.fsum(map(abs, values))
+        assert abs(found - mean) <= 2**-52 * len(values) * size
+
+
+@given(many_runs)
+def test_high_variance_agrees_with_the_standard_library(runs: list[dict[str, Any]]) -> None:
+    by_arm = counted_runs(runs)
+    for task in twoarm.score(runs, evidence=False).tasks:
+        cells = [
+            [one for (name, _), one in by_arm[arm].items() if name == task.task_id] for arm in ARMS
+        ]
+        flipped = any(len(set(known_values(SUCCESS, cell))) == 2 for cell in cells)
+        assert (SUCCESS.name in task.high_variance) == flipped
+        for metric in (DURATION, NON_CACHE_TOKENS):
+            known = [known_values(metric, cell) for cell in cells]
+            widest = max(
+                (
+                    statistics.stdev(values) / statistics.mean(values)
+                    for values in known
+                    if len(values) > 1 and any(values)
+                ),
+                default=0.0,
+            )
+            # At the limit itself, rounding decides.
+            if not math.isclose(widest, HIGH_SPREAD, rel_tol=1e-9):
+                assert (metric.name in task.high_variance) == (widest > HIGH_SPREAD)
 
 
 @given(many_runs)

@@ -52,7 +52,7 @@ FIELDS = [
     ("duration_seconds", -0.5, "expected a number from 0 to 9007199254740991, got -0.5"),
     ("input_tokens", 2**53, "got 9007199254740992"),
     ("input_tokens", 2**53 + 1, "got 9007199254740993"),
-    ("input_tokens", 10**400, "got a number too large to hold"),
+    ("input_tokens", 10**400, "got a number too large for a double"),
     ("input_tokens", -1, "got -1"),
     ("total_cost_usd", "12", 'or null if it was not measured, got "12"'),
     ("total_cost_usd", True, "got true"),
@@ -165,7 +165,9 @@ def test_blank_lines_count_for_positions() -> None:
     assert len(many) > 3 * 2**18, "more than one block"
     assert problems(many + b"\n[]\n")[0].startswith("runs.jsonl:9998: ")
     again = many + b"\n\n" + line(repeat=4998) + line(arm="without_skelly")
-    with pytest.raises(twoarm.BadRunsError, match="<stream>:9999: .* already at <stream>:9995;"):
+    with pytest.raises(
+        twoarm.BadRunsError, match="<stream>:9999: .* already given at <stream>:9995;"
+    ):
         twoarm.score(io.BytesIO(again))
 
 
@@ -176,7 +178,7 @@ def test_several_files_are_one_data_set(tmp_path: Path) -> None:
     analysis = twoarm.score([str(first), str(second)])
     assert analysis.paired.paired_runs == 1
     assert [(i.path, i.records) for i in analysis.inputs] == [(str(first), 1), (str(second), 1)]
-    with pytest.raises(twoarm.BadRunsError, match=r"a.jsonl:1: .* already at .*a.jsonl:1"):
+    with pytest.raises(twoarm.BadRunsError, match=r"a.jsonl:1: .* already given at .*a.jsonl:1"):
         twoarm.score([first, first, second])
 
 

@@ -6,17 +6,9 @@ import pytest
 
 import twoarm
 from tests.conftest import both, run
-from twoarm import column
 from twoarm.decide import MIXED
 
 WITH, WITHOUT = "with_skelly", "without_skelly"
-
-
-@pytest.fixture(autouse=True, params=["lists", "arrays"])
-def _columns(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every rule holds for few runs and for many."""
-    if request.param == "arrays":
-        monkeypatch.setattr(column, "FEW", -1)
 
 
 def summary(runs: list[dict[str, Any]], arm: str = WITH, **options: Any) -> Any:
@@ -139,7 +131,7 @@ def test_a_metric_nobody_measured_is_null() -> None:
     assert scored.solved_per_dollar is None
     assert scored.median_step_count is None
     assert scored.missing == {
-        "pass": 0,
+        "success": 0,
         "cost_usd": 1,
         "duration_seconds": 0,
         "tokens": 0,
@@ -298,10 +290,10 @@ def test_equal_arms_are_preferred_by_the_rule_and_a_caveat_says_nothing_differs(
 @pytest.mark.parametrize(
     ("runs", "why"),
     [
-        ([run()], "no runs that count of `without_skelly`"),
-        ([run(), run(arm=WITHOUT, failure="infra")], "no runs that count of `without_skelly`"),
-        (both(input_tokens=None), "not measured in at least one arm: median_non_cache_tokens"),
-        ([run(), run(arm=WITHOUT, output_tokens=None)], "median_non_cache_tokens"),
+        ([run()], "no counted runs in `without_skelly`"),
+        ([run(), run(arm=WITHOUT, failure="infra")], "no counted runs in `without_skelly`"),
+        (both(input_tokens=None), "not measured in at least one arm: median non-cache tokens"),
+        ([run(), run(arm=WITHOUT, output_tokens=None)], "median non-cache tokens"),
     ],
 )
 def test_without_runs_or_a_measured_gate_there_is_insufficient_data(
@@ -375,7 +367,7 @@ def test_every_task_and_arm_below_the_minimum_is_listed() -> None:
     listed = [
         (entry.task_id, entry.arm, entry.metric, entry.repeats) for entry in adequacy.below_minimum
     ]
-    assert listed == [("lone", WITH, "pass", 0), ("short", WITH, "pass", 3)]
+    assert listed == [("lone", WITH, "success", 0), ("short", WITH, "success", 3)]
     assert adequacy.fewest_repeats == 0
 
 
@@ -391,7 +383,8 @@ def test_a_repeat_without_a_gates_metric_is_no_repeat_of_that_gate() -> None:
     (short,) = analysis.adequacy.below_minimum
     assert (short.task_id, short.arm, short.metric) == ("t", WITH, "non_cache_tokens")
     assert analysis.tasks[0].candidate.missing == {"non_cache_tokens": 6}
-    assert "1 of 2 task-arms below 5 measured repeats, the fewest has 4" in analysis.to_json()
+    said = "1 of 2 task-arms with fewer than 5 measured repeats (the fewest: 4)"
+    assert said in analysis.to_json()
 
 
 def test_five_measured_repeats_are_enough() -> None:
@@ -460,7 +453,7 @@ VARIED = [
     ("duration_seconds", [50, 50, 50, 50, 300], ["duration_seconds"]),
     ("input_tokens", [100, 100, 100, 100, 9000], ["non_cache_tokens"]),
     ("cache_read_tokens", [100, 100, 100, 100, 9000], []),
-    ("success", [True, True, True, True, False], ["pass"]),
+    ("success", [True, True, True, True, False], ["success"]),
     ("success", [False, False, False, False, False], []),
 ]
 
@@ -473,7 +466,7 @@ def test_a_task_is_high_variance_by_the_stated_criterion(
     other = WITHOUT if arm == WITH else WITH
     runs = arm_of(values, field, arm) + arm_of([True] * 5, "success", other)
     analysis = twoarm.score(runs)
-    assert analysis.tasks[0].high_variance == varied
+    assert analysis.tasks[0].high_variance == tuple(varied)
     assert analysis.adequacy.high_variance.tasks == (("t",) if varied else ())
     advised = [c for c in analysis.caveats if c.code == "high_variance"]
     assert bool(advised) == bool(varied)
@@ -546,8 +539,9 @@ def test_infra_failures_are_reported_by_reason_and_arm() -> None:
         run(arm=WITHOUT, repeat=2, failure="infra"),
         run(arm=WITHOUT, repeat=3, agent_exit_code=86),
     ]
-    groups = [(g.reason, g.arm, g.runs) for g in twoarm.score(runs).excluded]
-    assert groups == [
+    excluded = twoarm.score(runs).excluded
+    assert {group.kind for group in excluded} == {"infra"}
+    assert [(group.reason, group.arm, group.runs) for group in excluded] == [
         ("infra: provider", WITH, 2),
         ("infra: sandbox", WITH, 1),
         ("infra: agent exit code 86", WITHOUT, 1),
@@ -560,6 +554,15 @@ def test_an_agents_own_failure_counts_as_failed_whatever_success_says() -> None:
     analysis = twoarm.score(runs)
     assert analysis.arm_summaries[0].successes == 1
     assert "agent_failure_with_success" in [caveat.code for caveat in analysis.caveats]
+
+
+def test_a_reason_that_reads_like_another_kind_is_none() -> None:
+    runs = [*both(), run(repeat=2, failure="infra", failure_reason="duplicate: another arm")]
+    runs.append(run(arm="infra: provider"))
+    analysis = twoarm.score(runs, candidate=WITH, baseline=WITHOUT)
+    kinds = sorted((group.kind, group.arm) for group in analysis.excluded)
+    assert kinds == [("infra", WITH), ("other arm", "infra: provider")]
+    assert analysis.excluded_infra_failures == 1
 
 
 def test_keep_infra_counts_them_as_runs() -> None:
@@ -606,7 +609,7 @@ def test_arms_are_named_or_told_by_their_names(
         (["with_x", "without_x", "c"], {}, "arms found: `c`, `with_x`, `without_x`"),
         (["a", "b", "c"], {"candidate": "a"}, "name them with --baseline; arms found"),
         (["a", "b"], {"candidate": "aa"}, "no runs of arm `aa`; arms found: `a`, `b`"),
-        (["a", "b"], {"candidate": "a", "baseline": "a"}, "are both `a`; name two arms"),
+        (["a", "b"], {"candidate": "a", "baseline": "a"}, "are both `a`; name two different arms"),
     ],
 )
 def test_arms_are_never_guessed(found: list[str], options: dict[str, str], message: str) -> None:
@@ -617,7 +620,11 @@ def test_arms_are_never_guessed(found: list[str], options: dict[str, str], messa
 def test_runs_of_other_arms_are_excluded_and_said() -> None:
     analysis = twoarm.score([*both(), run(arm="third")], candidate=WITH, baseline=WITHOUT)
     assert (analysis.run_count, analysis.effective_run_count) == (3, 2)
-    assert [(g.reason, g.arm, g.runs) for g in analysis.excluded] == [("another arm", "third", 1)]
+    found = [(group.kind, group.reason, group.arm, group.runs) for group in analysis.excluded]
+    assert found == [("other arm", "another arm", "third", 1)]
+    (caveat,) = (caveat for caveat in analysis.caveats if caveat.code == "other_arms")
+    assert caveat.message.startswith("1 run ")
+    assert "`third`" in caveat.message
 
 
 # Duplicates --------------------------------------------------------------------------------------
@@ -625,7 +632,7 @@ def test_runs_of_other_arms_are_excluded_and_said() -> None:
 
 def test_a_duplicate_is_an_error_that_names_both_places() -> None:
     with pytest.raises(
-        twoarm.BadRunsError, match="run:3: repeat: .* is already at run:1"
+        twoarm.BadRunsError, match="run:3: repeat: .* was already given at run:1"
     ) as caught:
         twoarm.score([*both(), run()])
     assert caught.value.count == 1
@@ -637,7 +644,7 @@ def test_duplicates_first_and_last(which: Any, duration: float) -> None:
     runs = [run(duration_seconds=seconds) for seconds in (10, 20, 30)]
     analysis = twoarm.score([*runs, run(arm=WITHOUT)], duplicates=which)
     assert analysis.arm_summaries[0].median_duration_seconds == duration
-    assert [(g.arm, g.runs) for g in analysis.excluded] == [(WITH, 2)]
+    assert [(g.kind, g.arm, g.runs) for g in analysis.excluded] == [("duplicate", WITH, 2)]
     assert "duplicates" in [caveat.code for caveat in analysis.caveats]
 
 
@@ -654,13 +661,13 @@ def test_a_run_may_be_done_again_after_an_infra_failure() -> None:
 @pytest.mark.parametrize(
     ("runs", "code", "part"),
     [
-        ([*both(), run("u")], "tasks_in_one_arm", "1 task with runs only in `with_skelly`"),
+        ([*both(), run("u")], "tasks_in_one_arm", "1 task ran only in `with_skelly`"),
         ([*both(), run("u", WITHOUT)], "tasks_in_one_arm", "only in `without_skelly`"),
-        ([*both(), run(repeat=2)], "unpaired_runs", "1 run without a run of the same task"),
-        ([*both(), run(repeat=2, total_cost_usd=None)], "missing_values", "cost 1"),
+        ([*both(), run(repeat=2)], "unpaired_runs", "1 run without a partner"),
+        ([*both(), run(repeat=2, total_cost_usd=None)], "missing_values", "cost in 1;"),
         (both(total_cost_usd=None), "never_measured", "cost, steps, tool calls"),
-        (both(colour="red"), "unknown_keys", "1 unknown key, kept out of scoring: `colour`"),
-        ([*both(), run(repeat=2, failure="infra")], "infra_excluded", "1 of `with_skelly`, 0 of"),
+        (both(colour="red"), "unknown_keys", "1 unknown key, ignored: `colour`"),
+        ([*both(), run(repeat=2, failure="infra")], "infra_excluded", "1 in `with_skelly`, 0 in"),
     ],
 )
 def test_what_the_reader_must_know_is_said(

@@ -46,7 +46,7 @@ def ended(*arguments: str, **options: Any) -> tuple[int, bytes, bytes]:
     return process.returncode, out, err
 
 
-GATE = ("score", "--no-evidence", "--gate")
+GATE = ("score", "--no-evidence", "--exit-code")
 BUFFERED = [{}, {"PYTHONUNBUFFERED": "1"}]
 
 
@@ -86,7 +86,7 @@ def test_a_disk_that_fills_up_is_exit_code_2(
         "sys.exit(main())\n"
     )
     for command in (
-        ["score", str(runs), "--no-evidence", "--gate", "--format", "json"],
+        ["score", str(runs), "--no-evidence", "--exit-code", "--format", "json"],
         COLLECT,
         ["--help"],
     ):
@@ -116,7 +116,7 @@ def test_a_full_device_is_exit_code_2_for_either_stream(env: dict[str, str], run
         # The verdict is told on standard error.
         code, out, _ = ended(*GATE, str(runs), stderr=full, env=env)
         assert code == 2
-        assert b"PROMOTION  promote" in out
+        assert b"PROMOTE    yes, by the gates: " in out
         assert ended("frobnicate", stderr=full, env=env)[0] == 2
         assert ended("frobnicate", stdout=full, stderr=full, env=env)[0] == 2
 
@@ -137,7 +137,7 @@ def test_nobody_reads_it_is_no_promotion(env: dict[str, str], runs: Path) -> Non
         assert code == 2, stream
         if stream == "stdout":
             assert err.splitlines()[-1] == (
-                b"twoarm: nobody read all of standard output; that is no promotion"
+                b"twoarm: nobody read all of standard output; this does not count as a promotion"
             )
     for redirection in (">&-", "2>&-", ">&- 2>&-"):
         shell = subprocess.run(
@@ -190,7 +190,7 @@ def test_data_is_utf_8_whatever_the_locale(env: dict[str, str], tmp_path: Path) 
         assert "漢字" in out.decode("utf-8"), arguments
         if "json" in arguments:
             assert json.loads(out)["candidate"] == "with_naïveté"
-    code, out, _ = ended("score", "--no-evidence", str(path), env=env)
+    code, out, _ = ended("score", "--no-evidence", "--full", str(path), env=env)
     encoding = env.get("PYTHONIOENCODING", "ascii")
     assert code == 0
     assert "\\u6f22\\u5b57" in out.decode(encoding) or encoding == "utf-16"

@@ -13,6 +13,7 @@ import pytest
 import twoarm as package
 from tests.collecting import FIXTURES
 from tests.conftest import both, lines, run, twoarm
+from twoarm import score_command
 from twoarm.collect import spool
 
 JOB = FIXTURES / "harbor" / "ab-demo"
@@ -33,7 +34,7 @@ CLASS = (
     "class Mine:\n"
     "    name = 'mine'\n"
     "    one_run_per_folder = False\n"
-    "    def recognises(self, folder): return False\n"
+    "    def recognizes(self, folder): return False\n"
     "    def claims(self, folder): {claims}\n"
     "    def read(self, folder, name, settings): {read}\n"
 )
@@ -75,13 +76,13 @@ def test_a_bug_is_one_line_that_says_how_to_report_it(
     def broken(*given: object, **named: object) -> None:
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr(sys.modules["twoarm.score"], "score", broken)
-    for gate in ((), ("--gate",)):
+    monkeypatch.setattr(score_command, "score", broken)
+    for gate in ((), ("--exit-code",)):
         result = twoarm("demo", *gate)
         assert (result.code, result.out) == (2, "")
         assert result.err == (
             f"twoarm: a bug in twoarm {package.__version__}: ZeroDivisionError: division by zero; "
-            "please report it, with what TWOARM_TRACEBACK=1 prints\n"
+            "please report it, with the traceback that TWOARM_TRACEBACK=1 prints\n"
         )
     monkeypatch.setenv("TWOARM_TRACEBACK", "1")
     result = twoarm("demo")
@@ -96,8 +97,8 @@ def test_every_error_is_exit_code_2(error: Exception, monkeypatch: pytest.Monkey
     def broken(*given: object, **named: object) -> None:
         raise error
 
-    monkeypatch.setattr(sys.modules["twoarm.score"], "score", broken)
-    result = twoarm("demo", "--gate")
+    monkeypatch.setattr(score_command, "score", broken)
+    result = twoarm("demo", "--exit-code")
     assert result.code == 2
     assert len(result.err.splitlines()) == 1
 
@@ -106,10 +107,10 @@ def test_too_little_memory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def large(*given: object, **named: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(sys.modules["twoarm.score"], "score", large)
-    result = twoarm("demo", "--gate")
+    monkeypatch.setattr(score_command, "score", large)
+    result = twoarm("demo", "--exit-code")
     assert (result.code, result.out) == (2, "")
-    assert result.err == "twoarm: out of memory; free some, or give it fewer runs at a time\n"
+    assert result.err == "twoarm: out of memory; free some memory, or score fewer runs at a time\n"
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
@@ -186,8 +187,8 @@ def test_no_room_for_what_waits_to_be_sorted(
     result = twoarm(*arguments, *maps, "-o", str(tmp_path / "o.jsonl"))
     assert (result.code, result.out) == (2, "")
     assert result.err == (
-        "twoarm: no room for the records until they are sorted: No such file or directory; "
-        "point TMPDIR to a folder with room for them\n"
+        "twoarm: cannot store the records to sort them: No such file or directory; "
+        "set TMPDIR to a folder with enough space\n"
     )
     assert not (tmp_path / "o.jsonl").exists()
 
@@ -203,7 +204,7 @@ def test_the_last_records_may_be_the_ones_without_room(monkeypatch: pytest.Monke
     arguments = ("collect", "harbor", str(JOB), "--arm-key", "config.agent.kwargs.behaviour")
     result = twoarm(*arguments, "--arm-map", "solve=a", "--arm-map", "fail=b")
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith("twoarm: no room for the records until they are sorted: No space")
+    assert result.err.startswith("twoarm: cannot store the records to sort them: No space left")
 
 
 def test_a_full_temporary_folder_is_said(tmp_path: Path) -> None:
@@ -228,7 +229,7 @@ def test_a_full_temporary_folder_is_said(tmp_path: Path) -> None:
         )
         assert ended.returncode == 2, room
         assert ended.stderr == (
-            b"twoarm: no room for the records until they are sorted: File too large; "
-            b"point TMPDIR to a folder with room for them\n"
+            b"twoarm: cannot store the records to sort them: File too large; "
+            b"set TMPDIR to a folder with enough space\n"
         )
         assert ended.stdout == b""

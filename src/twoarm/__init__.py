@@ -2,49 +2,66 @@
 
 The pipeline, stage by stage:
 
-    runfile    lines to runs; the position of every bad line
-    screen     which runs count; every excluded run keeps its reason
-    check      every problem of run files, without scoring them
-    summarize  each arm on its own
-    pair       same task, same repeat, two arms; deltas
-    tasks      each task in both arms
-    decide     three gates to one decision; adequacy; promotion
-    diagnose   what moved with a failed gate
-    caveats    what the reader must know
-    evidence   what the runs can support: intervals, tests, stability, audits
-    drawing    what the charts of the page draw
-    score      all of it, in one function
-    render     the analysis as text, JSON, Markdown, a page, and what CI systems read
+    runfile       lines to runs; the position of every bad line
+    screen        which runs count; every excluded run keeps its reason
+    summarize     each arm on its own
+    pair          same task, same repeat, two arms; deltas
+    tasks         each task in both arms
+    decide        three gates to one decision; adequacy of the repeats
+    comparison    all of these together
+    evidence      what the runs can support: intervals, tests, stability, audits
+    promote       whether the candidate may be promoted
+    diagnose      what moved with a failed gate
+    caveats       what the reader must know
+    analysis      everything that was found, as plain data
+    render        an analysis as text, Markdown, a page, and what CI systems read
+    score         all of it, in two functions: `read` and `compare`
+
+`check` finds every problem in run files without scoring them, and `collect` makes run files of what
+other programs wrote.
 """
 
 __version__ = "0.1.0"
 
 from twoarm.analysis import Analysis
 from twoarm.check import Check, check
+from twoarm.collect.gather import gather
 from twoarm.errors import (
     ArmsError,
     BadRunsError,
     Caveat,
+    ExtraError,
     InputError,
     Problem,
     TwoarmError,
     UsageError,
 )
+from twoarm.options import Options
 from twoarm.record import Run
-from twoarm.score import score
+from twoarm.report import Report
+from twoarm.runfile import read
+from twoarm.score import compare, score
+from twoarm.screen import Arms
 
 __all__ = [
     "Analysis",
+    "Arms",
     "ArmsError",
     "BadRunsError",
     "Caveat",
     "Check",
+    "ExtraError",
     "InputError",
+    "Options",
     "Problem",
+    "Report",
     "Run",
     "TwoarmError",
     "UsageError",
     "__version__",
     "check",
+    "compare",
+    "gather",
+    "read",
     "score",
 ]

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any, NamedTuple
 
-from twoarm.errors import Problem
-from twoarm.quote import named, shortened, visible
+from twoarm.errors import Position, Problem
+from twoarm.escape import named, shortened, visible
 from twoarm.record import Line, explain
 from twoarm.stream import UTF8_MARK
 
@@ -24,7 +24,7 @@ class Repeated(NamedTuple):
     again: int
 
 
-def problems_of(text: bytes, where: str, error: Exception | None) -> list[Problem]:
+def problems_of(text: bytes, where: Position, error: Exception | None) -> list[Problem]:
     """Everything wrong with a line; never nothing if a decoder raised `error`."""
     import json
 
@@ -37,14 +37,14 @@ def problems_of(text: bytes, where: str, error: Exception | None) -> list[Proble
         message = f"not UTF-8 at byte {broken.start + 1}; save the file as UTF-8"
     except json.JSONDecodeError as broken:
         if text.startswith(UTF8_MARK):
-            message = "starts with a byte order mark, which only a file may; remove it"
+            message = "starts with a byte order mark, which only a file may start with; remove it"
         else:
-            fault = f"{broken.msg[0].lower()}{broken.msg[1:]}".removesuffix(" at")
+            reason = f"{broken.msg[0].lower()}{broken.msg[1:]}".removesuffix(" at")
             message = (
-                f"not one JSON object: {fault} at column {broken.colno}; write one object per line"
+                f"not one JSON object: {reason} at column {broken.colno}; write one object per line"
             )
     except ValueError:
-        message = "holds a number too large to read"
+        message = "contains a number too large to read"
     else:
         problems = [
             *(_repeated(again, where) for again in islice(repeated_keys(line), _LISTED)),
@@ -56,7 +56,7 @@ def problems_of(text: bytes, where: str, error: Exception | None) -> list[Proble
         message = f"not valid JSON ({error}); write one object per line"
         if isinstance(error, RecursionError):
             message = "nested too deeply to be a run"
-    return [Problem(where=where, field=None, message=visible(message))]
+    return [where.problem(visible(message))]
 
 
 def repeated_keys(line: str) -> Iterator[Repeated]:
@@ -78,24 +78,22 @@ def repeated_keys(line: str) -> Iterator[Repeated]:
             objects.pop()
 
 
-def _repeated(again: Repeated, where: str) -> Problem:
+def _repeated(again: Repeated, where: Position) -> Problem:
     message = (
         f"key {named(again.key)} given twice in one object, at columns {again.first} and "
         f"{again.again}; keep one"
     )
-    return Problem(where=where, field=None, message=message)
+    return where.problem(message)
 
 
-def _out_of_range(found: object, where: str) -> list[Problem]:
+def _out_of_range(found: object, where: Position) -> list[Problem]:
     """Numbers that no double holds, under keys that may hold anything."""
     if not isinstance(found, Mapping):
         return []
     free = [key for key in found if key == "tags" or key not in Line.__struct_fields__]
-    message = "holds a number too large to hold; write it as a string or leave it out"
+    message = "contains a number too large for a double; write it as a string or leave it out"
     return [
-        Problem(where=where, field=shortened(key, 60), message=message)
-        for key in free
-        if _holds_infinity(found[key])
+        where.problem(message, shortened(key, 60)) for key in free if _holds_infinity(found[key])
     ]
 
 

@@ -2,198 +2,202 @@
 
 from collections.abc import Iterator
 
-from twoarm.decide import INSUFFICIENT, Adequacy, Gate
+from twoarm.comparison import Comparison
 from twoarm.errors import Caveat
+from twoarm.escape import counted
 from twoarm.metric import METRICS
-from twoarm.pair import Paired
-from twoarm.quote import counted, named
-from twoarm.runs import Runs
-from twoarm.screen import Screening
+from twoarm.options import Options
+from twoarm.screen import Arms
+from twoarm.sentence import Name, joined, listed, say
 from twoarm.summarize import ArmSummary
-from twoarm.tasks import Task
-
-# How many names a caveat lists before it only counts.
-_NAMED = 5
 
 
-def caution(
-    *,
-    runs: Runs,
-    screening: Screening,
-    summaries: tuple[ArmSummary, ArmSummary],
-    paired: Paired,
-    gates: tuple[Gate, ...],
-    decision: str,
-    on_pairs: str,
-    adequacy: Adequacy,
-    tasks: tuple[Task, ...],
-    keep_infra: bool,
-) -> tuple[Caveat, ...]:
+def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
     """All caveats of the point estimates."""
-    found = [
-        *_on_the_decision(summaries, gates, decision),
-        *_on_repeats(adequacy, tasks),
-        *_on_excluded(runs, screening, keep_infra),
-        *screening.caveats,
-        *_on_pairs(paired, summaries, tasks),
-        *_on_unpaired(paired, decision, on_pairs),
-        *_on_missing(summaries),
-    ]
-    if runs.unknown_keys:
-        count = len(runs.unknown_keys)
-        message = (
-            f"{counted(count, 'unknown key')}, kept out of scoring: {_names(runs.unknown_keys)}"
-        )
-        found.append(Caveat(code="unknown_keys", message=message))
-    return tuple(found)
+    return (
+        *_on_the_decision(comparison),
+        *_on_repeats(comparison),
+        *_on_excluded(comparison, options),
+        *comparison.screening.caveats,
+        *_on_tasks(comparison),
+        *_on_pairs(comparison),
+        *(caveat for summary in comparison.summaries for caveat in _on_missing(summary)),
+        *_on_unknown_keys(comparison.runs.unknown_keys),
+    )
 
 
-def _names(names: tuple[str, ...] | list[str]) -> str:
-    listed = ", ".join(named(name) for name in names[:_NAMED])
-    more = len(names) - _NAMED
-    return f"{listed} and {more} more" if more > 0 else listed
-
-
-def _on_the_decision(
-    summaries: tuple[ArmSummary, ArmSummary], gates: tuple[Gate, ...], decision: str
-) -> Iterator[Caveat]:
-    if decision == INSUFFICIENT:
+def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
+    gates, summaries = comparison.gates, comparison.summaries
+    if comparison.decision.kind == "insufficient":
         empty = [summary.arm for summary in summaries if not summary.runs]
-        if empty:
-            why = f"no runs that count of {_names(empty)}"
-        else:
-            unmeasured = ", ".join(gate.name for gate in gates if gate.holds is None)
-            why = f"not measured in at least one arm: {unmeasured}"
-        yield Caveat(code="insufficient_data", message=f"no decision: {why}")
+        unmeasured = ", ".join(gate.rule.label for gate in gates if gate.holds is None)
+        yield Caveat(
+            code="insufficient_data",
+            message=say("no decision: no counted runs in {}", listed(empty))
+            if empty
+            else say("no decision: not measured in at least one arm: {}", unmeasured),
+        )
     elif all(gate.standing == "tied" for gate in gates):
         yield Caveat(
             code="nothing_differs",
-            message="nothing differs in the three gates: all are tied, and the rule counts a tie "
-            "as held; the decision names the candidate, the data do not",
+            message=say(
+                "nothing differs: the arms are tied on all three gates, and a tie counts as "
+                "holding; the decision names the candidate, the data do not"
+            ),
         )
     if all(summary.runs and not summary.successes for summary in summaries):
         yield Caveat(
             code="nothing_succeeded",
-            message="no run of either arm succeeded: to fail faster or cheaper is no success",
+            message=say("no run succeeded in either arm: failing faster or cheaper is not success"),
         )
 
 
-def _on_repeats(adequacy: Adequacy, tasks: tuple[Task, ...]) -> Iterator[Caveat]:
+def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
+    adequacy, tasks = comparison.adequacy, len(comparison.tasks)
     if adequacy.below_minimum:
         yield Caveat(
             code="too_few_repeats",
-            message="not enough repeats to promote: "
-            f"{adequacy.short} of {counted(2 * len(tasks), 'task-arm')} below "
-            f"{adequacy.minimum_repeats} measured repeats, the fewest has "
-            f"{adequacy.fewest_repeats}",
+            message=say(
+                "not enough repeats to promote: {} of {} with fewer than {} measured repeats (the "
+                "fewest: {})",
+                adequacy.short,
+                counted(2 * tasks, "task-arm"),
+                adequacy.minimum_repeats,
+                adequacy.fewest_repeats,
+            ),
         )
-    if len(tasks) == 1:
-        yield Caveat(code="one_task", message="one task: nothing here speaks for other tasks")
+    if tasks == 1:
+        message = say("only one task: nothing here applies to other tasks")
+        yield Caveat(code="one_task", message=message)
     if adequacy.high_variance.suite and adequacy.status != "preferred met":
         varied = adequacy.high_variance.tasks
         yield Caveat(
             code="high_variance",
-            message=f"high-variance suite: repeats differ much in {len(varied)} of "
-            f"{counted(len(tasks), 'task')} ({_names(varied)}); "
-            f"prefer {adequacy.preferred_repeats} repeats",
+            message=say(
+                "high-variance suite: {} of {} vary a lot between repeats ({}); prefer {} repeats",
+                len(varied),
+                counted(tasks, "task"),
+                listed(varied),
+                adequacy.preferred_repeats,
+            ),
         )
 
 
-def _on_excluded(runs: Runs, screening: Screening, keep_infra: bool) -> Iterator[Caveat]:
+def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
+    runs, screening = comparison.runs, comparison.screening
     if runs.bad_lines:
         yield Caveat(
             code="bad_lines",
-            message=f"{counted(runs.bad_lines, 'bad line')} left out (--skip-bad); "
-            "`twoarm check` lists them",
+            message=say(
+                "{} left out (--skip-bad); {} lists them",
+                counted(runs.bad_lines, "bad line"),
+                Name("twoarm check"),
+            ),
         )
-    if screening.excluded_infra:
-        by_arm = ", ".join(
-            f"{_infra_of(screening, arm.arm)} of {named(arm.arm)}" for arm in screening.arms
-        )
+    if screening.excluded_runs("infra"):
+        by_arm = [
+            say("{} in {}", screening.excluded_runs("infra", arm), Name(arm))
+            for arm in comparison.arms.both
+        ]
         yield Caveat(
             code="infra_excluded",
-            message=f"{counted(screening.excluded_infra, 'infra failure')} excluded from every "
-            f"figure: {by_arm}",
+            message=say(
+                "{} excluded: {}",
+                counted(screening.excluded_runs("infra"), "infra failure"),
+                joined(by_arm, ", "),
+            ),
         )
-    kinds = [outcome.failure == "infra" for outcome in runs.outcomes]
-    if keep_infra and any(kinds):
+    if options.keep_infra and any(outcome.failure == "infra" for outcome in runs.outcomes):
         yield Caveat(
             code="infra_kept",
-            message="infra failures count as runs (--keep-infra): provider and sandbox faults are "
-            "in these figures",
+            message=say(
+                "infra failures count as runs (--keep-infra): these numbers include provider and "
+                "sandbox failures"
+            ),
         )
-    duplicates = sum(
-        group.runs for group in screening.excluded if group.reason.startswith("duplicate")
-    )
-    if duplicates:
+    if screening.excluded_runs("duplicate"):
         yield Caveat(
             code="duplicates",
-            message=f"{counted(duplicates, 'run')} excluded: same task, arm and repeat as another",
+            message=say(
+                "{} excluded: same task, arm and repeat as another run",
+                counted(screening.excluded_runs("duplicate"), "run"),
+            ),
         )
-    others = [group for group in screening.excluded if group.reason == "another arm"]
+    others = [group.arm for group in screening.excluded if group.kind == "other arm"]
     if others:
-        gone = counted(sum(group.runs for group in others), "run")
-        arms = _names([group.arm for group in others])
-        yield Caveat(code="other_arms", message=f"{gone} of other arms excluded: {arms}")
+        gone = counted(screening.excluded_runs("other arm"), "run")
+        message = say("{} in other arms excluded: {}", gone, listed(others))
+        yield Caveat(code="other_arms", message=message)
 
 
-def _infra_of(screening: Screening, arm: str) -> int:
-    return sum(
-        group.runs
-        for group in screening.excluded
-        if group.arm == arm and group.reason.startswith("infra")
-    )
-
-
-def _on_pairs(
-    paired: Paired, summaries: tuple[ArmSummary, ArmSummary], tasks: tuple[Task, ...]
-) -> Iterator[Caveat]:
-    for summary, only in (
-        (summaries[0], [task.task_id for task in tasks if not task.baseline.runs]),
-        (summaries[1], [task.task_id for task in tasks if not task.candidate.runs]),
+def _on_tasks(comparison: Comparison) -> Iterator[Caveat]:
+    arms: Arms = comparison.arms
+    for arm, only in (
+        (arms.candidate, [t.task_id for t in comparison.tasks if not t.baseline.runs]),
+        (arms.baseline, [t.task_id for t in comparison.tasks if not t.candidate.runs]),
     ):
         if only:
             yield Caveat(
                 code="tasks_in_one_arm",
-                message=f"{counted(len(only), 'task')} with runs only in {named(summary.arm)}, so "
-                f"the arms are not compared on the same tasks: {_names(only)}",
+                message=say(
+                    "{} ran only in {}, so the arms are not compared on the same tasks: {}",
+                    counted(len(only), "task"),
+                    Name(arm),
+                    listed(only),
+                ),
             )
 
 
-def _on_unpaired(paired: Paired, decision: str, on_pairs: str) -> Iterator[Caveat]:
-    if paired.unpaired_runs:
+def _on_pairs(comparison: Comparison) -> Iterator[Caveat]:
+    unpaired = comparison.paired.unpaired_runs
+    if unpaired:
         yield Caveat(
             code="unpaired_runs",
-            message=f"{counted(paired.unpaired_runs, 'run')} without a run of the same task and "
-            "repeat in the other arm: in the arm figures, but without a delta",
+            message=say(
+                "{} without a partner, the same task and repeat in the other arm: counted in its "
+                "arm, but in no delta",
+                counted(unpaired, "run"),
+            ),
         )
-    if on_pairs != decision:
+    if comparison.on_pairs != comparison.decision:
         yield Caveat(
             code="unpaired_runs_decide",
-            message=f"without the runs that have no partner the decision would be "
-            f"{named(on_pairs)}: deltas and evidence do not see those runs",
+            message=say(
+                "without the unpaired runs the decision would be {}: deltas and evidence do not "
+                "include those runs",
+                Name(comparison.on_pairs),
+            ),
         )
 
 
-def _on_missing(summaries: tuple[ArmSummary, ArmSummary]) -> Iterator[Caveat]:
-    for summary in summaries:
-        if not summary.runs:
-            continue
-        partly = [
-            f"{metric.label} {summary.missing[metric.name]}"
-            for metric in METRICS
-            if 0 < summary.missing[metric.name] < summary.runs
-        ]
-        never = [metric.label for metric in METRICS if summary.missing[metric.name] == summary.runs]
-        arm = named(summary.arm)
-        if partly:
-            yield Caveat(
-                code="missing_values",
-                message=f"not measured in some of the {counted(summary.runs, 'run')} of {arm}, and "
-                f"those left out of the figure: {', '.join(partly)}",
-            )
-        if never:
-            yield Caveat(
-                code="never_measured",
-                message=f"not measured in any run of {arm}: {', '.join(never)}",
-            )
+def _on_missing(summary: ArmSummary) -> Iterator[Caveat]:
+    if not summary.runs:
+        return
+    partly = [
+        f"{metric.label} in {summary.missing[metric.name]}"
+        for metric in METRICS
+        if 0 < summary.missing[metric.name] < summary.runs
+    ]
+    never = [metric.label for metric in METRICS if summary.missing[metric.name] == summary.runs]
+    if partly:
+        yield Caveat(
+            code="missing_values",
+            message=say(
+                "missing in some of the {} of {}: {}; each number leaves out the runs that lack it",
+                counted(summary.runs, "run"),
+                Name(summary.arm),
+                ", ".join(partly),
+            ),
+        )
+    if never:
+        yield Caveat(
+            code="never_measured",
+            message=say("never measured in {}: {}", Name(summary.arm), ", ".join(never)),
+        )
+
+
+def _on_unknown_keys(keys: tuple[str, ...]) -> Iterator[Caveat]:
+    if keys:
+        count = counted(len(keys), "unknown key")
+        message = say("{}, ignored: {}", count, listed(keys))
+        yield Caveat(code="unknown_keys", message=message)

@@ -1,13 +1,10 @@
 """Every problem of run files, found without scoring them."""
 
-from collections.abc import Callable
-
 import msgspec
 
 from twoarm.errors import BadRunsError, Problem
-from twoarm.quote import visible
+from twoarm.escape import visible
 from twoarm.runfile import Source, read
-from twoarm.runs import Runs
 from twoarm.screen import find_duplicates
 
 
@@ -21,27 +18,18 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     unknown_keys: tuple[str, ...]
 
 
-def _place(runs: Runs) -> Callable[[Problem], tuple[int, int]]:
-    """What puts problems in the order of the files and their lines."""
-    files = {visible(given.path): number for number, given in enumerate(runs.inputs)}
-
-    def place(problem: Problem) -> tuple[int, int]:
-        source, _, line = problem.where.rpartition(":")
-        return files.get(source, 0), int(line)
-
-    return place
-
-
 def check(source: Source) -> Check:
     """Look at every line of what `score` would take."""
     try:
-        runs = read(source, skip_bad=True, listed=None)
+        runs = read(source, skip_bad=True, listed=None, times=False)
     except BadRunsError as error:
         return Check(
             problems=tuple(error.problems), run_count=0, task_count=0, arms=(), unknown_keys=()
         )
+    files = {visible(given.path): number for number, given in enumerate(runs.inputs)}
+    found = (*runs.problems, *find_duplicates(runs))
     return Check(
-        problems=tuple(sorted((*runs.problems, *find_duplicates(runs)), key=_place(runs))),
+        problems=tuple(sorted(found, key=lambda one: (files.get(one.source, 0), one.line or 0))),
         run_count=len(runs),
         task_count=len(runs.tasks),
         arms=tuple(sorted(runs.arms)),

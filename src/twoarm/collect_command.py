@@ -3,21 +3,21 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
-from contextlib import contextmanager
 from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING
 
+from twoarm.bar import progress_bar
 from twoarm.errors import BadRunsError, UsageError
-from twoarm.quote import counted, inert_json, named, visible
+from twoarm.escape import counted, inert_json, named, visible
 from twoarm.write import Output, refuse_overlap, write
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from typing import TextIO
 
-    from twoarm.collect.gather import Collection, Place, Progress
+    from twoarm.collect.gather import Collection, Place
     from twoarm.console import Streams
+    from twoarm.stream import Progress
 
 DONE = 0
 BAD = 2
@@ -27,7 +27,7 @@ _BATCH = 1000
 
 DESCRIPTION = (
     "Turn the results of other programs into run records. Arms are never guessed: name the arm "
-    "of each path, or the value inside the files that tells it."
+    "of each path, or the key inside the files that decides it."
 )
 
 
@@ -37,68 +37,13 @@ def add_options(parser: ArgumentParser) -> None:
         "format",
         metavar="FORMAT",
         help="harbor, opencode, claude-code, codex, inspect, gemini-cli, mini-swe-agent, table; "
-        "or auto, to recognise it from the files",
+        "or auto, to recognize it from the files",
     )
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="with --arm-key: folders that hold both arms"
     )
-    parser.add_argument(
-        "--arm",
-        action="append",
-        default=[],
-        metavar="NAME=PATH",
-        help="a folder or file and the arm of all runs in it; may be given several times",
-    )
-    parser.add_argument(
-        "--arm-key", metavar="KEY", help="the JSON path or column whose value tells the arm"
-    )
-    parser.add_argument(
-        "--arm-map",
-        action="append",
-        default=[],
-        metavar="VALUE=NAME",
-        help="the arm that a value of the arm key stands for",
-    )
-    parser.add_argument(
-        "--may-differ",
-        action="append",
-        default=[],
-        metavar="KEY",
-        help="a key of the configuration that may differ within an arm",
-    )
-    parser.add_argument(
-        "--map",
-        action="append",
-        default=[],
-        metavar="FIELD=COLUMN",
-        help="table: the column of a field, where it has another name",
-    )
-    parser.add_argument(
-        "--input-includes-cache",
-        action="store_true",
-        help="table: input tokens include cached ones, which are subtracted",
-    )
-    parser.add_argument("--scorer", metavar="NAME", help="the score or reward that tells success")
-    parser.add_argument(
-        "--threshold", type=float, metavar="N", help="the least score or reward that is a success"
-    )
-    parser.add_argument(
-        "--working-time",
-        action="store_true",
-        help="inspect: count the working time, without waiting for rate limits",
-    )
-    parser.add_argument(
-        "--task-names",
-        action="store_true",
-        help="inspect: name tasks TASK/ID, for logs of several tasks",
-    )
-    parser.add_argument(
-        "--report",
-        action="append",
-        default=[],
-        metavar="NAME=FILE",
-        help="mini-swe-agent: the SWE-bench report of an arm",
-    )
+    _add_arm_options(parser)
+    _add_format_options(parser)
     parser.add_argument(
         "--prices", metavar="FILE", help="a price table for costs that the source lacks"
     )
@@ -108,27 +53,72 @@ def add_options(parser: ArgumentParser) -> None:
         help="number repeats by start time even where the source numbers them",
     )
     parser.add_argument(
-        "--skip-bad", action="store_true", help="go on without bad inputs, and list them"
+        "--skip-bad", action="store_true", help="leave out bad inputs and list them"
     )
     parser.add_argument(
-        "-o", "--output", metavar="FILE", help="write here and not to standard output"
+        "-o", "--output", metavar="FILE", help="write here instead of to standard output"
     )
+
+
+def _add_arm_options(parser: ArgumentParser) -> None:
+    _add_repeatable(
+        parser, "--arm", "NAME=PATH", "a folder or file and the arm of all runs in it; repeatable"
+    )
+    parser.add_argument(
+        "--arm-key", metavar="KEY", help="the JSON path or column whose value decides the arm"
+    )
+    _add_repeatable(parser, "--arm-map", "VALUE=NAME", "the arm for a value of the arm key")
+    _add_repeatable(
+        parser, "--may-differ", "KEY", "a configuration key that may differ within an arm"
+    )
+
+
+def _add_format_options(parser: ArgumentParser) -> None:
+    _add_repeatable(
+        parser, "--map", "FIELD=COLUMN", "table: the column of a field, if its name differs"
+    )
+    parser.add_argument(
+        "--input-includes-cache",
+        action="store_true",
+        help="table: input tokens include cached ones, which are subtracted",
+    )
+    parser.add_argument("--scorer", metavar="NAME", help="the score or reward that decides success")
+    parser.add_argument(
+        "--threshold", type=float, metavar="N", help="the least score or reward that is a success"
+    )
+    parser.add_argument(
+        "--working-time",
+        action="store_true",
+        help="inspect: use the working time, which excludes waiting for rate limits",
+    )
+    parser.add_argument(
+        "--task-names",
+        action="store_true",
+        help="inspect: name tasks TASK/ID, for logs of several tasks",
+    )
+    _add_repeatable(
+        parser, "--report", "NAME=FILE", "mini-swe-agent: the SWE-bench report of an arm"
+    )
+
+
+def _add_repeatable(parser: ArgumentParser, option: str, metavar: str, help_text: str) -> None:
+    parser.add_argument(option, action="append", default=[], metavar=metavar, help=help_text)
 
 
 def run(given: Namespace, streams: "Streams") -> int:
-    """Collect, write, summarise."""
-    from twoarm.collect.summary import summarise
+    """Collect, write, summarize."""
+    from twoarm.collect.summary import summarize
 
     places = _places(given)
     _refuse_overlap(given, places)
     try:
-        with _bar(sys.stderr if sys.stderr.isatty() else None) as progress:
+        with progress_bar(sys.stderr) as progress:
             collection = _gathered(given, places, progress)
     except BadRunsError as error:
         streams.say(str(error))
         streams.say(
             f"twoarm: {counted(error.count, 'problem')}; nothing was written; "
-            "--skip-bad goes on without inputs that cannot be read"
+            "--skip-bad leaves out inputs that cannot be read"
         )
         return BAD
     with collection:
@@ -138,7 +128,7 @@ def run(given: Namespace, streams: "Streams") -> int:
                 streams.write_data(batch.decode())
         else:
             write([Output(path=given.output, content=batches, append=False)])
-        for text in summarise(collection):
+        for text in summarize(collection):
             streams.say(text)
     if given.output is not None:
         streams.say(f"twoarm: wrote {visible(given.output)}")
@@ -178,7 +168,7 @@ def _refuse_overlap(given: Namespace, places: "Iterable[Place]") -> None:
 
 def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | None") -> "Collection":
     from twoarm.collect.format import Settings
-    from twoarm.collect.gather import gather
+    from twoarm.collect.gather import CollectOptions, gather
 
     values = [text.rpartition("=") for text in given.arm_map]
     if any(not equals or not arm for _, equals, arm in values):
@@ -193,9 +183,7 @@ def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | Non
         columns=_unique("--map", _split("--map", given.map, "FIELD=COLUMN")),
         input_includes_cache=given.input_includes_cache,
     )
-    return gather(
-        given.format,
-        places,
+    options = CollectOptions(
         arm_key=given.arm_key,
         arm_map=_unique("--arm-map", [(value, arm) for value, _, arm in values]),
         may_differ=given.may_differ,
@@ -204,8 +192,8 @@ def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | Non
         prices=given.prices,
         renumber=given.renumber,
         skip_bad=given.skip_bad,
-        progress=progress,
     )
+    return gather(given.format, places, options, progress)
 
 
 def _split(option: str, texts: Iterable[str], shape: str) -> list[tuple[str, str]]:
@@ -222,32 +210,5 @@ def _unique(option: str, pairs: list[tuple[str, str]]) -> dict[str, str]:
     made: dict[str, str] = {}
     for name, value in pairs:
         if made.setdefault(name, value) != value:
-            raise UsageError(f"{option} {named(name)}: given twice, with two meanings")
+            raise UsageError(f"{option} {named(name)}: given twice, with different values")
     return made
-
-
-@contextmanager
-def _bar(terminal: "TextIO | None") -> "Iterator[Progress | None]":
-    """A progress bar on a terminal; rich is imported for nothing else."""
-    if terminal is None:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-
-    columns = (
-        TextColumn("collecting"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("folders"),
-        TimeElapsedColumn(),
-    )
-    with Progress(*columns, console=Console(file=terminal), transient=True) as shown:
-        task = shown.add_task("collecting", total=None)
-
-        def progress(done: int, known: int) -> None:
-            # Drawn ten times a second by rich; telling it each folder would cost more than reading.
-            if done % 64 == 0 or done == known:
-                shown.update(task, completed=done, total=known)
-
-        yield progress

@@ -8,7 +8,7 @@ import sys
 from typing import TextIO
 
 from twoarm.errors import OutputError
-from twoarm.quote import inert_lines, visible_lines
+from twoarm.escape import inert_lines, visible_lines
 from twoarm.write import write_all
 
 
@@ -60,7 +60,9 @@ class Streams:
             self.say(f"twoarm: cannot write to {self._unwritten}: it is closed")
             return bad
         if not code and gate and self._unread is not None:
-            self.say(f"twoarm: nobody read all of {self._unread}; that is no promotion")
+            self.say(
+                f"twoarm: nobody read all of {self._unread}; this does not count as a promotion"
+            )
             return bad
         return bad if self._failed else code
 

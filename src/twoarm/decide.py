@@ -1,11 +1,11 @@
-"""Three gates to one decision; adequacy; promotion: the rule lives here and nowhere else."""
+"""Three gates to one decision, and adequacy: the rule lives here and nowhere else."""
 
-from typing import Literal, Protocol
+from typing import Any, Literal
 
 import msgspec
 
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
-from twoarm.quote import counted, named
+from twoarm.escape import series
+from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.screen import Arms
 from twoarm.tasks import HIGH_SPREAD, Task, TaskArm
 
@@ -18,16 +18,26 @@ PREFERRED_REPEATS = 10
 HIGH_VARIANCE_SHARE = 0.25
 
 Standing = Literal["better", "tied", "worse"]
-Verdict = Literal["promote", "do not promote", "not enough data"]
 GateName = Literal["success_rate", "median_duration_seconds", "median_non_cache_tokens"]
+DecisionKind = Literal["candidate", "baseline", "mixed", "insufficient"]
 
 
-# The metric that each gate looks at.
-GATE_METRICS: dict[str, Metric] = {
-    "success_rate": SUCCESS,
-    "median_duration_seconds": DURATION,
-    "median_non_cache_tokens": NON_CACHE_TOKENS,
-}
+class GateRule(msgspec.Struct, frozen=True, kw_only=True):
+    """What a gate compares: a figure of the arms, which the metric says the better way of."""
+
+    name: GateName
+    label: str
+    metric: Metric
+
+
+GATES = (
+    GateRule(name="success_rate", label="success rate", metric=SUCCESS),
+    GateRule(name="median_duration_seconds", label="median duration", metric=DURATION),
+    GateRule(
+        name="median_non_cache_tokens", label="median non-cache tokens", metric=NON_CACHE_TOKENS
+    ),
+)
+_RULES = {gate.name: gate for gate in GATES}
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,12 +49,28 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     holds: bool | None
     standing: Standing | None
 
+    @property
+    def rule(self) -> GateRule:
+        """What it compares."""
+        return _RULES[self.name]
 
-class Promotion(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the candidate may be promoted, and why."""
 
-    verdict: Verdict
-    reasons: tuple[str, ...]
+class Decision(str):
+    """What the gates say together; as a string, the words of the analysis file."""
+
+    __slots__ = ("arm", "kind")
+    kind: DecisionKind
+    arm: str | None
+
+    def __new__(cls, kind: DecisionKind, arm: str | None = None) -> "Decision":
+        """A decision of this kind, for the arm that is preferred."""
+        words = {"mixed": MIXED, "insufficient": INSUFFICIENT}
+        made = super().__new__(cls, words.get(kind, f"prefer {arm}"))
+        made.kind, made.arm = kind, arm
+        return made
+
+    def __getnewargs__(self) -> tuple[DecisionKind, str | None]:  # type: ignore[override]
+        return self.kind, self.arm
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,7 +83,7 @@ class Shortfall(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class HighVariance(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the repeats of this suite differ so much that 10 of them are advised."""
+    """Whether the repeats of this suite vary so much that 10 of them are advised."""
 
     suite: bool
     criterion: str
@@ -80,51 +106,24 @@ class Adequacy(msgspec.Struct, frozen=True, kw_only=True):
         return len({(entry.task_id, entry.arm) for entry in self.below_minimum})
 
 
-class Figures(Protocol):
-    """What the gates look at; an arm summary has it."""
-
-    @property
-    def success_rate(self) -> float | None:
-        """Successes per run."""
-
-    @property
-    def median_duration_seconds(self) -> float | None:
-        """The middle duration."""
-
-    @property
-    def median_non_cache_tokens(self) -> float | None:
-        """The middle count of tokens outside the cache."""
-
-
-def judge(candidate: Figures, baseline: Figures) -> tuple[Gate, Gate, Gate]:
-    """The three gates on the figures of the two arms."""
-    return (
-        _gate("success_rate", candidate.success_rate, baseline.success_rate, higher=True),
-        _gate(
-            "median_duration_seconds",
-            candidate.median_duration_seconds,
-            baseline.median_duration_seconds,
-            higher=False,
-        ),
-        _gate(
-            "median_non_cache_tokens",
-            candidate.median_non_cache_tokens,
-            baseline.median_non_cache_tokens,
-            higher=False,
-        ),
+def judge(candidate: Any, baseline: Any) -> tuple[Gate, ...]:
+    """The gates on the figures of the two arms, which have an attribute for each gate's name."""
+    return tuple(
+        _judged(gate, getattr(candidate, gate.name), getattr(baseline, gate.name)) for gate in GATES
     )
 
 
-def _gate(name: GateName, candidate: float | None, baseline: float | None, *, higher: bool) -> Gate:
+def _judged(rule: GateRule, candidate: float | None, baseline: float | None) -> Gate:
     standing: Standing | None
     if candidate is None or baseline is None:
         standing = None
     elif candidate == baseline:
         standing = "tied"
     else:
+        higher = rule.metric.better is Better.HIGHER
         standing = "better" if (candidate > baseline) == higher else "worse"
     return Gate(
-        name=name,
+        name=rule.name,
         candidate=candidate,
         baseline=baseline,
         holds=None if standing is None else standing != "worse",
@@ -132,24 +131,34 @@ def _gate(name: GateName, candidate: float | None, baseline: float | None, *, hi
     )
 
 
-def decide(gates: tuple[Gate, ...], candidate: str, baseline: str) -> str:
+def decide(gates: tuple[Gate, ...], arms: Arms) -> Decision:
     """What the gates say together."""
     if any(gate.holds is None for gate in gates):
-        return INSUFFICIENT
+        return Decision("insufficient")
     if all(gate.holds for gate in gates):
-        return f"prefer {candidate}"
+        return Decision("candidate", arms.candidate)
     if not any(gate.holds for gate in gates):
-        return f"prefer {baseline}"
-    return MIXED
+        return Decision("baseline", arms.baseline)
+    return Decision("mixed")
 
 
-def assess(tasks: tuple[Task, ...], candidate: str, baseline: str) -> Adequacy:
+def fails(gates: tuple[Gate, ...]) -> str:
+    """Which gates the candidate fails, in words; nothing if there are none."""
+    failed = [gate.rule.label for gate in gates if gate.holds is False]
+    if not failed:
+        return ""
+    if len(failed) == len(gates):
+        return "fails every gate"
+    return f"fails the {series(failed)} {'gate' if len(failed) == 1 else 'gates'}"
+
+
+def assess(tasks: tuple[Task, ...], arms: Arms) -> Adequacy:
     """Whether every task has enough measured repeats in both arms for every gate."""
     repeats = [
         shortfall
         for task in tasks
-        for arm, name in ((task.candidate, candidate), (task.baseline, baseline))
-        for shortfall in _repeats(task.task_id, name, arm)
+        for arm, found in ((arms.candidate, task.candidate), (arms.baseline, task.baseline))
+        for shortfall in _repeats(task.task_id, arm, found)
     ]
     fewest = min((entry.repeats for entry in repeats), default=0)
     varied = tuple(task.task_id for task in tasks if task.high_variance)
@@ -181,62 +190,12 @@ def assess(tasks: tuple[Task, ...], candidate: str, baseline: str) -> Adequacy:
 def _repeats(task_id: str, arm: str, found: TaskArm) -> list[Shortfall]:
     """The runs of a task and arm, and fewer of them where a gate's metric is missing."""
     return [
-        Shortfall(task_id=task_id, arm=arm, metric=metric.name, repeats=found.repeats_with(metric))
-        for metric in GATE_METRICS.values()
-        if metric is SUCCESS or found.repeats_with(metric) < found.runs
+        Shortfall(
+            task_id=task_id,
+            arm=arm,
+            metric=gate.metric.name,
+            repeats=found.repeats_with(gate.metric),
+        )
+        for gate in GATES
+        if gate.metric is SUCCESS or found.repeats_with(gate.metric) < found.runs
     ]
-
-
-def promote(
-    decision: str,
-    gates: tuple[Gate, ...],
-    adequacy: Adequacy,
-    arms: Arms,
-    judged: Promotion | None = None,
-    on_pairs: str | None = None,
-) -> Promotion:
-    """Whether the candidate may be promoted.
-
-    `judged` is what the evidence or the margin rule says, None when the gates alone decide;
-    both see only runs that have a partner, on which the gates say `on_pairs`.
-    """
-    reasons = []
-    if decision == INSUFFICIENT:
-        unmeasured = ", ".join(gate.name for gate in gates if gate.holds is None)
-        reasons.append(f"a gate cannot be judged: {unmeasured}")
-    if adequacy.status == "below minimum":
-        reasons.append(
-            f"not enough repeats to promote: {counted(adequacy.short, 'task-arm')} below "
-            f"{MINIMUM_REPEATS} measured repeats, the fewest has {adequacy.fewest_repeats}"
-        )
-    if reasons:
-        return Promotion(verdict="not enough data", reasons=tuple(reasons))
-    if judged is None or decision == f"prefer {arms.baseline}":
-        return _by_the_gates(decision, gates, adequacy, arms.candidate)
-    if on_pairs != decision:
-        return Promotion(
-            verdict="not enough data",
-            reasons=(
-                f"the gates say {named(decision)} on all runs and {named(str(on_pairs))} on the "
-                "runs with a partner in the other arm, which are all that the evidence sees",
-            ),
-        )
-    return judged
-
-
-def _by_the_gates(
-    decision: str, gates: tuple[Gate, ...], adequacy: Adequacy, candidate: str
-) -> Promotion:
-    if decision == f"prefer {candidate}":
-        return Promotion(
-            verdict="promote",
-            reasons=(
-                "all three gates hold",
-                f"every task has at least {adequacy.fewest_repeats} repeats in both arms",
-            ),
-        )
-    failed = ", ".join(gate.name for gate in gates if not gate.holds)
-    return Promotion(
-        verdict="do not promote",
-        reasons=(f"{named(candidate)} is worse on: {failed}",),
-    )

@@ -4,9 +4,10 @@ import math
 
 import msgspec
 
-from twoarm.decide import GATE_METRICS, Gate
-from twoarm.figures import share
+from twoarm.comparison import Comparison
+from twoarm.decide import Gate
 from twoarm.metric import DIAGNOSTICS, SUCCESS, Metric
+from twoarm.number_format import share
 from twoarm.pair import Paired
 from twoarm.summarize import ArmSummary
 
@@ -31,15 +32,12 @@ class Diagnostics(msgspec.Struct, frozen=True, kw_only=True):
     explanations: tuple[str, ...]
 
 
-def diagnose(
-    gates: tuple[Gate, ...], candidate: ArmSummary, baseline: ArmSummary, paired: Paired
-) -> Diagnostics:
+def diagnose(comparison: Comparison) -> Diagnostics:
     """What moved, and what it moved with."""
-    shifts = tuple(_shift(metric, candidate, baseline, paired) for metric in DIAGNOSTICS)
-    return Diagnostics(
-        shifts=shifts,
-        explanations=tuple(_explain(gate, shifts) for gate in gates if gate.holds is False),
-    )
+    ours, theirs = comparison.summaries
+    shifts = tuple(_shift(metric, ours, theirs, comparison.paired) for metric in DIAGNOSTICS)
+    failed = (gate for gate in comparison.gates if gate.holds is False)
+    return Diagnostics(shifts=shifts, explanations=tuple(_explain(gate, shifts) for gate in failed))
 
 
 def _shift(metric: Metric, candidate: ArmSummary, baseline: ArmSummary, paired: Paired) -> Shift:
@@ -69,7 +67,7 @@ def _share(moved: float | None, of: float | None) -> float | None:
 def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
     assert gate.candidate is not None
     assert gate.baseline is not None
-    metric = GATE_METRICS[gate.name]
+    metric = gate.rule.metric
     moved = gate.candidate - gate.baseline
     if metric is SUCCESS:
         worse = f"{metric.label} {moved * 100:+.1f} points"

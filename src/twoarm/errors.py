@@ -1,21 +1,45 @@
-"""What can go wrong and what a reader must know: TwoarmError and its kinds, Problem, Caveat."""
+"""What can go wrong and what a reader must know: TwoarmError and its kinds, Position, Problem,
+Caveat.
+"""
 
 import msgspec
+
+from twoarm.sentence import Sentence
 
 
 class Caveat(msgspec.Struct, frozen=True, kw_only=True):
     """Something the reader must know about a number; it travels inside the result."""
 
     code: str
-    message: str
+    message: Sentence
+
+
+class Position(msgspec.Struct, frozen=True, gc=False):
+    """A line of a source, or the source as a whole."""
+
+    source: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+    def problem(self, message: str, field: str | None = None) -> "Problem":
+        """What is wrong here."""
+        return Problem(source=self.source, line=self.line, field=field, message=message)
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
     """One bad line or field: where it is, and what was found there."""
 
-    where: str
+    source: str
+    line: int | None
     field: str | None
     message: str
+
+    @property
+    def where(self) -> str:
+        """`source:line`, or the source alone."""
+        return str(Position(self.source, self.line))
 
     def __str__(self) -> str:
         if self.field is None:

@@ -14,7 +14,10 @@ class Better(Enum):
 
 
 class Metric(msgspec.Struct, frozen=True, kw_only=True):
-    """A number of a run: the sum of `parts`, which are keys of the run record."""
+    """A number of a run: the sum of `parts`, which are keys of the run record.
+
+    A `judged` metric has evidence, and a delta for every task; a `spread` one is shown run by run.
+    """
 
     name: str
     label: str
@@ -23,16 +26,20 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     parts: tuple[str, ...]
     delta: str
     median: str | None
+    judged: bool
+    spread: bool
 
 
 SUCCESS = Metric(
-    name="pass",
+    name="success",
     label="success",
     unit="points",
     better=Better.HIGHER,
     parts=("success",),
     delta="pass_delta",
     median=None,
+    judged=True,
+    spread=False,
 )
 COST = Metric(
     name="cost_usd",
@@ -42,6 +49,8 @@ COST = Metric(
     parts=("total_cost_usd",),
     delta="cost_delta_usd",
     median="median_cost_usd",
+    judged=True,
+    spread=True,
 )
 DURATION = Metric(
     name="duration_seconds",
@@ -51,6 +60,8 @@ DURATION = Metric(
     parts=("duration_seconds",),
     delta="duration_delta_seconds",
     median="median_duration_seconds",
+    judged=True,
+    spread=True,
 )
 TOKENS = Metric(
     name="tokens",
@@ -60,6 +71,8 @@ TOKENS = Metric(
     parts=("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"),
     delta="token_delta",
     median="median_total_tokens",
+    judged=True,
+    spread=False,
 )
 NON_CACHE_TOKENS = Metric(
     name="non_cache_tokens",
@@ -69,6 +82,8 @@ NON_CACHE_TOKENS = Metric(
     parts=("input_tokens", "output_tokens"),
     delta="non_cache_token_delta",
     median="median_non_cache_tokens",
+    judged=True,
+    spread=True,
 )
 CACHE_READ_TOKENS = Metric(
     name="cache_read_tokens",
@@ -78,6 +93,8 @@ CACHE_READ_TOKENS = Metric(
     parts=("cache_read_tokens",),
     delta="cache_read_token_delta",
     median="median_cache_read_tokens",
+    judged=False,
+    spread=False,
 )
 CACHE_WRITE_TOKENS = Metric(
     name="cache_write_tokens",
@@ -87,6 +104,8 @@ CACHE_WRITE_TOKENS = Metric(
     parts=("cache_write_tokens",),
     delta="cache_write_token_delta",
     median="median_cache_write_tokens",
+    judged=False,
+    spread=False,
 )
 STEP_COUNT = Metric(
     name="step_count",
@@ -96,6 +115,8 @@ STEP_COUNT = Metric(
     parts=("step_count",),
     delta="step_count_delta",
     median="median_step_count",
+    judged=False,
+    spread=False,
 )
 TOOL_CALL_COUNT = Metric(
     name="tool_call_count",
@@ -105,6 +126,8 @@ TOOL_CALL_COUNT = Metric(
     parts=("tool_call_count",),
     delta="tool_call_count_delta",
     median="median_tool_call_count",
+    judged=False,
+    spread=False,
 )
 ACCEPTANCE_CMD_COUNT = Metric(
     name="acceptance_cmd_count",
@@ -114,6 +137,8 @@ ACCEPTANCE_CMD_COUNT = Metric(
     parts=("acceptance_cmd_count",),
     delta="acceptance_cmd_count_delta",
     median="median_acceptance_cmd_count",
+    judged=False,
+    spread=False,
 )
 
 METRICS = (
@@ -128,4 +153,7 @@ METRICS = (
     TOOL_CALL_COUNT,
     ACCEPTANCE_CMD_COUNT,
 )
+JUDGED = tuple(metric for metric in METRICS if metric.judged)
+BY_NAME = {metric.name: metric for metric in METRICS}
+LABELS = {metric.name: metric.label for metric in METRICS}
 DIAGNOSTICS = tuple(metric for metric in METRICS if metric.better is Better.NEITHER)

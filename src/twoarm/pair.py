@@ -1,11 +1,11 @@
 """Same task, same repeat, two arms; deltas."""
 
 import msgspec
+import numpy as np
 
-from twoarm import column
-from twoarm.column import Floats, Ints
+from twoarm.arrays import Floats, Ints, mean, measured, median
 from twoarm.metric import METRICS
-from twoarm.screen import ArmRuns, Screening
+from twoarm.screen import Screening
 
 
 class Pairing(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,50 +55,33 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
 def pair(screening: Screening) -> Pairing:
     """Match the runs of the two arms by task and repeat."""
     candidate, baseline = screening.arms
-    both = column.match(candidate.key, baseline.key)
+    # Both are in order of their keys, and no key is there twice.
+    at = np.searchsorted(baseline.key, candidate.key)
+    at[at == len(baseline)] = 0
+    shared = baseline.key[at] == candidate.key if len(baseline) else np.zeros(len(at), dtype=bool)
+    ours, theirs = np.flatnonzero(shared), at[shared]
     return Pairing(
-        candidate=both.left,
-        baseline=both.right,
-        task=column.take(candidate.task, both.left),
+        candidate=ours,
+        baseline=theirs,
+        task=candidate.task[ours],
         deltas={
-            metric.name: column.subtracted(
-                column.take(candidate.values[metric.name], both.left),
-                column.take(baseline.values[metric.name], both.right),
-            )
+            metric.name: candidate.values[metric.name][ours] - baseline.values[metric.name][theirs]
             for metric in METRICS
         },
-        unpaired=len(candidate) + len(baseline) - 2 * len(both.left),
-    )
-
-
-def paired_arms(screening: Screening, pairing: Pairing) -> tuple[ArmRuns, ArmRuns]:
-    """Both arms without the runs that have no partner in the other."""
-    return (
-        _only(screening.candidate, pairing.candidate),
-        _only(screening.baseline, pairing.baseline),
-    )
-
-
-def _only(arm: ArmRuns, at: Ints) -> ArmRuns:
-    return ArmRuns(
-        arm=arm.arm,
-        rows=column.take(arm.rows, at),
-        task=column.take(arm.task, at),
-        key=column.take(arm.key, at),
-        values={name: column.take(values, at) for name, values in arm.values.items()},
+        unpaired=len(candidate) + len(baseline) - 2 * len(ours),
     )
 
 
 def aggregate(pairing: Pairing) -> Paired:
     """Mean and median of each delta, over the pairs that have it."""
-    measured = {metric: column.measured(pairing.deltas[metric.name]) for metric in METRICS}
+    known = {metric: measured(pairing.deltas[metric.name]) for metric in METRICS}
     figures: dict[str, float | None] = {}
-    for metric, deltas in measured.items():
-        figures[f"mean_{metric.delta}"] = column.mean(deltas)
-        figures[f"median_{metric.delta}"] = column.median(deltas)
+    for metric, deltas in known.items():
+        figures[f"mean_{metric.delta}"] = mean(deltas)
+        figures[f"median_{metric.delta}"] = median(deltas)
     return Paired(
         paired_runs=len(pairing),
         unpaired_runs=pairing.unpaired,
-        pairs_with={metric.name: len(deltas) for metric, deltas in measured.items()},
+        pairs_with={metric.name: len(deltas) for metric, deltas in known.items()},
         **figures,
     )

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from twoarm.errors import Problem
-from twoarm.quote import shortened
+from twoarm.errors import Position, Problem
+from twoarm.escape import shortened
 
 # The largest whole number that a double holds together with all smaller ones.
 LARGEST = 2**53 - 1
@@ -102,25 +102,25 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def explain(found: object, where: str) -> list[Problem]:
+def explain(found: object, where: Position) -> list[Problem]:
     """Everything that keeps a decoded line from being a run, one problem per field."""
     if not isinstance(found, Mapping):
         message = f"expected a JSON object, got {_shown(found)}"
-        return [Problem(where=where, field=None, message=message)]
+        return [where.problem(message)]
     problems = []
     for field in msgspec.structs.fields(Line):
         if field.name not in found:
             if field.required:
                 nullable = field.type == MaybeNumber
                 message = "missing" + ("; write null if it was not measured" if nullable else "")
-                problems.append(Problem(where=where, field=field.name, message=message))
+                problems.append(where.problem(message, field.name))
             continue
         value = found[field.name]
         try:
             msgspec.convert(value, field.type)
         except (ValueError, OverflowError):
             message = f"expected {_WORDS[field.type]}, got {_shown(value)}"
-            problems.append(Problem(where=where, field=field.name, message=message))
+            problems.append(where.problem(message, field.name))
     return problems
 
 
@@ -128,7 +128,7 @@ def _shown(value: object) -> str:
     if isinstance(value, float) and math.isnan(value):
         return "NaN"
     if value in (math.inf, -math.inf) or (isinstance(value, int) and abs(value) > 1e30):
-        return "a number too large to hold"
+        return "a number too large for a double"
     if isinstance(value, Mapping):
         return "an object"
     if isinstance(value, list | tuple):
@@ -166,6 +166,6 @@ def record_schema() -> dict[str, Any]:
         "$id": "run_record.schema.json",
         "title": "twoarm run record",
         "description": "One attempt of one arm at one task: one line of a run file. "
-        "null means not measured. Keys not named here are kept out of scoring.",
+        "null means not measured. Keys not named here are ignored.",
         **body,
     }

@@ -8,9 +8,16 @@ from typing import Any, TypeAlias
 import msgspec
 
 from twoarm.badline import problems_of
-from twoarm.errors import BadRunsError, InputError, Problem, TwoarmError, UsageError
+from twoarm.errors import (
+    BadRunsError,
+    InputError,
+    Position,
+    Problem,
+    TwoarmError,
+    UsageError,
+)
+from twoarm.escape import counted, visible
 from twoarm.layout import MOST_UNKNOWN_KEYS, Layout, whole
-from twoarm.quote import counted, visible
 from twoarm.record import Line, OpenLine, Run, explain
 from twoarm.runs import Builder, Input, Runs
 from twoarm.stream import (
@@ -43,12 +50,13 @@ def read(
     *,
     skip_bad: bool = False,
     listed: int | None = LISTED,
-    times: bool = False,
+    times: bool = True,
     progress: Progress | None = None,
 ) -> Runs:
     """All runs of a path, several paths, an open binary file, or an iterable of mappings or Runs.
 
-    Raises BadRunsError with every bad line, unless `skip_bad` and some lines are good.
+    Raises BadRunsError with every bad line, unless `skip_bad` and some lines are good. Without
+    `times`, which only the evidence and the timeline need, reading is quicker.
     """
     reader = _Reader(listed, times=times)
     files, items = _told_apart(source)
@@ -110,7 +118,9 @@ class _Reader:
         # A path may hold bytes that are no text; they must not break an output.
         name = os.fsencode(file).decode("utf-8", "backslashreplace")
         if "\0" in name:
-            raise InputError(f"{visible(name)}: cannot be read: no path holds a null character")
+            raise InputError(
+                f"{visible(name)}: cannot be read: a path cannot contain a null character"
+            )
         try:
             stream = open(file, "rb")  # noqa: SIM115
         except OSError as error:
@@ -140,7 +150,7 @@ class _Reader:
         if read != accounted:
             raise TwoarmError(
                 f"{source}: {counted(read, noun)} read but {accounted:,} accounted for; "
-                "nothing was scored: please report this as a bug of twoarm"
+                "nothing was scored; please report this as a bug in twoarm"
             )
 
     def _batch(self, batch: Batch, source: str, line: int) -> None:
@@ -156,7 +166,7 @@ class _Reader:
                 return
         stretch: list[Line] = []
         for number, text in enumerate(batch.lines, line):
-            found = self._line(text, f"{source}:{number}")
+            found = self._line(text, Position(source, number))
             if found is not None:
                 stretch.append(found)
             elif stretch:
@@ -164,11 +174,11 @@ class _Reader:
                 stretch = []
         self.builder.add(stretch, source, line + len(batch.lines) - len(stretch))
 
-    def _line(self, text: bytes | None, where: str) -> Line | None:
+    def _line(self, text: bytes | None, where: Position) -> Line | None:
         """A run; None for a line that is blank, or bad and now reported."""
         if text is None:
             message = f"longer than {LONGEST_LINE // 2**20} MiB; write one object per line"
-            self._bad([Problem(where=where, field=None, message=message)])
+            self._bad([where.problem(message)])
             return None
         if not text.strip():
             self._blank_lines += 1
@@ -213,9 +223,9 @@ class _Reader:
             # Python strings can hold what no file can.
             f"{decoded.task_id}{decoded.arm}{decoded.failure_reason}".encode()
         except (ValueError, OverflowError, RecursionError) as error:
-            where = f"run:{number}"
+            where = Position("run", number)
             problems = explain(item, where)
-            self._bad(problems or [Problem(where=where, field=None, message=visible(str(error)))])
+            self._bad(problems or [where.problem(visible(str(error)))])
             return None
         self.layout.learn(item)
         return decoded

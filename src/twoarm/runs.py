@@ -10,11 +10,11 @@ from struct import Struct, error
 from typing import TypeVar
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, UnsetType
 
-from twoarm import column
-from twoarm.column import Floats, Ints
-from twoarm.errors import Problem
+from twoarm.arrays import Floats, Ints
+from twoarm.errors import Position, Problem
 from twoarm.metric import METRICS, SUCCESS
 from twoarm.record import Line
 
@@ -29,6 +29,7 @@ NUMBERS = tuple(
 INFRA_EXIT_CODE = 86
 # The exit code of an acceptance command that never ran.
 NEVER_RAN_EXIT_CODE = 99
+NEVER_RAN = "agent exit code not 0 and acceptance never ran"
 
 
 # No more makers than this are told apart: a design with so many is odd enough.
@@ -104,10 +105,10 @@ class Positions:
         self._sources.append(source)
         self._lines.append(line)
 
-    def of(self, row: int) -> str:
-        """The position of a run, as `source:line`."""
+    def of(self, row: int) -> Position:
+        """The position of a run."""
         at = bisect_right(self._rows, row) - 1
-        return f"{self._sources[at]}:{self._lines[at] + row - self._rows[at]}"
+        return Position(self._sources[at], self._lines[at] + row - self._rows[at])
 
 
 class Builder:
@@ -182,12 +183,11 @@ class Builder:
         problems: Iterable[Problem],
     ) -> Runs:
         """The columns of everything added. Task codes follow the order of the task names."""
-        few = len(self) <= column.FEW
         tasks = sorted(self._tasks)
         rank = {task: code for code, task in enumerate(tasks)}
-        ranks = [rank[task] for task in self._tasks]
-        task = column.recoded(column.ints(self._task, few=few), ranks)
-        repeat = column.ints(self._repeat, few=few)
+        ranks = np.array([rank[task] for task in self._tasks], dtype=np.int64)
+        task = ranks[np.frombuffer(self._task, dtype=np.int64)]
+        repeat = np.frombuffer(self._repeat, dtype=np.int64)
         return Runs(
             tasks=tuple(tasks),
             arms=tuple(self._arms),
@@ -195,15 +195,13 @@ class Builder:
                 Outcome(failure=failure, reason=reason) for failure, reason in self._outcomes
             ),
             task=task,
-            arm=column.ints(self._arm, few=few),
-            outcome=column.ints(self._outcome, few=few),
+            arm=np.frombuffer(self._arm, dtype=np.int64),
+            outcome=np.frombuffer(self._outcome, dtype=np.int64),
             repeat=repeat,
-            success=column.flags(self._success, few=few),
-            numbers={
-                name: column.floats(values, few=few) for name, (_, values) in self._numbers.items()
-            },
-            key=column.joined_keys(task, repeat),
-            started=column.floats(self._started, few=few),
+            success=np.frombuffer(self._success, dtype=np.int8).astype(np.float64),
+            numbers={name: _unsigned_zeros(values) for name, (_, values) in self._numbers.items()},
+            key=_keys(task, repeat),
+            started=np.frombuffer(self._started, dtype=np.float64),
             makers=frozenset(Maker(*maker) for maker in self._makers),
             positions=self._positions,
             inputs=tuple(inputs),
@@ -211,6 +209,24 @@ class Builder:
             bad_lines=bad_lines,
             problems=tuple(problems),
         )
+
+
+def _unsigned_zeros(values: "array[float]") -> Floats:
+    """The same numbers, in place: no -0.0 in any figure."""
+    found = np.frombuffer(values, dtype=np.float64)
+    found += 0.0
+    return found
+
+
+def _keys(task: Ints, repeat: Ints) -> Ints:
+    """One whole number per run that orders and identifies runs as (task, repeat) would."""
+    if len(task) == 0:
+        return task
+    step = int(repeat.max()) + 1
+    if (int(task.max()) + 1) * step >= 2**63:
+        distinct, repeat = np.unique(repeat, return_inverse=True)
+        step = len(distinct)
+    return task * step + repeat
 
 
 def _extend_codes(codes: "array[int]", table: dict[str, int], names: list[str]) -> None:
@@ -235,17 +251,21 @@ def _known(value: T | UnsetType | None) -> T | None:
     return None if value is UNSET else value
 
 
-def _seconds(text: str | UnsetType | None) -> float:
-    """Seconds since 1970; NaN for what is missing or no time. A time without a zone is UTC."""
-    if text is None or text is UNSET:
-        return math.nan
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return math.nan
+def utc_seconds(moment: datetime) -> float:
+    """Seconds since 1970; a time without a zone is UTC."""
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     return moment.timestamp()
+
+
+def _seconds(text: str | UnsetType | None) -> float:
+    """Seconds since 1970; NaN for what is missing or no time."""
+    if text is None or text is UNSET:
+        return math.nan
+    try:
+        return utc_seconds(datetime.fromisoformat(text))
+    except ValueError:
+        return math.nan
 
 
 def _all_fine(lines: list[Line]) -> bool:
@@ -266,6 +286,11 @@ def _outcome(line: Line) -> tuple[str | None, str]:
         agent = _known(line.opencode_exit_code)
     if agent == INFRA_EXIT_CODE:
         return "infra", f"agent exit code {INFRA_EXIT_CODE}"
-    if agent and line.acceptance_exit_code == NEVER_RAN_EXIT_CODE:
-        return "infra", "agent exit code not 0 and acceptance never ran"
+    if never_ran(agent, line.acceptance_exit_code):
+        return "infra", NEVER_RAN
     return None, ""
+
+
+def never_ran(agent_exit_code: int | None, acceptance_exit_code: int | None) -> bool:
+    """Whether the exit codes say that the agent could not even be started: an infra failure."""
+    return bool(agent_exit_code) and acceptance_exit_code == NEVER_RAN_EXIT_CODE

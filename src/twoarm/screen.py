@@ -3,22 +3,23 @@
 from typing import Literal
 
 import msgspec
+import numpy as np
 
-from twoarm import column
-from twoarm.column import Floats, Ints
+from twoarm.arrays import Flags, Floats, Ints, measured
 from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem
+from twoarm.escape import counted, named
 from twoarm.metric import METRICS
-from twoarm.quote import counted, named
+from twoarm.options import Missing, Options
 from twoarm.runfile import LISTED
 from twoarm.runs import Runs
+from twoarm.sentence import Name, listed, say
 
 DEFAULT_CANDIDATE = "with_skelly"
 DEFAULT_BASELINE = "without_skelly"
 # How many arms an error lists before it only counts.
 _LISTED_ARMS = 20
 
-Duplicates = Literal["error", "first", "last"]
-Missing = Literal["keep", "zero"]
+ExcludedKind = Literal["infra", "duplicate", "other arm"]
 
 
 class Arms(msgspec.Struct, frozen=True, kw_only=True):
@@ -27,10 +28,16 @@ class Arms(msgspec.Struct, frozen=True, kw_only=True):
     candidate: str
     baseline: str
 
+    @property
+    def both(self) -> tuple[str, str]:
+        """Candidate and baseline, in this order everywhere."""
+        return self.candidate, self.baseline
+
 
 class Excluded(msgspec.Struct, frozen=True, kw_only=True):
     """How many runs of one arm were read but not counted, for one reason."""
 
+    kind: ExcludedKind
     reason: str
     arm: str
     runs: int
@@ -48,6 +55,16 @@ class ArmRuns(msgspec.Struct, frozen=True, kw_only=True):
     def __len__(self) -> int:
         return len(self.key)
 
+    def take(self, at: Ints) -> "ArmRuns":
+        """Some of the runs."""
+        return ArmRuns(
+            arm=self.arm,
+            rows=self.rows[at],
+            task=self.task[at],
+            key=self.key[at],
+            values={name: values[at] for name, values in self.values.items()},
+        )
+
 
 class Screening(msgspec.Struct, frozen=True, kw_only=True):
     """Kept and excluded runs: together, all that were read."""
@@ -55,7 +72,6 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
     candidate: ArmRuns
     baseline: ArmRuns
     excluded: tuple[Excluded, ...]
-    excluded_infra: int
     caveats: tuple[Caveat, ...]
 
     @property
@@ -63,17 +79,25 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
         """Candidate and baseline, in this order everywhere."""
         return self.candidate, self.baseline
 
+    def excluded_runs(self, kind: ExcludedKind, arm: str | None = None) -> int:
+        """How many runs were excluded for this kind of reason, in one arm or in all."""
+        return sum(
+            group.runs
+            for group in self.excluded
+            if group.kind == kind and (arm is None or group.arm == arm)
+        )
+
 
 def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | None) -> Arms:
-    """The two roles: as named, or told by the names `with_X` and `without_X`."""
-    listing = ", ".join(named(arm) for arm in sorted(found)[:_LISTED_ARMS])
-    if len(found) > _LISTED_ARMS:
-        listing += f" and {len(found) - _LISTED_ARMS:,} more"
+    """The two roles: as named, or inferred from the names `with_X` and `without_X`."""
+    listing = listed(sorted(found), _LISTED_ARMS)
     for given in (candidate, baseline):
         if given is not None and given not in found:
             raise ArmsError(f"no runs of arm {named(given)}; arms found: {listing}")
     if candidate is not None and candidate == baseline:
-        raise ArmsError(f"candidate and baseline are both {named(candidate)}; name two arms")
+        raise ArmsError(
+            f"candidate and baseline are both {named(candidate)}; name two different arms"
+        )
     if candidate is not None and baseline is not None:
         return Arms(candidate=candidate, baseline=baseline)
     if candidate is None and baseline is None:
@@ -87,6 +111,8 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
     elif len(found) == 2:
         other = next(arm for arm in found if arm not in (candidate, baseline))
         return Arms(candidate=candidate or other, baseline=baseline or other)
+    if len(found) == 1:
+        raise ArmsError(f"only one arm found: {listing}; a comparison needs runs of two")
     missing = " and ".join(
         option
         for option, given in (("--candidate", candidate), ("--baseline", baseline))
@@ -95,77 +121,79 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
     raise ArmsError(f"which arms? name them with {missing}; arms found: {listing}")
 
 
-def screen(
-    runs: Runs,
-    arms: Arms,
-    *,
-    duplicates: Duplicates = "error",
-    missing: Missing = "keep",
-    keep_infra: bool = False,
-) -> Screening:
+def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     """Split the runs into those of the two arms that count and those that do not, and why."""
-    excluded: list[Excluded] = []
-    both = (arms.candidate, arms.baseline)
-    sizes = dict(zip(runs.arms, column.counts(runs.arm, len(runs.arms)), strict=True))
-    for arm in sorted(set(runs.arms).difference(both)):
-        excluded.append(Excluded(reason="another arm", arm=arm, runs=sizes[arm]))
-    excluded_infra = 0
-    for arm in () if keep_infra else both:
-        gone = _infra_runs(runs, arm)
-        excluded += gone
-        excluded_infra += sum(group.runs for group in gone)
-    kept = [_rows(runs, arm, keep_infra=keep_infra) for arm in both]
-    if duplicates == "error":
+    sizes = dict(zip(runs.arms, np.bincount(runs.arm, minlength=len(runs.arms)), strict=True))
+    excluded = [
+        Excluded(kind="other arm", reason="another arm", arm=arm, runs=int(sizes[arm]))
+        for arm in sorted(set(runs.arms).difference(arms.both))
+    ]
+    if not options.keep_infra:
+        excluded += [group for arm in arms.both for group in _infra_runs(runs, arm)]
+    kept = [_rows(runs, arm, keep_infra=options.keep_infra) for arm in arms.both]
+    if options.duplicates == "error":
         problems = [
-            problem
-            for rows in kept
-            for problem in _duplicate_problems(runs, rows, column.take(runs.key, rows))
+            problem for rows in kept for problem in _duplicate_problems(runs, rows, runs.key[rows])
         ]
         if problems:
             raise BadRunsError(problems[:LISTED], len(problems))
-    for number, arm in enumerate(both):
-        again = column.repeated(column.take(runs.key, kept[number]))
-        if again:
-            # Of two neighbours with one key, the earlier in the file stands first.
-            unwanted = again if duplicates == "first" else [at - 1 for at in again]
-            kept[number] = column.without(kept[number], unwanted)
-            reason = f"duplicate: not the {duplicates} of its task and repeat"
-            excluded.append(Excluded(reason=reason, arm=arm, runs=len(again)))
+    for number, arm in enumerate(arms.both):
+        again = _repeated(runs.key[kept[number]])
+        if len(again):
+            # Of two neighbors with one key, the earlier in the file stands first.
+            unwanted = again if options.duplicates == "first" else again - 1
+            kept[number] = np.delete(kept[number], unwanted)
+            reason = f"duplicate: not the {options.duplicates} of its task and repeat"
+            excluded.append(Excluded(kind="duplicate", reason=reason, arm=arm, runs=len(again)))
     caveats: list[Caveat] = []
-    candidate = _arm_runs(runs, arms.candidate, kept[0], missing, caveats)
-    baseline = _arm_runs(runs, arms.baseline, kept[1], missing, caveats)
+    candidate, baseline = (
+        _arm_runs(runs, arm, rows, options.missing, caveats)
+        for arm, rows in zip(arms.both, kept, strict=True)
+    )
     return Screening(
         candidate=candidate,
         baseline=baseline,
         excluded=tuple(excluded),
-        excluded_infra=excluded_infra,
         caveats=tuple(caveats),
     )
 
 
 def find_duplicates(runs: Runs) -> list[Problem]:
     """Every second run of a task, arm and repeat among those that are not infra failures."""
-    rows = column.rows_where(runs.outcome, [one.failure != "infra" for one in runs.outcomes])
-    keys = column.joined_keys(column.take(runs.arm, rows), column.take(runs.key, rows))
-    order = column.order(keys)
-    return _duplicate_problems(runs, column.take(rows, order), column.take(keys, order))
+    rows = np.flatnonzero(~_infra(runs)[runs.outcome])
+    order = np.lexsort((runs.key[rows], runs.arm[rows]))
+    rows = rows[order]
+    # One number per arm and key, in this order.
+    new = (np.diff(runs.arm[rows]) != 0) | (np.diff(runs.key[rows]) != 0)
+    return _duplicate_problems(runs, rows, np.concatenate(([0], np.cumsum(new)))[: len(rows)])
+
+
+def _infra(runs: Runs) -> Flags:
+    return np.array([outcome.failure == "infra" for outcome in runs.outcomes])
+
+
+def _of_arm(runs: Runs, arm: str) -> Ints:
+    code = runs.arms.index(arm) if arm in runs.arms else -1
+    return np.flatnonzero(runs.arm == code)
 
 
 def _rows(runs: Runs, arm: str, *, keep_infra: bool) -> Ints:
     """The rows of an arm, ordered by task and repeat."""
-    rows = column.rows_where(runs.arm, [name == arm for name in runs.arms])
+    rows = _of_arm(runs, arm)
     if not keep_infra and len(runs.outcomes) > 1:
-        counted = [outcome.failure != "infra" for outcome in runs.outcomes]
-        rows = column.take(rows, column.rows_where(column.take(runs.outcome, rows), counted))
-    ordered: Ints = column.take(rows, column.order(column.take(runs.key, rows)))
-    return ordered
+        rows = rows[~_infra(runs)[runs.outcome[rows]]]
+    return rows[np.argsort(runs.key[rows], kind="stable")]
+
+
+def _repeated(ordered: Ints) -> Ints:
+    """The positions in an ordered column whose value is that of the position before."""
+    return np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
 
 
 def _infra_runs(runs: Runs, arm: str) -> list[Excluded]:
-    rows = column.rows_where(runs.arm, [name == arm for name in runs.arms])
-    counts = column.counts(column.take(runs.outcome, rows), len(runs.outcomes))
+    counts = np.bincount(runs.outcome[_of_arm(runs, arm)], minlength=len(runs.outcomes))
     groups = [
-        Excluded(reason=f"infra: {outcome.reason}", arm=arm, runs=count)
+        Excluded(kind="infra", reason=f"infra: {outcome.reason}", arm=arm, runs=int(count))
         for outcome, count in zip(runs.outcomes, counts, strict=True)
         if outcome.failure == "infra" and count
     ]
@@ -174,52 +202,59 @@ def _infra_runs(runs: Runs, arm: str) -> list[Excluded]:
 
 def _duplicate_problems(runs: Runs, rows: Ints, keys: Ints) -> list[Problem]:
     """A problem for each row that has the key of the one before; rows are in order of keys."""
-    found = [(int(rows[at]), int(rows[at - 1])) for at in column.repeated(keys)]
     problems = []
-    for row, earlier in sorted(found):
+    for row, earlier in sorted((int(rows[at]), int(rows[at - 1])) for at in _repeated(keys)):
         task = named(runs.tasks[int(runs.task[row])])
         arm = named(runs.arms[int(runs.arm[row])])
         message = (
-            f"task {task}, arm {arm}, repeat {int(runs.repeat[row])} is already at "
+            f"task {task}, arm {arm}, repeat {int(runs.repeat[row])} was already given at "
             f"{runs.positions.of(earlier)}; keep one, or choose with --duplicates first|last"
         )
-        problems.append(Problem(where=runs.positions.of(row), field="repeat", message=message))
+        problems.append(runs.positions.of(row).problem(message, "repeat"))
     return problems
 
 
 def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[Caveat]) -> ArmRuns:
-    numbers = {name: column.take(values, rows) for name, values in runs.numbers.items()}
+    numbers = {name: values[rows] for name, values in runs.numbers.items()}
     if missing == "zero":
-        absent = sum(len(rows) - len(column.measured(values)) for values in numbers.values())
+        absent = sum(len(rows) - len(measured(values)) for values in numbers.values())
         if absent:
-            message = (
-                f"{counted(absent, 'value')} of {named(arm)} not measured and read as 0 "
-                "(--missing zero): unmeasured runs look free"
+            message = say(
+                "{} in {} read as 0 (--missing zero): runs that were not measured look free",
+                counted(absent, "missing value"),
+                Name(arm),
             )
             caveats.append(Caveat(code="missing_as_zero", message=message))
-        numbers = {name: column.filled(values, 0.0) for name, values in numbers.items()}
-    success = column.take(runs.success, rows)
-    own = [outcome.failure == "agent" for outcome in runs.outcomes]
-    if any(own):
-        failed = column.rows_where(column.take(runs.outcome, rows), own)
-        claimed = int(column.total(column.take(success, failed)))
-        if claimed:
-            success = column.zeroed(success, failed)
-            caveats.append(
-                Caveat(
-                    code="agent_failure_with_success",
-                    message=f"{counted(claimed, 'run')} of {named(arm)} with success true although "
-                    "the agent failed (failure is `agent`): counted as failed",
-                )
-            )
+        numbers = {name: np.nan_to_num(values, nan=0.0) for name, values in numbers.items()}
+    success = runs.success[rows]
+    own = np.array([outcome.failure == "agent" for outcome in runs.outcomes])
+    failed = own[runs.outcome[rows]]
+    claimed = int(success[failed].sum())
+    if claimed:
+        success = np.where(failed, 0.0, success)
+        message = say(
+            "{} in {} with success true although the agent failed (failure is {}): counted as "
+            "failed",
+            counted(claimed, "run"),
+            Name(arm),
+            Name("agent"),
+        )
+        caveats.append(Caveat(code="agent_failure_with_success", message=message))
     numbers["success"] = success
-    values = {
-        metric.name: column.added([numbers[part] for part in metric.parts]) for metric in METRICS
-    }
     return ArmRuns(
         arm=arm,
         rows=rows,
-        task=column.take(runs.task, rows),
-        key=column.take(runs.key, rows),
-        values=values,
+        task=runs.task[rows],
+        key=runs.key[rows],
+        values={
+            metric.name: _added([numbers[part] for part in metric.parts]) for metric in METRICS
+        },
     )
+
+
+def _added(columns: list[Floats]) -> Floats:
+    """The row-wise sum; a row with a value not measured is not measured."""
+    found = columns[0]
+    for column in columns[1:]:
+        found = found + column
+    return found

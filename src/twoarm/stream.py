@@ -6,7 +6,7 @@ from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from twoarm.errors import InputError, UsageError
-from twoarm.quote import visible
+from twoarm.escape import visible
 
 
 class Readable(Protocol):
@@ -53,7 +53,9 @@ def blocks_of(stream: Readable, source: str) -> Iterator[bytes]:
             _wait(stream, source)
             continue
         if isinstance(block, str):
-            raise UsageError("expected an open binary file, got one of text; open it with `rb`")
+            raise UsageError(
+                "expected a file open in binary mode, got a text file; open it with `rb`"
+            )
         if not isinstance(block, bytes):
             raise UsageError(f"expected a stream of bytes, got `{type(block).__name__}`")
         if not block:
@@ -77,7 +79,7 @@ def _wait(stream: Readable, source: str) -> None:
             selector.register(fileno(), EVENT_READ)
             selector.select()
     except (OSError, ValueError) as error:
-        message = "has nothing to read yet and cannot be waited for; open it in blocking mode"
+        message = "has nothing to read yet, and twoarm cannot wait for it; open it in blocking mode"
         raise InputError(f"{source}: {message}") from error
 
 

@@ -3,8 +3,9 @@
 import math
 
 import msgspec
+import numpy as np
 
-from twoarm import column
+from twoarm.arrays import measured, median, total
 from twoarm.metric import COST, METRICS, SUCCESS
 from twoarm.screen import ArmRuns
 
@@ -34,12 +35,12 @@ class ArmSummary(msgspec.Struct, frozen=True, kw_only=True):
 def summarize(arm: ArmRuns) -> ArmSummary:
     """Counts, rates, sums and medians of the runs that count."""
     success = arm.values[SUCCESS.name]
-    successes = int(column.total(success))
-    with_cost = column.measured_rows(arm.values[COST.name])
-    costs = column.take(arm.values[COST.name], with_cost)
-    total_cost = column.total(costs) if len(costs) else None
-    solved = column.total(column.take(success, with_cost))
-    measured = {metric.name: column.measured(arm.values[metric.name]) for metric in METRICS}
+    successes = int(success.sum())
+    with_cost = ~np.isnan(arm.values[COST.name])
+    costs = arm.values[COST.name][with_cost]
+    total_cost = total(costs) if len(costs) else None
+    solved = float(success[with_cost].sum())
+    known = {metric.name: measured(arm.values[metric.name]) for metric in METRICS}
     return ArmSummary(
         arm=arm.arm,
         runs=len(arm),
@@ -48,9 +49,9 @@ def summarize(arm: ArmRuns) -> ArmSummary:
         total_cost_usd=total_cost,
         avg_cost_usd=total_cost / len(costs) if total_cost is not None else None,
         solved_per_dollar=_finite(solved / total_cost) if total_cost else None,
-        missing={name: len(arm) - len(values) for name, values in measured.items()},
+        missing={name: len(arm) - len(values) for name, values in known.items()},
         **{
-            metric.median: column.median(measured[metric.name])
+            metric.median: median(known[metric.name])
             for metric in METRICS
             if metric.median is not None
         },

@@ -1,17 +1,20 @@
-"""Each task in both arms: repeats, successes, middle values, and how much its repeats differ."""
+"""Each task in both arms: repeats, successes, middle values, and how much its repeats vary."""
 
-from typing import Literal
+from collections.abc import Iterator
+from typing import Any, Literal
 
 import msgspec
+import numpy as np
 
-from twoarm import column
-from twoarm.metric import COST, DURATION, NON_CACHE_TOKENS, SUCCESS, TOKENS, Metric
+from twoarm.arrays import Floats, Ints, medians, squares, starts_of
+from twoarm.metric import COST, DURATION, JUDGED, NON_CACHE_TOKENS, SUCCESS, Metric
 from twoarm.pair import Pairing
 from twoarm.screen import ArmRuns, Screening
 
 # A task is high-variance from this standard deviation on, as a share of the mean.
 HIGH_SPREAD = 0.5
 
+_MEDIANS = (COST, DURATION, NON_CACHE_TOKENS)
 _SPREAD_METRICS = (DURATION, NON_CACHE_TOKENS)
 
 
@@ -30,7 +33,7 @@ class TaskArm(msgspec.Struct, frozen=True, kw_only=True):
         return self.runs - self.missing.get(metric.name, 0)
 
 
-Standing = Literal["helped", "hurt", "unchanged"]
+TaskStanding = Literal["helped", "hurt", "unchanged"]
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,7 +46,7 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     task_id: str
     candidate: TaskArm
     baseline: TaskArm
-    standing: Standing | None
+    standing: TaskStanding | None
     gained: int
     lost: int
     pairs: int
@@ -52,49 +55,80 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     mean_duration_delta_seconds: float | None
     mean_token_delta: float | None
     mean_non_cache_token_delta: float | None
-    high_variance: list[str]
+    high_variance: tuple[str, ...]
 
 
 def tabulate(names: tuple[str, ...], screening: Screening, pairing: Pairing) -> tuple[Task, ...]:
     """One entry for every task with a run that counts, in order of name."""
-    arms = screening.arms
-    starts = [column.bounds(arm.task, len(names)) for arm in arms]
-    pair_starts = column.bounds(pairing.task, len(names))
-    tasks = []
-    for code, name in enumerate(names):
-        slices = [slice(bound[code], bound[code + 1]) for bound in starts]
-        pairs = slice(pair_starts[code], pair_starts[code + 1])
-        if all(part.start == part.stop for part in slices):
-            continue
-        candidate, baseline = (_task_arm(arm, part) for arm, part in zip(arms, slices, strict=True))
-        tasks.append(
-            Task(
-                task_id=name,
-                candidate=candidate,
-                baseline=baseline,
-                standing=_standing(candidate, baseline),
-                gained=column.count_equal(pairing.deltas[SUCCESS.name][pairs], 1.0),
-                lost=column.count_equal(pairing.deltas[SUCCESS.name][pairs], -1.0),
-                pairs=pairs.stop - pairs.start,
-                high_variance=sorted(
-                    {
-                        metric.name
-                        for arm, part in zip(arms, slices, strict=True)
-                        for metric in _high_variance(arm, part)
-                    }
-                ),
-                **{
-                    f"mean_{metric.delta}": column.mean(
-                        column.measured(pairing.deltas[metric.name][pairs])
-                    )
-                    for metric in (SUCCESS, COST, DURATION, TOKENS, NON_CACHE_TOKENS)
-                },
-            )
+    tables = [_ArmTable(arm, len(names)) for arm in screening.arms]
+    seen = np.flatnonzero(tables[0].runs + tables[1].runs)
+    pairs = np.bincount(pairing.task, minlength=len(names)).tolist()
+    flips = pairing.deltas[SUCCESS.name]
+    gained, lost = (
+        np.bincount(pairing.task[flips == sign], minlength=len(names)).tolist() for sign in (1, -1)
+    )
+    means = [
+        (f"mean_{metric.delta}", _means(pairing.deltas[metric.name], pairing.task, len(names)))
+        for metric in JUDGED
+    ]
+    varied = {
+        metric.name: tables[0].varied[metric.name] | tables[1].varied[metric.name]
+        for metric in (SUCCESS, *_SPREAD_METRICS)
+    }
+    candidates, baselines = (list(table.rows(seen)) for table in tables)
+    return tuple(
+        Task(
+            task_id=names[code],
+            candidate=ours,
+            baseline=theirs,
+            standing=_standing(ours, theirs),
+            gained=gained[code],
+            lost=lost[code],
+            pairs=pairs[code],
+            high_variance=tuple(sorted(name for name, found in varied.items() if found[code])),
+            **{name: found[code] for name, found in means},
         )
-    return tuple(tasks)
+        for code, ours, theirs in zip(seen.tolist(), candidates, baselines, strict=True)
+    )
 
 
-def _standing(candidate: TaskArm, baseline: TaskArm) -> Standing | None:
+class _ArmTable:
+    """The figures of every task in one arm, an array each."""
+
+    def __init__(self, arm: ArmRuns, tasks: int) -> None:
+        self.starts = starts_of(arm.task, tasks)
+        self.runs = np.diff(self.starts)
+        success = arm.values[SUCCESS.name]
+        self.successes = np.bincount(arm.task, weights=success, minlength=tasks).astype(np.int64)
+        self.medians = {m.name: medians(arm.values[m.name], self.starts) for m in _MEDIANS}
+        self.missing = {
+            metric.name: np.bincount(arm.task[np.isnan(arm.values[metric.name])], minlength=tasks)
+            for metric in _SPREAD_METRICS
+        }
+        self.varied = {
+            metric.name: _spreads(arm.values[metric.name], arm.task, tasks) >= HIGH_SPREAD
+            for metric in _SPREAD_METRICS
+        }
+        self.varied[SUCCESS.name] = (self.successes > 0) & (self.successes < self.runs)
+
+    def rows(self, tasks: Ints) -> Iterator[TaskArm]:
+        """The figures of some tasks."""
+        missing = {name: found[tasks].tolist() for name, found in self.missing.items()}
+        middles = [_or_none(self.medians[metric.name][tasks]) for metric in _MEDIANS]
+        for at, (runs, successes, cost, duration, tokens) in enumerate(
+            zip(self.runs[tasks].tolist(), self.successes[tasks].tolist(), *middles, strict=True)
+        ):
+            yield TaskArm(
+                runs=runs,
+                successes=successes,
+                median_cost_usd=cost,
+                median_duration_seconds=duration,
+                median_non_cache_tokens=tokens,
+                missing={name: found[at] for name, found in missing.items() if found[at]},
+            )
+
+
+def _standing(candidate: TaskArm, baseline: TaskArm) -> TaskStanding | None:
     if not candidate.runs or not baseline.runs:
         return None
     ours = candidate.successes * baseline.runs
@@ -102,34 +136,31 @@ def _standing(candidate: TaskArm, baseline: TaskArm) -> Standing | None:
     return "helped" if ours > theirs else "hurt" if ours < theirs else "unchanged"
 
 
-def _task_arm(arm: ArmRuns, part: slice) -> TaskArm:
-    runs = part.stop - part.start
-    measured = {
-        metric: column.measured(arm.values[metric.name][part])
-        for metric in (COST, DURATION, NON_CACHE_TOKENS)
-    }
-    return TaskArm(
-        runs=runs,
-        successes=int(column.total(arm.values[SUCCESS.name][part])),
-        median_cost_usd=column.median(measured[COST]),
-        median_duration_seconds=column.median(measured[DURATION]),
-        median_non_cache_tokens=column.median(measured[NON_CACHE_TOKENS]),
-        missing={
-            metric.name: runs - len(measured[metric])
-            for metric in _SPREAD_METRICS
-            if len(measured[metric]) < runs
-        },
-    )
+def _or_none(values: Floats) -> list[Any]:
+    """The values, None where there is none."""
+    return [None if value != value else value for value in values.tolist()]
 
 
-def _high_variance(arm: ArmRuns, part: slice) -> list[Metric]:
-    """The metrics in which the repeats of one task and arm differ much."""
-    found = []
-    passed = column.total(arm.values[SUCCESS.name][part])
-    if 0 < passed < part.stop - part.start:
-        found.append(SUCCESS)
-    for metric in _SPREAD_METRICS:
-        spread = column.spread(column.measured(arm.values[metric.name][part]))
-        if spread is not None and spread >= HIGH_SPREAD:
-            found.append(metric)
+def _means(values: Floats, task: Ints, tasks: int) -> list[Any]:
+    """The mean of what was measured in each task."""
+    known = ~np.isnan(values)
+    values, task = values[known], task[known]
+    with np.errstate(invalid="ignore"):
+        sums = np.bincount(task, weights=values, minlength=tasks)
+        return _or_none(sums / np.bincount(task, minlength=tasks))
+
+
+def _spreads(values: Floats, task: Ints, tasks: int) -> Floats:
+    """The standard deviation of each task as a share of its mean; 0 of one value or a zero mean."""
+    known = ~np.isnan(values)
+    values, task = values[known], task[known]
+    counts = np.bincount(task, minlength=tasks)
+    some = counts > 0
+    starts = np.concatenate(([0], np.cumsum(counts[some])))
+    found = np.zeros(tasks)
+    within = np.zeros(tasks)
+    within[some] = squares(values, starts)
+    means = np.bincount(task, weights=values, minlength=tasks) / np.maximum(counts, 1)
+    clear = (counts > 1) & (means != 0)
+    found[clear] = np.sqrt(within[clear] / (counts[clear] - 1)) / means[clear]
     return found

@@ -13,8 +13,8 @@ from typing import BinaryIO
 import msgspec
 
 from twoarm.errors import OutputError, UsageError
+from twoarm.escape import visible
 from twoarm.interrupt import Hold
-from twoarm.quote import visible
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -80,10 +80,10 @@ def refuse_overlap(outputs: Mapping[str, str | int], inputs: Sequence[str | int]
             continue
         shown = f"{visible(place)}: " if isinstance(place, str) else ""
         if identity in taken:
-            raise UsageError(f"{shown}{option} is also an input; write it under another name")
+            raise UsageError(f"{shown}{option} is also an input; choose another name")
         other = options.setdefault(identity, option)
         if other != option:
-            raise UsageError(f"{shown}{other} and {option} are the same file; write them apart")
+            raise UsageError(f"{shown}{other} and {option} are the same file; choose two names")
 
 
 def _identity(place: str | int) -> Hashable:
@@ -217,11 +217,11 @@ def _put_back(one: _Staged, kept: str | None, temporaries: list[str]) -> str | N
         else:
             os.replace(kept, one.target)
     except OSError as error:
-        wrong = f"{visible(one.path)}: cannot be taken back: {error.strerror}"
+        wrong = f"{visible(one.path)}: cannot be restored: {error.strerror}"
         if kept is None:
             return wrong
         temporaries.remove(kept)
-        return f"{wrong}; the old file is {visible(kept)}"
+        return f"{wrong}; the old file is at {visible(kept)}"
     return None
 
 

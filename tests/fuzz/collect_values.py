@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from twoarm.collect.format import Settings
-from twoarm.collect.gather import Place, gather
+from twoarm.collect.gather import CollectOptions, Place, gather
 from twoarm.errors import ArmsError, BadRunsError, TwoarmError
 from twoarm.record import Line
 
@@ -148,7 +148,7 @@ def once(seed: int) -> None:
     case = chance.choice([case for format_name, case in FOLDERS if format_name == name])
     with tempfile.TemporaryDirectory() as place:
         good, bad = FIXTURES / GOOD[name], Path(place, "bad")
-        shutil.copytree(FIXTURES / case, bad)
+        shutil.copytree(FIXTURES / case, bad, ignore=shutil.ignore_patterns("expected.json"))
         usual = len(_collect(name, {"a": bad}, skip_bad=False)[0])
         expected = len(_collect(name, {"b": good}, skip_bad=False)[0])
         _spoil(chance, bad)
@@ -170,7 +170,8 @@ def once(seed: int) -> None:
 
 def _collect(name: str, arms: dict[str, Path], *, skip_bad: bool) -> tuple[list[bytes], int]:
     places = [Place(arm=arm, path=str(path)) for arm, path in arms.items()]
-    with gather(name, places, may_differ=MAY_DIFFER, settings=SETTINGS, skip_bad=skip_bad) as found:
+    options = CollectOptions(may_differ=MAY_DIFFER, settings=SETTINGS, skip_bad=skip_bad)
+    with gather(name, places, options) as found:
         return list(found.lines()), len(found.problems)
 
 

@@ -259,8 +259,8 @@ def once(seed: int) -> None:
         problems, taken = error.problems, set()
     else:
         problems = list(runs.problems)
-        taken = {int(runs.positions.of(row).rpartition(":")[2]) for row in range(len(runs))}
-    reported = {int(problem.where.rpartition(":")[2]) for problem in problems}
+        taken = {runs.positions.of(row).line for row in range(len(runs))}
+    reported = {problem.line for problem in problems}
     for number, expected in kinds.items():
         found = {(True, False): "run", (False, True): "bad", (False, False): "blank"}.get(
             (number in taken, number in reported), "both"

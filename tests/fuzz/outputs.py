@@ -82,7 +82,7 @@ def command(kind: str, out: Path) -> tuple[list[str], list[Path]]:
         table = inputs() / "t.csv"
         return ["collect", "table", "--arm", f"a={table}", "-o", str(path)], [path]
     junit = out / "junit.xml"
-    words = ["score", str(inputs() / "runs.jsonl"), "--gate", "--no-evidence"]
+    words = ["score", str(inputs() / "runs.jsonl"), "--exit-code", "--no-evidence"]
     words += ["--out", str(out), "--junit", str(junit)]
     return words, [*(out / name for name in NAMES), junit]
 

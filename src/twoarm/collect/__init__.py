@@ -7,11 +7,14 @@ harbor, opencode, claude_code, codex, inspect_ai, gemini_cli, mini_swe_agent, ta
             one format each, found through the entry point group `twoarm.formats`
 run_folder  what the folders of agent programs share, with the sidecar `run.json`
 failure     who failed: by what a program said, and by how its run ended
-swe_bench   reports that tell success where a trajectory does not
+caveats     what a record could not know, by code
+swe_bench   reports of success, for trajectories that do not know it
+inspect_archive  the members of an `.eval` archive, within the limits
 parquet     rows of a table, within the limits; `pages` finds what a file really unpacks to
 arms        which arm an attempt belongs to; never guessed
 prices      costs that the source lacks
 spool       records on their way to be sorted, so that memory stays flat
+settle      from an attempt to a record: outcome, counts and cost
 gather      all of it, in one function
 output      whether the file to be written is one of those that are read
 summary     what was found, what is missing, what failed and why

@@ -7,8 +7,8 @@ import msgspec
 
 from twoarm.collect.folder import SourceError
 from twoarm.collect.format import Attempt
-from twoarm.errors import ArmsError
-from twoarm.quote import named, shortened, visible
+from twoarm.errors import ArmsError, Position
+from twoarm.escape import named, shortened, visible
 
 
 def as_text(value: object) -> str:
@@ -26,7 +26,7 @@ _DEEPEST = 32
 
 
 class ArmKey:
-    """An arm told by a value inside the source, and the arm that each value stands for."""
+    """The key of the value inside the source that decides the arm, and the arm of each value."""
 
     def __init__(self, key: str, arms: Mapping[str, str]) -> None:
         self.key = key
@@ -39,13 +39,13 @@ class ArmKey:
         """The arm, or an error that names the value found."""
         found = self._found(attempt)
         if found is _NOTHING:
-            raise SourceError(attempt.where, f"no {named(self.key)} in it to tell the arm by")
+            raise SourceError(attempt.where, f"no {named(self.key)} in it, so its arm is unknown")
         value = as_text(found)
         if value not in self.arms:
             raise SourceError(
                 attempt.where,
-                f"{visible(self.key)} is {named(value)}, which stands for no arm; "
-                f"say for which with --arm-map {shortened(value, 60)}=NAME",
+                f"{visible(self.key)} is {named(value)}, which no --arm-map maps to an arm; "
+                f"add --arm-map {shortened(value, 60)}=NAME",
             )
         return self.arms[value]
 
@@ -108,7 +108,7 @@ class Configurations:
     def __init__(self, may_differ: tuple[str, ...]) -> None:
         self._may_differ = may_differ
         self._last: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
-        self._known: dict[tuple[str, str, str], tuple[dict[str, str], str]] = {}
+        self._known: dict[tuple[str, str, str], tuple[dict[str, str], Position]] = {}
 
     def check(self, arm: str, attempt: Attempt) -> None:
         """Compare an attempt with those of its arm and scope before it."""
@@ -125,7 +125,7 @@ class Configurations:
                     raise ArmsError(
                         f"{attempt.where}: {visible(leaf)} is {_shown(leaves.get(leaf))}, but "
                         f"{_shown(known.get(leaf))} in {where}, both as arm {named(arm)}; "
-                        f"tell them apart with --arm-key, or allow it with "
+                        f"split them into arms with --arm-key, or allow it with "
                         f"--may-differ {visible(leaf)}"
                     )
         self._last[group] = attempt.configuration
@@ -138,13 +138,13 @@ def _shown(value: str | None) -> str:
     return "not set" if value is None else named(value)
 
 
-def _leaves(key: str, value: Any, where: str) -> dict[str, str]:
+def _leaves(key: str, value: Any, where: Position) -> dict[str, str]:
     """Every value below a key by its path; what is empty or null is the same as not there."""
     if isinstance(value, bytes):
         try:
             value = msgspec.json.decode(value)
         except (ValueError, RecursionError) as error:
-            raise SourceError(where, f"{key}: not JSON: {visible(str(error))}") from error
+            raise SourceError(where, f"not JSON: {visible(str(error))}", key) from error
     leaves: dict[str, str] = {}
     waiting = [(key, value)]
     while waiting:

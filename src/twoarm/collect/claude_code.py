@@ -9,10 +9,10 @@ from twoarm.collect.arms import as_text
 from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import WHOLE_FILE, Folder, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
-from twoarm.collect.sidecar import Sidecar, read_sidecar
+from twoarm.collect.run_folder import AgentOutput, Command, claim, finish, output_of
+from twoarm.collect.sidecar import read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend
-from twoarm.errors import Problem
+from twoarm.errors import Position, Problem
 
 # The ways of ending that are the agent's own failure.
 AGENT_ENDS = {
@@ -94,7 +94,7 @@ class ClaudeCode:
     name: ClassVar[str] = "claude-code"
     one_run_per_folder: ClassVar[bool] = True
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """A result, or the first line of a stream."""
         name = output_of(folder)
         if name is None:
@@ -110,14 +110,13 @@ class ClaudeCode:
 
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """The run of one folder."""
-        output = output_of(folder)
-        if output is None:
+        saved = output_of(folder)
+        if saved is None:
             raise folder.refuse("no output of Claude Code in it")
-        lines = _lines(folder, output)
+        lines = _lines(folder, saved)
         if not any(line.type in ("system", "assistant", "result") for line in lines):
-            raise folder.refuse("neither a result nor a message of Claude Code in it", output)
-        sidecar = read_sidecar(folder, output)
-        yield finish(folder, sidecar, _told(folder, sidecar, output, lines))
+            raise folder.refuse("neither a result nor a message of Claude Code in it", saved)
+        yield finish(folder, read_sidecar(folder, saved), _parse_output(folder, saved, lines))
 
 
 def _lines(folder: Folder, name: str) -> list[_Line]:
@@ -133,7 +132,7 @@ def _lines(folder: Folder, name: str) -> list[_Line]:
     return [folder.decode(name, _LINE)]
 
 
-def _told(folder: Folder, sidecar: Sidecar, name: str, lines: list[_Line]) -> Told:
+def _parse_output(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
     where = folder.where(name)
     spoken = [
         (line, decoded(bytes(line.message), _SPOKEN, where))
@@ -142,43 +141,23 @@ def _told(folder: Folder, sidecar: Sidecar, name: str, lines: list[_Line]) -> To
     ]
     result = next((line for line in reversed(lines) if line.type == "result"), None)
     start = next((line for line in lines if line.type == "system"), None)
-    doubts: list[str] = []
     # One message comes as several lines, one per block, each with the usage of all of it.
     messages = {message.id: message for _, message in spoken}
+    model = _model(start, result)
+    spends, caveats = _spends(result, list(messages.values()), model)
     below = any(line.parent_tool_use_id is not None for line, _ in spoken)
+    if below and spends and result is not None and not result.model_usage:
+        caveats.append("subagents_left_out")
     cost = duration = turns = None
-    spends: tuple[Spend, ...] | None
-    if result is None:
-        spends = tuple(
-            _spend(message.usage, message.model)
-            for message in messages.values()
-            if message.usage is not None
-        )
-        doubts.append("spend_incomplete")
-    else:
+    if result is not None:
         cost = result.total_cost_usd if result.total_cost_usd is not None else result.cost_usd
         duration = None if result.duration_ms is None else result.duration_ms / 1000
         turns = result.num_turns
-        if result.model_usage:
-            spends = tuple(_spend(used, model) for model, used in result.model_usage.items())
-        elif result.usage is not None:
-            spends = (_spend(result.usage, None),)
-            if below:
-                doubts.append("subagents_left_out")
-        else:
-            spends = None
-    models = (result.model_usage or {}) if result is not None else {}
-    model = start.model if start is not None else None
-    if model is None and models:
-        model = max(sorted(models), key=lambda one: models[one].cost_usd)
-    if spends and model is not None and all(spend.model is None for spend in spends):
-        spends = tuple(msgspec.structs.replace(spend, model=model) for spend in spends)
     steps = len(messages) if spoken else turns
     tools = {
         block.id for _, message in spoken for block in message.content if block.type == "tool_use"
     }
-    session = next((line.session_id for line in lines if line.session_id), None)
-    return Told(
+    return AgentOutput(
         name=name,
         agent="claude-code",
         failure=_verdict(result),
@@ -188,16 +167,38 @@ def _told(folder: Folder, sidecar: Sidecar, name: str, lines: list[_Line]) -> To
         last_event=None,
         cut=result is None,
         cost_usd=cost,
-        spends=spends or None,
+        spends=tuple(spends) or None,
         took_steps=bool(steps),
         step_count=steps,
         tool_call_count=len(tools) if spoken else None,
         commands=_commands(lines, [message for _, message in spoken], where) if spoken else None,
         model=model,
         version=start.claude_code_version if start is not None else None,
-        session_id=session,
-        doubts=tuple(doubts),
+        session_id=next((line.session_id for line in lines if line.session_id), None),
+        caveats=tuple(caveats),
     )
+
+
+def _model(start: _Line | None, result: _Line | None) -> str | None:
+    """The model that the stream starts with, or else the one that cost the most."""
+    if start is not None and start.model is not None:
+        return start.model
+    used = (result.model_usage if result is not None else None) or {}
+    return max(sorted(used), key=lambda one: used[one].cost_usd, default=None)
+
+
+def _spends(
+    result: _Line | None, messages: list[_Spoken], model: str | None
+) -> tuple[list[Spend], list[str]]:
+    """What was spent, and what is wrong with it."""
+    if result is None:
+        used = [(one.usage, one.model) for one in messages if one.usage is not None]
+        if all(name is None for _, name in used):
+            used = [(usage, model) for usage, _ in used]
+        return [_spend(usage, name) for usage, name in used], ["spend_incomplete"]
+    if result.model_usage:
+        return [_spend(usage, name) for name, usage in result.model_usage.items()], []
+    return ([] if result.usage is None else [_spend(result.usage, model)]), []
 
 
 def _verdict(result: _Line | None) -> Failed | None:
@@ -240,8 +241,8 @@ def _spend(used: _Usage | _ModelUsage, model: str | None) -> Spend:
     )
 
 
-def _commands(lines: list[_Line], spoken: list[_Spoken], where: str) -> tuple[Command, ...]:
-    """Shell commands and whether their result was an error; no exit code is told."""
+def _commands(lines: list[_Line], spoken: list[_Spoken], where: Position) -> tuple[Command, ...]:
+    """Shell commands and whether their result was an error; no exit code is shown."""
     passed: dict[str, bool] = {}
     for line in lines:
         if line.type != "user":

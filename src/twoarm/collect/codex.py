@@ -12,16 +12,16 @@ from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder, SourceError, decoded, inside, walk
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import seconds
-from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
+from twoarm.collect.run_folder import AgentOutput, Command, claim, finish, output_of
 from twoarm.collect.sidecar import NAME, Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
-from twoarm.collect.version import numbers
-from twoarm.errors import InputError, Problem
-from twoarm.quote import named
+from twoarm.collect.version import check_major
+from twoarm.errors import InputError, Position, Problem
+from twoarm.escape import named
 
 NEWEST_MAJOR = 0
 
-# A sub-agent is a thread of its own, and nothing tells whether the parent counts its tokens.
+# A sub-agent is a thread of its own, and nothing says whether the parent counts its tokens.
 SUBAGENT = "collab_tool_call"
 TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", SUBAGENT, "web_search"})
 
@@ -120,9 +120,9 @@ class Codex:
 
     def __init__(self) -> None:
         # Where each thread was met without a rollout to split its tokens by.
-        self._threads: dict[str, str] = {}
+        self._threads: dict[str, Position] = {}
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """Events that start a thread, or a rollout."""
         if _rollout_names(folder):
             return True
@@ -135,26 +135,26 @@ class Codex:
 
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """The run of one folder."""
-        output = output_of(folder)
+        saved = output_of(folder)
         rollouts = _rollout_names(folder)
         if len(rollouts) > 1:
             raise folder.refuse(f"{len(rollouts)} rollout files; keep one run per folder")
-        if output is None and not rollouts:
+        if saved is None and not rollouts:
             raise folder.refuse("neither events nor a rollout of Codex in it")
-        events = None if output is None else _events(folder, output)
+        events = None if saved is None else _events(folder, saved)
         rollout = _rollout(folder, rollouts[0]) if rollouts else None
-        sidecar = read_sidecar(folder, output or rollouts[0])
-        told = _told(folder, sidecar, output or rollouts[0], events, rollout)
-        if rollout is None and sidecar.resumed_from is None and told.session_id is not None:
+        sidecar = read_sidecar(folder, saved or rollouts[0])
+        output = _parse_output(folder, sidecar, saved or rollouts[0], events, rollout)
+        if rollout is None and sidecar.resumed_from is None and output.session_id is not None:
             where = folder.where()
-            earlier = self._threads.setdefault(told.session_id, where)
+            earlier = self._threads.setdefault(output.session_id, where)
             if earlier != where:
                 raise folder.refuse(
-                    f"thread {named(told.session_id)} is also in {earlier}, and Codex counts the "
+                    f"thread {named(output.session_id)} is also in {earlier}, and Codex counts the "
                     f"tokens of a whole thread; name the earlier run in {NAME} as resumed_from, "
                     "or add the rollout"
                 )
-        yield finish(folder, sidecar, told)
+        yield finish(folder, sidecar, output)
 
 
 def _rollout_names(folder: Folder) -> list[str]:
@@ -183,7 +183,7 @@ def _rollout(folder: Folder, name: str) -> _Rollout:
         payload = bytes(line.payload)
         if line.type == "session_meta":
             meta = decoded(payload, _META, where)
-            _check_version(folder, name, meta.cli_version)
+            check_major(folder, name, "Codex", meta.cli_version, NEWEST_MAJOR)
             version, session = meta.cli_version, meta.session_id or meta.id
         elif line.type == "turn_context":
             model = decoded(payload, _CONTEXT, where).model or model
@@ -219,23 +219,13 @@ def _rollout(folder: Folder, name: str) -> _Rollout:
     )
 
 
-def _check_version(folder: Folder, name: str, version: str) -> None:
-    found = numbers(version)
-    if not found or found[0] > NEWEST_MAJOR:
-        raise folder.refuse(
-            f"Codex {named(version)}; versions {NEWEST_MAJOR}.x are read, "
-            "a newer twoarm may read this one",
-            name,
-        )
-
-
-def _told(
+def _parse_output(
     folder: Folder,
     sidecar: Sidecar,
     name: str,
     events: list[_Event] | None,
     rollout: _Rollout | None,
-) -> Told:
+) -> AgentOutput:
     where = folder.where(name)
     usage = _last_usage(events)
     turn = _turn_of(rollout, usage)
@@ -253,13 +243,13 @@ def _told(
         if event.type == "item.completed" and event.item is not None
     ]
     tools = [item for item in items if item.type in TOOLS]
-    doubts = ["spend_incomplete"] if usage is None or cut else []
+    caveats = ["spend_incomplete"] if usage is None or cut else []
     if any(tool.type == SUBAGENT for tool in tools):
-        doubts.append("subagents_left_out")
+        caveats.append("subagents_left_out")
     model = (rollout.model if rollout is not None else None) or sidecar.model
     thread = next((event.thread_id for event in events or () if event.thread_id), None)
     ran = any(event.type == "turn.completed" for event in events or ())
-    return Told(
+    return AgentOutput(
         name=name,
         agent="codex",
         failure=failure,
@@ -277,7 +267,7 @@ def _told(
         model=model,
         version=rollout.version if rollout is not None else None,
         session_id=thread or (rollout.session_id if rollout is not None else None),
-        doubts=tuple(doubts),
+        caveats=tuple(caveats),
     )
 
 
@@ -302,23 +292,23 @@ def _usage_of(folder: Folder, resumed: str) -> _Usage:
         outside = True
     if outside or os.path.realpath(path) == os.path.realpath(folder.path):
         raise folder.refuse(
-            f"resumed_from {named(resumed)} is no other run; "
+            f"resumed_from {named(resumed)} is not another run; "
             "name its folder relative to this one, inside what is collected",
             NAME,
         )
     try:
         earlier = next(iter(walk(path)))
     except InputError as error:
-        raise folder.refuse(f"the run it resumed: {error}", NAME) from error
+        raise folder.refuse(f"resumed_from: {error}", NAME) from error
     if isinstance(earlier, Folder):
         output = output_of(earlier)
         usage = None if output is None else _last_usage(_events(earlier, output))
         if usage is not None:
             return usage
-    raise folder.refuse(f"no `turn.completed` in the run {named(resumed)} it resumed", NAME)
+    raise folder.refuse(f"no `turn.completed` in {named(resumed)}, which it resumed", NAME)
 
 
-def _spend(usage: _Usage, before: _Usage, model: str | None, where: str) -> Spend:
+def _spend(usage: _Usage, before: _Usage, model: str | None, where: Position) -> Spend:
     now, then = (
         (
             outside_cache(
@@ -378,8 +368,7 @@ def _commands(tools: list[_Item]) -> tuple[Command, ...]:
     commands = []
     for item in tools:
         if item.type == "command_execution" and isinstance(item.command, str):
-            passed = None if item.exit_code is None else item.exit_code == 0
-            commands.append(Command(command=_unwrapped(item.command), passed=passed))
+            commands.append(Command.ended(_unwrapped(item.command), item.exit_code))
     return tuple(commands)
 
 

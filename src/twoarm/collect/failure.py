@@ -5,11 +5,11 @@ from typing import Literal
 import msgspec
 
 from twoarm.collect.format import Failed
-from twoarm.quote import shortened
+from twoarm.escape import shortened
 
 _WIDTH = 200
 
-# How providers say that a conversation outgrew the model. No field tells it in every program.
+# How providers say that a conversation outgrew the model. Not every program has a field for it.
 _CONTEXT = (
     "context length",
     "context_length",
@@ -73,7 +73,7 @@ def of_provider(message: str, name: str = "") -> Failed:
 def judged(
     failure: Failed | None, *, cut: bool, waiting: str | None, ended_by: EndedBy | None
 ) -> Failed | None:
-    """The failure that an output tells, as the end of its run makes of it.
+    """The failure that an output shows, in light of how its run ended.
 
     An output that is `cut` has no end of its own; `waiting` is what the provider last said, if the
     last events are retries.
@@ -82,13 +82,13 @@ def judged(
         waiting = failure.reason
     match ended_by:
         case "timeout" if waiting is not None:
-            return infra(f"time-out while waiting for the provider: {waiting}")
+            return infra(f"timed out while waiting for the provider: {waiting}")
         case "timeout":
-            return agent("time-out of its runner")
+            return agent("hit the time limit of its runner")
         case "budget":
-            return agent("budget of its runner spent")
+            return agent("hit the budget limit of its runner")
         case "output":
-            return agent("more output than its runner allows")
+            return agent("hit the output limit of its runner")
         case "killed":
             return infra("killed from outside")
     if failure is None or not cut:

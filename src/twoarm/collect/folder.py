@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from twoarm.errors import InputError, Problem
-from twoarm.quote import visible
+from twoarm.errors import InputError, Position, Problem
+from twoarm.escape import visible
 
 # One JSON document is read whole; a longer one is refused.
 LARGEST_DOCUMENT = 2**30
@@ -15,6 +15,9 @@ LARGEST_DOCUMENT = 2**30
 LONGEST_LINE = 64 * 2**20
 # JSONL up to this size is decoded in one go; a larger file line by line.
 WHOLE_FILE = 8 * 2**20
+# What a packed file may unpack to: so many times its size, but at least this much.
+LARGEST_RATIO = 500
+LEAST_UNPACKED = 256 * 2**20
 # No program nests its results deeper than this.
 DEEPEST = 32
 
@@ -24,11 +27,11 @@ T = TypeVar("T")
 
 
 class SourceError(InputError):
-    """A file or folder that gives no run, with its path and the reason."""
+    """A file or folder that gives no run, with its position and the reason."""
 
-    def __init__(self, where: str, message: str) -> None:
-        super().__init__(f"{visible(where)}: {message}")
-        self.problem = Problem(where=visible(where), field=None, message=message)
+    def __init__(self, where: Position, message: str, field: str | None = None) -> None:
+        self.problem = Position(visible(where.source), where.line).problem(message, field)
+        super().__init__(str(self.problem))
 
 
 def shown(path: str) -> str:
@@ -52,9 +55,9 @@ class Folder:
         self._held_name = ""
         self._held = b""
 
-    def where(self, name: str = "") -> str:
-        """A path to show."""
-        return shown(self._path(name) if name else self.path)
+    def where(self, name: str = "", line: int | None = None) -> Position:
+        """The folder, a file in it, or a line of that file."""
+        return Position(shown(self._path(name) if name else self.path), line)
 
     def _path(self, name: str) -> str:
         return f"{self.path}/{name}" if self.path else name
@@ -74,7 +77,7 @@ class Folder:
         return self._held
 
     def head(self, name: str) -> bytes:
-        """The first bytes of a file, without spaces, to tell by whom it was written."""
+        """The first bytes of a file, without spaces, to recognize the program that wrote it."""
         if name == self._held_name:
             start = self._held[:_HEAD]
         else:
@@ -111,7 +114,7 @@ class Folder:
         else:
             lines = self._lines(name)
         found = [
-            decoded(line, decoder, f"{self.where(name)}:{number}")
+            decoded(line, decoder, self.where(name, number))
             for number, line in enumerate(lines, 1)
             if line.strip()
         ]
@@ -124,6 +127,10 @@ class Folder:
             return os.stat(self._path(name)).st_size
         except (OSError, ValueError) as error:
             raise self._unread(name, error) from error
+
+    def most_unpacked(self, name: str) -> int:
+        """How many bytes a packed file may unpack to."""
+        return max(LEAST_UNPACKED, LARGEST_RATIO * self.size(name))
 
     def open(self, name: str) -> Any:
         """A file that is read in pieces."""
@@ -143,7 +150,7 @@ class Folder:
                         f"a line longer than {LONGEST_LINE // 2**20} MiB; "
                         "no event of a run is that long"
                     )
-                    raise SourceError(f"{self.where(name)}:{number}", message)
+                    raise SourceError(self.where(name, number), message)
                 yield line.rstrip(b"\r\n")
 
     def _read(self, name: str, limit: int, what: str) -> bytes:
@@ -203,25 +210,29 @@ def inside(path: str, root: str) -> None:
     real = os.path.realpath(path)
     if real != root and not real.startswith(root.rstrip(os.sep) + os.sep):
         raise SourceError(
-            shown(path), "a symbolic link that leaves the folder; copy what it points to"
+            Position(shown(path)), "a symbolic link that leaves the folder; copy what it points to"
         )
 
 
-def decoded(text: bytes, decoder: "msgspec.json.Decoder[T]", where: str) -> T:
+def decoded(text: bytes, decoder: "msgspec.json.Decoder[T]", where: Position) -> T:
     """JSON as its type, or an error that says what was found at which path."""
     try:
         return decoder.decode(text)
     except msgspec.ValidationError as error:
-        found = str(error)
-        raise SourceError(where, f"{found[0].lower()}{visible(found[1:])}") from error
+        raise SourceError(where, _lowered(error)) from error
     except RecursionError as error:
         raise SourceError(where, "nested too deeply") from error
     except ValueError as error:
         if not text.strip():
             raise SourceError(where, "empty; expected JSON") from error
-        if "truncated" in str(error):
-            raise SourceError(where, "JSON that ends early; the file is cut off") from error
-        raise SourceError(where, f"not JSON: {visible(str(error))}") from error
+        raise SourceError(where, f"not JSON: {_lowered(error)}") from error
+
+
+def _lowered(error: Exception) -> str:
+    """What a decoder said, as the middle of a sentence."""
+    message = visible(str(error))
+    starts_with_a_word = message[1:2].islower()
+    return f"{message[0].lower()}{message[1:]}" if starts_with_a_word else message
 
 
 def walk(path: str) -> Iterator[Folder | Problem]:
@@ -244,7 +255,7 @@ def walk(path: str) -> Iterator[Folder | Problem]:
     while waiting:
         at, depth = waiting.pop()
         if depth > DEEPEST:
-            yield Problem(where=shown(at), field=None, message=f"deeper than {DEEPEST} folders")
+            yield Position(shown(at)).problem(f"more than {DEEPEST} folders deep")
             continue
         try:
             with os.scandir(at) as entries:
@@ -253,8 +264,7 @@ def walk(path: str) -> Iterator[Folder | Problem]:
             if at == path:
                 reason = error.strerror
                 raise InputError(f"{shown(path)}: cannot be read: {reason}") from error
-            message = f"cannot be read: {error.strerror}"
-            yield Problem(where=shown(at), field=None, message=message)
+            yield Position(shown(at)).problem(f"cannot be read: {error.strerror}")
             continue
         folder = Folder(at, names, root)
         yield folder
@@ -271,6 +281,14 @@ def walk(path: str) -> Iterator[Folder | Problem]:
                     yield error.problem
                 continue
             waiting.append((entry.path, depth + 1))
+
+
+def only_file(path: str, expected: str) -> tuple[Folder, str]:
+    """The one file that a path names, and its folder; `expected` says what it should be."""
+    folder = next(iter(walk(path)))
+    if not isinstance(folder, Folder) or folder.below:
+        raise InputError(f"{shown(path)}: not a file; expected {expected}")
+    return folder, next(iter(folder.names))
 
 
 def _is_folder(entry: "os.DirEntry[str]") -> bool:

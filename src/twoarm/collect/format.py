@@ -7,7 +7,7 @@ import msgspec
 
 from twoarm.collect.folder import Folder
 from twoarm.collect.tokens import Spend
-from twoarm.errors import Problem
+from twoarm.errors import Position, Problem
 from twoarm.record import Repeat
 
 
@@ -30,21 +30,20 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     working_time: bool = False
     # Inspect: a run's task is named TASK/ID, for logs of several tasks.
     task_names: bool = False
-    # SWE-bench: what is known of each task, per arm.
-    reports: Mapping[str, Mapping[str, "bool | Failed"]] = {}
     # Tables: the column of each field, and whether input tokens include the cache.
     columns: Mapping[str, str] = {}
     input_includes_cache: bool = False
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """One run as its source tells it, before its arm and its repeat are settled."""
+    """One run as its source reports it, before its arm and its repeat are settled."""
 
-    where: str
+    where: Position
     task_id: str
     # None where the source does not number its repeats.
     repeat: Repeat | None
-    # None where only a report beside the source knows.
+    # What the check of the task found; None where only a report beside the source knows. A failure
+    # overrides it.
     success: bool | None
     failure: Failed | None
     duration_seconds: float | None
@@ -61,8 +60,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     configuration: tuple[tuple[str, Any], ...]
     # Configurations are compared among attempts of one scope.
     scope: str
-    # Codes of what could not be known; see doubts.py.
-    doubts: tuple[str, ...]
+    # Codes of what could not be known; see caveats.py.
+    caveats: tuple[str, ...]
     step_count: int | None = None
     tool_call_count: int | None = None
     acceptance_cmd_count: int | None = None
@@ -86,7 +85,7 @@ class Format(Protocol):
     # Whether a folder with a claim is one run, so that nothing below it is walked.
     one_run_per_folder: ClassVar[bool]
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """Whether the files of the folder itself are surely those of this program."""
         ...
 

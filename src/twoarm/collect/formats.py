@@ -8,8 +8,9 @@ import msgspec
 
 from twoarm.collect.folder import Folder, SourceError, shown, walk
 from twoarm.collect.format import Attempt, Format, Settings
-from twoarm.errors import InputError, Problem, TwoarmError, UsageError
-from twoarm.quote import named, shortened
+from twoarm.errors import InputError, Position, Problem, TwoarmError, UsageError
+from twoarm.escape import named, shortened
+from twoarm.sentence import Name, Sentence, say
 
 GROUP = "twoarm.formats"
 AUTO = "auto"
@@ -27,7 +28,7 @@ _ORDER = (
 )
 _OWN = "twoarm.collect."
 
-_MEMBERS = ("name", "one_run_per_folder", "recognises", "claims", "read")
+_MEMBERS = ("name", "one_run_per_folder", "recognizes", "claims", "read")
 
 
 class Formats(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,7 +43,7 @@ class Formats(msgspec.Struct, frozen=True, kw_only=True):
             raise UsageError(broken(name, self.broken[name]))
         if name not in self.known:
             listing = ", ".join(self.known)
-            raise UsageError(f"no format {named(name)}; formats are auto, {listing}")
+            raise UsageError(f"no format {named(name)}; the formats are auto, {listing}")
         return self.known[name]
 
 
@@ -63,15 +64,15 @@ def load_formats() -> Formats:
             one = entry.load()()
         # The code of another package may raise anything, and may even try to end the program.
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            broken[name] = _said(error)
+            broken[name] = _described(error)
             continue
         lacking = next((member for member in _MEMBERS if not hasattr(one, member)), None)
         if lacking is not None:
-            broken[name] = f"not a format: it lacks `{lacking}`"
+            broken[name] = f"not a format: it has no `{lacking}`"
             continue
         known[name] = cast(Format, _PlugIn(name, one)) if foreign else one
     if not known:
-        raise UsageError(f"no formats: twoarm's entry points {GROUP} are not installed")
+        raise UsageError(f"no formats: the entry points {GROUP} of twoarm are not installed")
     return Formats(known=known, broken=broken)
 
 
@@ -79,7 +80,7 @@ def _rank(name: str) -> tuple[int, str]:
     return (_ORDER.index(name) if name in _ORDER else len(_ORDER)), name
 
 
-def _said(error: BaseException) -> str:
+def _described(error: BaseException) -> str:
     return shortened(f"{type(error).__name__}: {error}", 200)
 
 
@@ -91,9 +92,9 @@ class _PlugIn:
         self.one_run_per_folder = bool(one.one_run_per_folder)
         self._one = one
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         with self._guarded(folder):
-            return bool(self._one.recognises(folder))
+            return bool(self._one.recognizes(folder))
 
     def claims(self, folder: Folder) -> Sequence[str]:
         with self._guarded(folder):
@@ -114,51 +115,52 @@ class _PlugIn:
             yield
         except TwoarmError:
             raise
+        # As above: what it raises is the problem of one folder.
         except (Exception, SystemExit) as error:
-            text = f"format {named(self.name)} failed: {_said(error)}"
+            text = f"format {named(self.name)} failed: {_described(error)}"
             raise folder.refuse(text, name) from error
 
 
-def recognise(paths: Sequence[str], formats: Formats) -> str:
+def recognize(paths: Sequence[str], formats: Formats) -> str:
     """The one format whose files are under all paths."""
-    first: dict[str, str] = {}
+    first: dict[str, Position] = {}
     for path in paths:
         for folder in walk(path):
             if isinstance(folder, Problem):
                 continue
-            for name in recognised(folder, formats.known):
+            for name in recognized(folder, formats.known):
                 first.setdefault(name, folder.where())
                 folder.below = folder.below and not formats.known[name].one_run_per_folder
             if len(first) > 1:
                 (one, here), (two, there) = first.items()
                 raise InputError(
                     f"{there}: {two}, but {here}: {one}; name the format, "
-                    "and collect each program on its own"
+                    "and collect the runs of each program separately"
                 )
             if first and not folder.below:
-                # One run is enough to tell the program; the reading notices any other.
+                # One run is enough to recognize the program; reading notices any other.
                 break
     if not first:
         where = ", ".join(shown(path) for path in paths)
         listing = ", ".join(formats.known)
         lost = "".join(f"; {broken(name, why)}" for name, why in formats.broken.items())
-        raise InputError(f"{where}: files of no known program; name the format: {listing}{lost}")
+        raise InputError(f"{where}: no files of a known program; name the format: {listing}{lost}")
     return next(iter(first))
 
 
-def broken(name: str, why: str) -> str:
+def broken(name: str, why: str) -> Sentence:
     """That a format is not there, in words."""
-    return f"format {named(name)} cannot be loaded: {why}"
+    return say("format {} cannot be loaded: {}", Name(name), why)
 
 
-def recognised(folder: Folder, formats: Mapping[str, Format]) -> list[str]:
+def recognized(folder: Folder, formats: Mapping[str, Format]) -> list[str]:
     """The formats whose files are surely in a folder."""
     found = []
     for name, one in formats.items():
         try:
-            if one.recognises(folder):
+            if one.recognizes(folder):
                 found.append(name)
         except SourceError:
-            # It is listed when it is read; here it only tells nothing.
+            # It is listed when it is read; here it is no evidence either way.
             continue
     return found

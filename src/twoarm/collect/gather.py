@@ -2,32 +2,38 @@
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import pairwise
 from operator import attrgetter
 
 import msgspec
 
 from twoarm.collect.arms import ArmKey, Configurations
-from twoarm.collect.doubts import DOUBTS
+from twoarm.collect.caveats import CAVEATS
 from twoarm.collect.folder import Folder, SourceError, shown, walk
-from twoarm.collect.format import Attempt, Failed, Format, Settings
-from twoarm.collect.formats import AUTO, Formats, broken, load_formats, recognise, recognised
-from twoarm.collect.moment import utc_text
-from twoarm.collect.prices import Prices, cost_of, read_prices
+from twoarm.collect.format import Attempt, Format, Settings
+from twoarm.collect.formats import AUTO, Formats, broken, load_formats, recognize, recognized
+from twoarm.collect.prices import Prices, read_prices
+from twoarm.collect.settle import encoded, settle
 from twoarm.collect.spool import Spool
-from twoarm.collect.swe_bench import read_report
-from twoarm.collect.tokens import summed
-from twoarm.errors import ArmsError, BadRunsError, Caveat, InputError, Problem, UsageError
-from twoarm.quote import counted, named, visible
-from twoarm.record import Line, Run, explain
-
-# How many bad inputs an error lists before it only counts.
-LISTED = 100
+from twoarm.collect.swe_bench import TaskOutcomes, read_report
+from twoarm.errors import (
+    ArmsError,
+    BadRunsError,
+    Caveat,
+    InputError,
+    Position,
+    Problem,
+    UsageError,
+)
+from twoarm.escape import counted
+from twoarm.record import Run
+from twoarm.runfile import LISTED
+from twoarm.sentence import Name, say
+from twoarm.stream import Progress
 
 _NAME_SETS = 1000
-
-Progress = Callable[[int, int], None]
 
 _MEASURED = (
     "total_cost_usd",
@@ -44,7 +50,7 @@ _measured = attrgetter(*_MEASURED)
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A path to collect from, and the arm of all that is in it; None if an arm key tells it."""
+    """A path to collect from, and the arm of all runs in it; None if an arm key decides it."""
 
     arm: str | None
     path: str
@@ -66,8 +72,8 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     format: str
-    # Whether the format was recognised and not named.
-    recognised: bool
+    # Whether the format was recognized, not named.
+    recognized: bool
     runs: int
     # Runs per task and arm.
     counts: dict[str, dict[str, int]]
@@ -89,25 +95,27 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
         return self.spool.lines()
 
 
-class _Record(Run, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """A run as it is written: optional keys only where there is something to say."""
+class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """How to collect, apart from what and from where."""
 
-
-_ENCODER = msgspec.json.Encoder()
+    # The value inside the source that decides the arm, and the arm of each value.
+    arm_key: str | None = None
+    arm_map: Mapping[str, str] = {}
+    # Keys of the configuration that may differ within an arm.
+    may_differ: Sequence[str] = ()
+    settings: Settings = Settings()
+    # The path of a SWE-bench report per arm.
+    reports: Mapping[str, str] = {}
+    # The path of a price table.
+    prices: str | None = None
+    renumber: bool = False
+    skip_bad: bool = False
 
 
 def gather(
     format_name: str,
     places: Sequence[Place],
-    *,
-    arm_key: str | None = None,
-    arm_map: Mapping[str, str] | None = None,
-    may_differ: Sequence[str] = (),
-    settings: Settings | None = None,
-    reports: Mapping[str, str] | None = None,
-    prices: str | None = None,
-    renumber: bool = False,
-    skip_bad: bool = False,
+    options: CollectOptions | None = None,
     progress: Progress | None = None,
 ) -> Collection:
     """Read every run under the places, in one format.
@@ -115,52 +123,45 @@ def gather(
     Raises BadRunsError with every input that gives no run, unless `skip_bad`; then the
     collection lists them.
     """
-    _check(places, arm_key, arm_map)
-    settings = settings or Settings()
-    if reports:
-        known = {arm: read_report(path) for arm, path in reports.items()}
-        settings = msgspec.structs.replace(settings, reports=known)
+    options = options or CollectOptions()
+    _check(places, options)
+    reports = {arm: read_report(path) for arm, path in options.reports.items()}
     formats = load_formats()
     guessed = format_name == AUTO
     if guessed:
-        format_name = recognise([place.path for place in places], formats)
+        format_name = recognize([place.path for place in places], formats)
     work = _Work(
         format=formats.choose(format_name),
         formats=formats,
-        key=None if arm_key is None else ArmKey(arm_key, arm_map or {}),
-        configurations=Configurations(tuple(may_differ)),
-        settings=settings,
-        prices=read_prices(prices) if prices is not None else None,
+        options=options,
+        reports=reports,
+        prices=read_prices(options.prices) if options.prices is not None else None,
         progress=progress,
     )
-    try:
-        return _collected(work, places, guessed=guessed, renumber=renumber, skip_bad=skip_bad)
-    except BaseException:
-        work.spool.close()
-        raise
+    with ExitStack() as unless_collected:
+        unless_collected.callback(work.spool.close)
+        for place in places:
+            work.place(place)
+        collection = _finish(work, places, options, guessed=guessed)
+        unless_collected.pop_all()
+    return collection
 
 
-def _collected(
-    work: "_Work", places: Sequence[Place], *, guessed: bool, renumber: bool, skip_bad: bool
+def _finish(
+    work: "_Work", places: Sequence[Place], options: CollectOptions, *, guessed: bool
 ) -> Collection:
-    for place in places:
-        work.place(place)
-    clashes, numbered = work.spool.number(renumber=renumber)
+    clashes, numbered = work.spool.number(renumber=options.renumber)
     problems = [*work.problems, *clashes]
     # What cannot be read may be left out; runs that clash are good ones, and none is the wrong one.
-    if problems and not skip_bad:
-        raise BadRunsError(problems[:LISTED], len(problems))
-    if clashes:
-        raise BadRunsError(clashes[:LISTED], len(clashes))
-    if problems and not len(work.spool):
-        # Nothing is left without them.
-        raise BadRunsError(problems[:LISTED], len(problems))
+    fatal = problems if not (options.skip_bad and len(work.spool)) else clashes
+    if fatal:
+        raise BadRunsError(fatal[:LISTED], len(fatal))
     if not len(work.spool):
         where = ", ".join(shown(place.path) for place in places)
         raise InputError(f"{where}: no runs of format {work.format.name}")
     return Collection(
         format=work.format.name,
-        recognised=guessed,
+        recognized=guessed,
         runs=len(work.spool),
         counts=work.spool.counts(),
         missing={field: dict(found) for field, found in work.missing.items()},
@@ -174,21 +175,21 @@ def _collected(
     )
 
 
-def _check(places: Sequence[Place], arm_key: str | None, arm_map: Mapping[str, str] | None) -> None:
+def _check(places: Sequence[Place], options: CollectOptions) -> None:
     if not places:
         raise UsageError(
             "nothing to collect; give --arm NAME=PATH for each arm, or PATH with --arm-key"
         )
     unnamed = [place for place in places if place.arm is None]
-    if unnamed and arm_key is None:
+    if unnamed and options.arm_key is None:
         raise ArmsError(
             f"{shown(unnamed[0].path)}: which arm? name it with --arm NAME=PATH, "
-            "or say with --arm-key what tells it"
+            "or give the key that decides it with --arm-key"
         )
-    if arm_key is not None and len(unnamed) < len(places):
-        raise UsageError("--arm and --arm-key both tell the arm; give PATH without a name")
-    if arm_map and arm_key is None:
-        raise UsageError("--arm-map without --arm-key; say what holds the values")
+    if options.arm_key is not None and len(unnamed) < len(places):
+        raise UsageError("--arm and --arm-key both decide the arm; give PATH without a name")
+    if options.arm_map and options.arm_key is None:
+        raise UsageError("--arm-map without --arm-key; give the key that holds the values")
     _check_apart(places)
     if any(place.arm == "" for place in places):
         raise UsageError("--arm with an empty name; write --arm NAME=PATH")
@@ -217,9 +218,8 @@ class _Work:
         *,
         format: Format,
         formats: Formats,
-        key: ArmKey | None,
-        configurations: Configurations,
-        settings: Settings,
+        options: CollectOptions,
+        reports: Mapping[str, TaskOutcomes],
         prices: Mapping[str, Prices] | None,
         progress: Progress | None,
     ) -> None:
@@ -227,15 +227,19 @@ class _Work:
         self.problems: list[Problem] = []
         self.missing: dict[str, Counter[str]] = {field: Counter() for field in _MEASURED}
         self.lost: Counter[tuple[str, str, str]] = Counter()
-        self.doubts: Counter[str] = Counter()
-        self.first: dict[str, str] = {}
+        self.caveats: Counter[str] = Counter()
+        # Where each caveat was first met.
+        self.first: dict[str, Position] = {}
         self.broken = formats.broken
+        self.format = format
         self._others = {name: one for name, one in formats.known.items() if one is not format}
         self._unmixed: set[frozenset[str]] = set()
-        self.format = format
-        self._key = key
-        self._configurations = configurations
-        self._settings = settings
+        self._key = None
+        if options.arm_key is not None:
+            self._key = ArmKey(options.arm_key, options.arm_map)
+        self._configurations = Configurations(tuple(options.may_differ))
+        self._settings = options.settings
+        self._reports = reports
         self._prices = prices
         self._progress = progress
 
@@ -254,7 +258,7 @@ class _Work:
                         entry is not None and entry.is_dir(follow_symlinks=False)
                         for entry in folder.names.values()
                     )
-                self._progress(done, known + 1)
+                self._progress("collecting", done, known + 1)
 
     def _folder(self, folder: Folder, arm: str | None) -> None:
         try:
@@ -283,9 +287,9 @@ class _Work:
         names = frozenset(folder.names)
         if names in self._unmixed:
             return
-        others = recognised(folder, self._others)
+        others = recognized(folder, self._others)
         if others:
-            mine = f"{self.format.name} and " if self.format.recognises(folder) else ""
+            mine = f"{self.format.name} and " if self.format.recognizes(folder) else ""
             raise folder.refuse(
                 f"files of {mine}{' and '.join(others)} in it, collected as {self.format.name}; "
                 "one program per folder"
@@ -299,14 +303,13 @@ class _Work:
                 assert self._key is not None
                 arm = self._key.arm_of(attempt)
             self._configurations.check(arm, attempt)
-            record = self._record(attempt, arm)
-            line = _checked(record, attempt.where)
+            record = settle(attempt, arm, self._reports.get(arm), self._prices)
+            line = encoded(record, attempt.where)
         except SourceError as error:
             self.problems.append(error.problem)
             return
         except RecursionError:
-            text = "nested too deeply to be compared"
-            self.problems.append(Problem(where=attempt.where, field=None, message=text))
+            self.problems.append(attempt.where.problem("nested too deeply to be compared"))
             return
         self._count(record, attempt.where)
         self.spool.add(
@@ -319,103 +322,15 @@ class _Work:
             started=attempt.started,
         )
 
-    def _record(self, attempt: Attempt, arm: str) -> Run:
-        doubts = list(attempt.doubts)
-        success, failure = self._outcome(attempt, arm)
-        counts: tuple[int | None, ...] = (None, None, None, None)
-        cost = attempt.cost_usd
-        spends = attempt.spends
-        if spends is not None:
-            counts = summed(spends).counts
-            if attempt.took_steps and not any(counts):
-                counts, spends = (None, None, None, None), None
-                doubts.append("usage_unknown")
-        elif attempt.took_steps:
-            doubts.append("usage_unknown")
-        if cost == 0 and (attempt.took_steps or any(counts)):
-            cost = None
-            doubts.append("cost_unknown")
-        if cost is None and self._prices is not None and spends is not None:
-            cost = cost_of(spends, self._prices)
-            doubts.append("no_price" if cost is None else "cost_computed")
-            if cost is not None and "cost_unknown" in doubts:
-                doubts.remove("cost_unknown")
-        return _Record(
-            task_id=attempt.task_id,
-            arm=arm,
-            # One that the source does not number is numbered once all runs are known.
-            repeat=1 if attempt.repeat is None else attempt.repeat,
-            success=success,
-            duration_seconds=attempt.duration_seconds,  # type: ignore[arg-type]
-            total_cost_usd=cost,
-            input_tokens=counts[0],
-            output_tokens=counts[1],
-            cache_read_tokens=counts[2],
-            cache_write_tokens=counts[3],
-            step_count=attempt.step_count,
-            tool_call_count=attempt.tool_call_count,
-            acceptance_cmd_count=attempt.acceptance_cmd_count,
-            acceptance_first_pass=attempt.acceptance_first_pass,
-            agent_exit_code=attempt.agent_exit_code,
-            acceptance_exit_code=attempt.acceptance_exit_code,
-            setup_exit_code=attempt.setup_exit_code,
-            arm_setup_exit_code=attempt.arm_setup_exit_code,
-            failure=None if failure is None else failure.failure,
-            failure_reason=None if failure is None else failure.reason,
-            run_id=attempt.run_id,
-            model=attempt.model,
-            agent=attempt.agent,
-            session_id=attempt.session_id,
-            started_at_utc=utc_text(attempt.started),
-            ended_at_utc=utc_text(attempt.ended),
-            acceptance_command=attempt.acceptance_command,
-            tags=sorted(set(doubts)) if doubts else None,
-        )
-
-    def _outcome(self, attempt: Attempt, arm: str) -> tuple[bool, Failed | None]:
-        """Success and failure; a report is asked where the source does not know."""
-        if attempt.success is not None:
-            return attempt.success, attempt.failure
-        report = self._settings.reports.get(arm)
-        if report is None:
-            raise SourceError(
-                attempt.where,
-                f"success is not known; give --report {arm}=FILE, a SWE-bench report",
-            )
-        if attempt.task_id not in report:
-            raise SourceError(
-                attempt.where,
-                f"task {named(attempt.task_id)} is not in the report of arm {named(arm)}",
-            )
-        outcome = report[attempt.task_id]
-        if isinstance(outcome, Failed):
-            return False, outcome
-        return outcome, attempt.failure
-
-    def _count(self, record: Run, where: str) -> None:
+    def _count(self, record: Run, where: Position) -> None:
         for field, value in zip(_MEASURED, _measured(record), strict=True):
             if value is None:
                 self.missing[field][record.arm] += 1
         if record.failure:
             self.lost[record.arm, str(record.failure), record.failure_reason or ""] += 1
-        for doubt in record.tags or ():
-            self.doubts[doubt] += 1
-            self.first.setdefault(doubt, where)
-
-
-def _checked(record: Run, where: str) -> bytes:
-    """The record as the spool takes it, and such that scoring will read it."""
-    found = msgspec.to_builtins(record)
-    try:
-        msgspec.convert(found, Line)
-    except ValueError as error:
-        problems = explain(found, where)
-        text = f"{problems[0].field}: {problems[0].message}" if problems else visible(str(error))
-        raise SourceError(where, text) from error
-    try:
-        return _ENCODER.encode(msgspec.structs.replace(record, repeat=1))
-    except ValueError as error:
-        raise SourceError(where, f"holds text that no file can: {visible(str(error))}") from error
+        for code in record.tags or ():
+            self.caveats[code] += 1
+            self.first.setdefault(code, where)
 
 
 def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]:
@@ -424,24 +339,25 @@ def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]
         # The files may have been its own.
         caveats.append(Caveat(code="format_broken", message=broken(name, why)))
     if numbered:
-        message = (
-            "repeats numbered by start time within task and arm, "
-            f"not by the source: {counted(numbered, 'run')}"
+        message = say(
+            "repeats numbered by start time within task and arm, not by the source: {}",
+            counted(numbered, "run"),
         )
         caveats.append(Caveat(code="repeats_numbered", message=message))
         blank = work.spool.without_start()
         if blank:
-            message = f"{DOUBTS['no_start_time']}: {counted(blank, 'run')}"
+            message = say("{}: {}", CAVEATS["no_start_time"], counted(blank, "run"))
             caveats.append(Caveat(code="no_start_time", message=message))
     attempts = work.spool.attempts()
     if attempts:
-        message = (
-            "several attempts of one repeat, all but the last of them infra failures: "
-            f"{counted(attempts, 'run')}"
+        message = say(
+            "several attempts at one repeat, all but the last of them infra failures: {}",
+            counted(attempts, "run"),
         )
         caveats.append(Caveat(code="attempted_again", message=message))
-    for doubt, runs in sorted(work.doubts.items()):
-        text = DOUBTS.get(doubt, doubt)
-        message = f"{text}: {counted(runs, 'run')}, first {work.first[doubt]}"
-        caveats.append(Caveat(code=doubt, message=message))
+    for code, runs in sorted(work.caveats.items()):
+        # Formats of other packages have codes of their own.
+        text = CAVEATS.get(code) or Name(code)
+        message = say("{}: {}, first {}", text, counted(runs, "run"), work.first[code])
+        caveats.append(Caveat(code=code, message=message))
     return tuple(caveats)

@@ -10,10 +10,12 @@ from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import between, seconds
-from twoarm.collect.run_folder import Command, Told, claim, finish, output_of
+from twoarm.collect.run_folder import AgentOutput, Command, claim, finish, output_of
 from twoarm.collect.sidecar import read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
-from twoarm.errors import Problem
+from twoarm.errors import Position, Problem
+
+AGENT = "gemini-cli"
 
 # Where the error object of json output is found: the standard error of the program.
 ERRORS = ("stderr.log", "stderr.txt")
@@ -96,10 +98,10 @@ _LINE = msgspec.json.Decoder(_Line)
 class GeminiCli:
     """Run folders of Gemini CLI."""
 
-    name: ClassVar[str] = "gemini-cli"
+    name: ClassVar[str] = AGENT
     one_run_per_folder: ClassVar[bool] = True
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """The first line of a stream, or a document with a session and its statistics."""
         name = output_of(folder)
         if name is None:
@@ -117,22 +119,22 @@ class GeminiCli:
 
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """The run of one folder."""
-        output = output_of(folder)
-        if output is None:
+        saved = output_of(folder)
+        if saved is None:
             raise folder.refuse("no output of Gemini CLI in it")
-        told = _told(folder, output, folder.head(output))
-        yield finish(folder, read_sidecar(folder, output), told)
+        yield finish(folder, read_sidecar(folder, saved), _parse_output(folder, saved))
 
 
-def _told(folder: Folder, name: str, head: bytes) -> Told:
+def _parse_output(folder: Folder, name: str) -> AgentOutput:
+    head = folder.head(name)
     if not head:
-        return _of_document(folder, name, _document_on_stderr(folder))
+        return _parse_document(folder, name, _document_on_stderr(folder))
     if head.startswith(b'{"type":'):
-        return _of_stream(folder, name, list(folder.decode_lines(name, _LINE)))
-    return _of_document(folder, name, folder.decode(name, _DOCUMENT))
+        return _parse_stream(folder, name, list(folder.decode_lines(name, _LINE)))
+    return _parse_document(folder, name, folder.decode(name, _DOCUMENT))
 
 
-def _of_document(folder: Folder, name: str, document: _Document) -> Told:
+def _parse_document(folder: Folder, name: str, document: _Document) -> AgentOutput:
     where = folder.where(name)
     if document.stats is None and document.error is None:
         raise folder.refuse("neither statistics nor an error of Gemini CLI in it", name)
@@ -148,14 +150,25 @@ def _of_document(folder: Folder, name: str, document: _Document) -> Told:
         for model, used in models.items()
     )
     steps = sum(used.api.total_requests for used in models.values())
-    return _made(
+    return AgentOutput(
         name=name,
+        agent=AGENT,
         failure=None if document.error is None else _verdict(document.error),
-        spends=spends,
-        steps=steps if document.stats is not None else None,
-        tools=document.stats.tools.total_calls if document.stats is not None else None,
-        model=_main(models, {model: used.api.total_requests for model, used in models.items()}),
+        waiting=None,
+        duration_seconds=None,
+        first_event=None,
+        last_event=None,
+        cut=False,
+        cost_usd=None,
+        spends=spends or None,
+        took_steps=steps > 0,
+        step_count=steps if document.stats is not None else None,
+        tool_call_count=document.stats.tools.total_calls if document.stats is not None else None,
+        commands=None,
+        model=_most_asked(models),
+        version=None,
         session_id=document.session_id,
+        caveats=(),
     )
 
 
@@ -172,49 +185,37 @@ def _document_on_stderr(folder: Folder) -> _Document:
     raise folder.refuse(f"empty output, and no error object at the end of {listing}")
 
 
-def _of_stream(folder: Folder, name: str, lines: list[_Line]) -> Told:
+def _parse_stream(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
     where = folder.where(name)
     start = next((line for line in lines if line.type == "init"), None)
     result = next((line for line in reversed(lines) if line.type == "result"), None)
     stats = result.stats if result is not None else None
     if start is None:
         raise folder.refuse("no `init` event of Gemini CLI in it", name)
-    spends: tuple[Spend, ...] = ()
     failure: Failed | None = None
     if result is None:
         failure = agent("no result was written")
     elif result.status != "success":
         failure = infra("no reason given") if result.error is None else _verdict(result.error)
-    if stats is not None:
-        models = stats.models or {start.model or "": stats}
-        spends = tuple(
-            Spend(
-                model=model or None,
-                input=outside_cache(used.input_tokens, used.cached, where=where),
-                # What is neither input nor output is thought.
-                output=outside_cache(used.total_tokens, used.input_tokens, where=where),
-                cache_read=used.cached,
-                cache_write=None,
-            )
-            for model, used in models.items()
-        )
     first, last = seconds(lines[0].timestamp), seconds(lines[-1].timestamp)
     took = stats.duration_ms / 1000 if stats is not None and stats.duration_ms else None
     uses = [line for line in lines if line.type == "tool_use"]
     answered = any(line.type in ("tool_use", "tool_result") for line in lines)
-    return _made(
+    return AgentOutput(
         name=name,
+        agent=AGENT,
         failure=failure,
-        spends=spends,
-        steps=None,
-        tools=stats.tool_calls if stats is not None else len(uses),
-        model=start.model,
-        session_id=start.session_id,
-        duration=took or between(first, last),
-        first=first,
-        last=last,
+        # It retries without a word in its output.
+        waiting=None,
+        duration_seconds=took or between(first, last),
+        first_event=first,
+        last_event=last,
         cut=result is None,
+        cost_usd=None,
+        spends=_streamed_spends(stats, start.model, where) or None,
         took_steps=answered or failure is None,
+        step_count=None,
+        tool_call_count=stats.tool_calls if stats is not None else len(uses),
         commands=tuple(
             # The program calls every command a success, even one that it blocked.
             Command(command=command, passed=None)
@@ -223,50 +224,33 @@ def _of_stream(folder: Folder, name: str, lines: list[_Line]) -> Told:
             and isinstance(use.parameters, dict)
             and isinstance(command := use.parameters.get("command"), str)
         ),
-    )
-
-
-def _made(
-    *,
-    name: str,
-    failure: Failed | None,
-    spends: tuple[Spend, ...],
-    steps: int | None,
-    tools: int | None,
-    model: str | None,
-    session_id: str | None,
-    duration: float | None = None,
-    first: float | None = None,
-    last: float | None = None,
-    cut: bool = False,
-    took_steps: bool | None = None,
-    commands: tuple[Command, ...] | None = None,
-) -> Told:
-    return Told(
-        name=name,
-        agent="gemini-cli",
-        failure=failure,
-        duration_seconds=duration,
-        first_event=first,
-        last_event=last,
-        # It retries without a word in its output.
-        waiting=None,
-        cut=cut,
-        cost_usd=None,
-        spends=spends or None,
-        took_steps=bool(steps) if took_steps is None else took_steps,
-        step_count=steps,
-        tool_call_count=tools,
-        commands=commands,
-        model=model,
+        model=start.model,
         version=None,
-        session_id=session_id,
-        doubts=("spend_incomplete",) if cut else (),
+        session_id=start.session_id,
+        caveats=("spend_incomplete",) if result is None else (),
     )
 
 
-def _main(models: dict[str, _Model], requests: dict[str, int]) -> str | None:
-    return max(sorted(models), key=lambda model: requests[model]) if models else None
+def _streamed_spends(
+    stats: _Totals | None, model: str | None, where: Position
+) -> tuple[Spend, ...]:
+    if stats is None:
+        return ()
+    return tuple(
+        Spend(
+            model=name or None,
+            input=outside_cache(used.input_tokens, used.cached, where=where),
+            # What is neither input nor output is thought.
+            output=outside_cache(used.total_tokens, used.input_tokens, where=where),
+            cache_read=used.cached,
+            cache_write=None,
+        )
+        for name, used in (stats.models or {model or "": stats}).items()
+    )
+
+
+def _most_asked(models: dict[str, _Model]) -> str | None:
+    return max(sorted(models), key=lambda name: models[name].api.total_requests, default=None)
 
 
 def _verdict(error: _Error) -> Failed:

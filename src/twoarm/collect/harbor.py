@@ -10,10 +10,10 @@ from twoarm.collect.failure import agent, infra
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import between, seconds
-from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
-from twoarm.collect.version import numbers
-from twoarm.errors import Problem
-from twoarm.quote import named
+from twoarm.collect.tokens import Cost, Count, Spend, model_name, outside_cache
+from twoarm.collect.version import opencode_output_includes_reasoning
+from twoarm.errors import Position, Problem
+from twoarm.escape import named
 
 RESULT = "result.json"
 TRAJECTORY = "agent/trajectory.json"
@@ -33,9 +33,6 @@ AGENT_EXCEPTIONS = frozenset(
         "ContentPolicyViolationError",
     }
 )
-
-# The last opencode whose output count includes reasoning tokens.
-_REASONING_INSIDE = (1, 3, 15)
 
 
 class _Phase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -112,6 +109,14 @@ class _Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     steps: list[_TrajectoryStep] = []
     final_metrics: _FinalMetrics | None = None
 
+    @property
+    def step_count(self) -> int | None:
+        return None if self.final_metrics is None else self.final_metrics.total_steps
+
+    @property
+    def tool_call_count(self) -> int:
+        return sum(len(step.tool_calls or ()) for step in self.steps)
+
 
 _TRIAL = msgspec.json.Decoder(_Trial)
 _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
@@ -123,7 +128,7 @@ class Harbor:
     name: ClassVar[str] = "harbor"
     one_run_per_folder: ClassVar[bool] = True
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """A result of a trial, or of a job."""
         if RESULT not in folder or "config.json" not in folder:
             return False
@@ -142,51 +147,42 @@ class Harbor:
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """One trial."""
         if name != RESULT:
-            raise folder.refuse(f"no {RESULT}; the trial was not finished")
+            raise folder.refuse(f"no {RESULT}; the trial did not finish")
         trial = folder.decode(RESULT, _TRIAL)
         document = folder.read(RESULT)
         where = folder.where(RESULT)
         trajectory = folder.decode_if_there(TRAJECTORY, _TRAJECTORY)
         steps: Sequence[_Step] = trial.step_results or (trial,)
         results = [step.agent_result for step in steps if step.agent_result is not None]
-        doubts: list[str] = []
+        caveats: list[str] = []
         failure = _failure(trial, steps)
         reward = _reward(folder, trial, steps, settings)
         threshold = FULL_REWARD if settings.threshold is None else settings.threshold
         passed = reward is not None and reward >= threshold
         if failure is None and reward is None:
             failure = infra("no reward: the verifier did not run")
-        if passed and failure is not None and failure.failure == "agent":
-            doubts.append("passed_despite_failure")
         if reward is not None and not passed and reward > 0:
-            doubts.append("partial_reward")
-        started, ended = seconds(trial.started_at), seconds(trial.finished_at)
+            caveats.append("partial_reward")
         duration = _agent_time(steps)
         if duration is None:
-            duration = between(started, ended)
-            doubts.append("duration_whole_trial")
+            duration = between(seconds(trial.started_at), seconds(trial.finished_at))
+            caveats.append("duration_whole_trial")
         if duration is None:
-            raise folder.refuse("neither the agent's nor the trial's times are in it", RESULT)
-        told = trial.agent_info
+            raise folder.refuse("no times of the agent or of the trial in it", RESULT)
+        info = trial.agent_info
         model = None
-        if told.model_info is not None and told.model_info.name:
-            provider = told.model_info.provider
-            model = f"{provider}/{told.model_info.name}" if provider else told.model_info.name
-        spend = _spend(results, trajectory, told, model, where, doubts)
-        step_count = tool_calls = None
-        if trajectory is not None:
-            tool_calls = sum(len(step.tool_calls or ()) for step in trajectory.steps)
-            if trajectory.final_metrics is not None:
-                step_count = trajectory.final_metrics.total_steps
+        if info.model_info is not None and info.model_info.name:
+            model = model_name(info.model_info.provider, info.model_info.name)
+        spend = _spend(results, trajectory, info, model, where, caveats)
         yield Attempt(
             where=where,
             task_id=trial.task_name,
             repeat=None,
-            success=passed and failure is None,
+            success=passed,
             failure=failure,
             duration_seconds=duration,
-            started=started,
-            ended=ended,
+            started=seconds(trial.started_at),
+            ended=seconds(trial.finished_at),
             cost_usd=_cost(results),
             spends=None if spend is None else (spend,),
             took_steps=bool(results),
@@ -196,15 +192,15 @@ class Harbor:
                 ("source", trial.source),
                 ("config.extra_instruction_paths", bytes(trial.config.extra_instruction_paths)),
                 ("config.extra_instructions", bytes(trial.config.extra_instructions)),
-                ("agent_info.version", told.version),
+                ("agent_info.version", info.version),
             ),
             scope="",
-            doubts=tuple(doubts),
-            step_count=step_count,
-            tool_call_count=tool_calls,
+            caveats=tuple(caveats),
+            step_count=None if trajectory is None else trajectory.step_count,
+            tool_call_count=None if trajectory is None else trajectory.tool_call_count,
             run_id=trial.id,
             model=model,
-            agent=told.name,
+            agent=info.name,
             session_id=None if trajectory is None else trajectory.session_id,
         )
 
@@ -266,10 +262,10 @@ def _cost(results: Sequence[_AgentResult]) -> float | None:
 def _spend(
     results: Sequence[_AgentResult],
     trajectory: _Trajectory | None,
-    told: _AgentInfo,
+    info: _AgentInfo,
     model: str | None,
-    where: str,
-    doubts: list[str],
+    where: Position,
+    caveats: list[str],
 ) -> Spend | None:
     if not results:
         return None
@@ -283,13 +279,13 @@ def _spend(
         read += result.n_cache_tokens or 0
         cache_known = cache_known or result.n_cache_tokens is not None
     written: int | None = None
-    if told.name == "claude-code":
+    if info.name == "claude-code":
         # Harbor counts what Claude writes to the cache as input.
         written = _extra(trajectory, "cache_creation_input_tokens")
         if written is None:
-            doubts.append("cache_write_inside_input")
-    elif told.name == "opencode":
-        output += _reasoning(trajectory, told.version, doubts)
+            caveats.append("cache_write_inside_input")
+    elif info.name == "opencode":
+        output += _reasoning(trajectory, info.version, caveats)
         if trajectory is not None:
             written = _extra(trajectory, "cache_write_tokens")
             with_cache += written or 0
@@ -302,13 +298,12 @@ def _spend(
     )
 
 
-def _reasoning(trajectory: _Trajectory | None, version: str | None, doubts: list[str]) -> int:
+def _reasoning(trajectory: _Trajectory | None, version: str | None, caveats: list[str]) -> int:
     """Reasoning tokens that opencode counts beside its output."""
-    found = numbers(version or "")
-    if found and found <= _REASONING_INSIDE:
+    if opencode_output_includes_reasoning(version):
         return 0
     if trajectory is None:
-        doubts.append("reasoning_left_out")
+        caveats.append("reasoning_left_out")
         return 0
     return _extra(trajectory, "reasoning_tokens") or 0
 

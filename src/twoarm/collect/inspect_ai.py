@@ -9,11 +9,12 @@ import msgspec
 from twoarm.collect.failure import agent, infra
 from twoarm.collect.folder import Folder, SourceError, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.inspect_archive import Archive, open_archive
 from twoarm.collect.moment import seconds
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
-from twoarm.collect.version import numbers
-from twoarm.errors import Problem
-from twoarm.quote import named, visible
+from twoarm.collect.version import numbers, unsupported
+from twoarm.errors import Position, Problem
+from twoarm.escape import named
 from twoarm.record import LARGEST, Repeat
 
 NEWEST_VERSION = 2
@@ -21,14 +22,10 @@ NEWEST_VERSION = 2
 # From this version on, input tokens leave the cache out for every provider.
 DISJOINT_SINCE = (0, 3, 185)
 
-# Limits on what an archive may unpack to: one member, and all of them by the size of the archive.
-LARGEST_MEMBER = 256 * 2**20
-LARGEST_RATIO = 500
-
 # Letters that Inspect's own scorers give, as it counts them.
 _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 
-# Limits whose reaching is a failure whatever the score says: a time-out, an outgrown context.
+# Limits whose reaching is a failure whatever the score says: a timeout, an outgrown context.
 _FATAL_LIMITS = ("time", "working", "context")
 
 
@@ -110,7 +107,7 @@ class InspectAi:
     name: ClassVar[str] = "inspect"
     one_run_per_folder: ClassVar[bool] = False
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """A log."""
         return any(_is_log(folder, name, claimed=False) for name in folder.names)
 
@@ -122,14 +119,15 @@ class InspectAi:
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """The samples of one log."""
         if name.endswith(".eval"):
-            yield from _archive(folder, name, settings)
+            with open_archive(folder, name) as archive:
+                yield from _samples(archive, settings)
             return
         log = folder.decode(name, _WHOLE)
         _check_version(folder, name, log.version)
         if not log.samples:
             raise folder.refuse("a log without samples; write it with samples", name)
         for number, sample in enumerate(log.samples, 1):
-            where = f"{folder.where(name)}:sample {number}"
+            where = Position(f"{folder.where(name)}:sample {number}")
             try:
                 yield _attempt(decoded(bytes(sample), _SAMPLE, where), where, log, settings)
             except SourceError as error:
@@ -152,127 +150,27 @@ def _is_log(folder: Folder, name: str, *, claimed: bool) -> bool:
     return b'"eval":' in text and b'"samples":' in text
 
 
-def _archive(folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
-    """The samples of a ZIP archive, one member each, none unpacked beyond the limits."""
-    from twoarm.zstd import zipfile
-
-    size = folder.size(name)
-    with folder.open(name) as stream:
-        try:
-            archive = zipfile.ZipFile(stream)
-        except _damage() as error:
-            raise folder.refuse(
-                f"damaged archive: {visible(str(error))}; the log may not be finished", name
-            ) from error
-        except _UNKNOWN as error:
-            raise folder.refuse(f"cannot be unpacked: {visible(str(error))}", name) from error
-        with archive:
-            yield from _members(_Members(folder, name, size, archive), settings)
-
-
-# What an archive may ask for and its reader cannot do.
-_UNKNOWN = (NotImplementedError, RuntimeError, ValueError, KeyError, OverflowError)
-
-
-def _damage() -> tuple[type[Exception], ...]:
-    """What the ways of packing raise for bytes that they did not write."""
-    import lzma
-    import struct
-    import zlib
-
-    from twoarm.zstd import zipfile, zstd
-
-    return (
-        zipfile.BadZipFile,
-        zlib.error,
-        lzma.LZMAError,
-        zstd.ZstdError,
-        struct.error,
-        EOFError,
-        OSError,
-    )
-
-
-class _Members:
-    """The members of an archive, read within the limits."""
-
-    def __init__(self, folder: Folder, name: str, size: int, archive: Any) -> None:
-        self.folder = folder
-        self.name = name
-        self._archive = archive
-        self._names = {member.filename for member in archive.infolist()}
-        self._left = max(LARGEST_MEMBER, LARGEST_RATIO * size)
-
-    def __contains__(self, member: str) -> bool:
-        return member in self._names
-
-    @property
-    def spent(self) -> bool:
-        """Whether the archive has unpacked to all that it may."""
-        return self._left <= 0
-
-    def samples(self) -> list[str]:
-        """The names of the samples, in order."""
-        return sorted(
-            member
-            for member in self._names
-            if member.startswith("samples/") and member.endswith(".json")
-        )
-
-    def where(self, member: str) -> str:
-        """A member's path to show."""
-        return f"{self.folder.where(self.name)}:{visible(member)}"
-
-    def read(self, member: str) -> bytes:
-        """One member, or the error that names it."""
-        try:
-            return self._read(member)
-        except _damage() as error:
-            text = f"damaged: {visible(str(error))}; the log may not be finished"
-            raise SourceError(self.where(member), text) from error
-        except _UNKNOWN as error:
-            text = f"cannot be unpacked: {visible(str(error))}"
-            raise SourceError(self.where(member), text) from error
-
-    def _read(self, member: str) -> bytes:
-        """What the archive says about the size of a member is not trusted."""
-        pieces = []
-        room = min(LARGEST_MEMBER, self._left)
-        with self._archive.open(member) as stream:
-            while piece := stream.read(2**20):
-                room -= len(piece)
-                if room < 0:
-                    self._left = 0
-                    raise self.folder.refuse(
-                        f"{visible(member)} unpacks to more than an archive may: "
-                        f"{LARGEST_MEMBER // 2**20} MiB for a member, {LARGEST_RATIO} times the "
-                        "archive for all; it may be a bomb",
-                        self.name,
-                    )
-                pieces.append(piece)
-        text = b"".join(pieces)
-        self._left -= len(text)
-        return text
-
-
-def _members(members: _Members, settings: Settings) -> Iterator[Attempt | Problem]:
-    if "header.json" in members:
-        log = decoded(members.read("header.json"), _LOG, members.where("header.json"))
-    elif "_journal/start.json" in members:
-        start = decoded(members.read("_journal/start.json"), _START, members.where("start.json"))
+def _samples(archive: Archive, settings: Settings) -> Iterator[Attempt | Problem]:
+    """The samples of an archive, one member each."""
+    if "header.json" in archive:
+        log = decoded(archive.read("header.json"), _LOG, archive.where("header.json"))
+    elif "_journal/start.json" in archive:
+        start = decoded(archive.read("_journal/start.json"), _START, archive.where("start.json"))
         log = _Log(version=start.version, status="started", eval=start.eval)
     else:
-        raise members.folder.refuse("no log of Inspect: neither header nor journal", members.name)
-    _check_version(members.folder, members.name, log.version)
-    samples = members.samples()
+        raise archive.folder.refuse(
+            "not a log of Inspect: it has neither a header nor a journal", archive.name
+        )
+    _check_version(archive.folder, archive.name, log.version)
+    samples = archive.samples()
     if not samples:
-        raise members.folder.refuse("a log without samples", members.name)
+        raise archive.folder.refuse("a log without samples", archive.name)
     for member in samples:
-        where = members.where(member)
+        where = archive.where(member)
         try:
-            yield _attempt(decoded(members.read(member), _SAMPLE, where), where, log, settings)
+            yield _attempt(decoded(archive.read(member), _SAMPLE, where), where, log, settings)
         except SourceError as error:
-            if members.spent:
+            if archive.spent:
                 # Nothing else of it is unpacked: each member could take as long.
                 raise
             yield error.problem
@@ -280,18 +178,14 @@ def _members(members: _Members, settings: Settings) -> Iterator[Attempt | Proble
 
 def _check_version(folder: Folder, name: str, version: int) -> None:
     if not 1 <= version <= NEWEST_VERSION:
-        raise folder.refuse(
-            f"log version {version}; versions 1 to {NEWEST_VERSION} are read, "
-            "a newer twoarm may read this one",
-            name,
-        )
+        raise unsupported(folder, name, f"log version {version}", f"1 to {NEWEST_VERSION}")
 
 
-def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Attempt:
+def _attempt(sample: _Sample, where: Position, log: _Log, settings: Settings) -> Attempt:
     header = log.eval
     model = header.get("model")
     model = model if isinstance(model, str) else None
-    doubts: list[str] = []
+    caveats: list[str] = []
     failure: Failed | None = None
     passed = False
     if sample.error is not None:
@@ -299,34 +193,30 @@ def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Atte
     else:
         passed = _passed(sample, where, log, settings)
         if sample.limit is not None:
-            reached = f"{sample.limit.type} limit reached"
             if sample.limit.type == "operator":
                 failure = infra("stopped by the operator")
             elif not passed or sample.limit.type in _FATAL_LIMITS:
-                failure = agent(reached)
-                if passed:
-                    doubts.append("passed_despite_failure")
+                failure = agent(f"{sample.limit.type} limit reached")
             else:
-                doubts.append("limit_reached")
+                caveats.append("limit_reached")
         if settings.scorer is None and len(sample.scores or ()) > 1:
-            doubts.append("scorer_chosen")
+            caveats.append("scorer_chosen")
     if sample.error_retries:
-        doubts.append("retried")
+        caveats.append("retried")
     if log.status != "success":
-        doubts.append("log_unfinished")
-    spends, cost = _spends(sample, where, header, model, doubts)
-    started, ended = seconds(sample.started_at), seconds(sample.completed_at)
+        caveats.append("log_unfinished")
+    spends, cost = _spends(sample, where, header, model, caveats)
     kinds = [event.event for event in sample.events]
     steps = sample.turn_count if sample.turn_count is not None else kinds.count("model")
     return Attempt(
         where=where,
         task_id=_task_id(sample, where, header, settings),
         repeat=sample.epoch,
-        success=passed and failure is None,
+        success=passed,
         failure=failure,
         duration_seconds=_duration(sample, where, settings),
-        started=started,
-        ended=ended,
+        started=seconds(sample.started_at),
+        ended=seconds(sample.completed_at),
         cost_usd=cost,
         spends=spends,
         took_steps=steps > 0,
@@ -341,7 +231,7 @@ def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Atte
         ),
         # Samples of two tasks may share their ids: one arm has one task, unless ids are qualified.
         scope=str(header.get("task")) if settings.task_names else "",
-        doubts=tuple(doubts),
+        caveats=tuple(caveats),
         step_count=steps,
         tool_call_count=kinds.count("tool") if kinds else None,
         run_id=sample.uuid,
@@ -350,24 +240,26 @@ def _attempt(sample: _Sample, where: str, log: _Log, settings: Settings) -> Atte
     )
 
 
-def _task_id(sample: _Sample, where: str, header: Mapping[str, Any], settings: Settings) -> str:
+def _task_id(
+    sample: _Sample, where: Position, header: Mapping[str, Any], settings: Settings
+) -> str:
     if not settings.task_names:
         return str(sample.id)
     task = header.get("task")
     if not isinstance(task, str):
-        raise SourceError(where, "no name in eval.task to qualify the task by")
+        raise SourceError(where, "no task name in eval.task, which --task-names needs")
     return f"{task}/{sample.id}"
 
 
-def _duration(sample: _Sample, where: str, settings: Settings) -> float:
+def _duration(sample: _Sample, where: Position, settings: Settings) -> float:
     took = sample.working_time if settings.working_time else sample.total_time
     if took is None:
         name = "working_time" if settings.working_time else "total_time"
-        raise SourceError(where, f"no {name}; without a duration a run cannot be scored")
+        raise SourceError(where, f"no {name}; a run cannot be scored without a duration")
     return took
 
 
-def _passed(sample: _Sample, where: str, log: _Log, settings: Settings) -> bool:
+def _passed(sample: _Sample, where: Position, log: _Log, settings: Settings) -> bool:
     scores = sample.scores or {}
     chosen = settings.scorer or _default_scorer(log)
     if chosen not in scores:
@@ -387,7 +279,8 @@ def _passed(sample: _Sample, where: str, log: _Log, settings: Settings) -> bool:
         return number >= settings.threshold
     if value in ("P", "N") or number not in (0, 1):
         raise SourceError(
-            where, f"a score of {named(str(value))}; say with --threshold which is a success"
+            where,
+            f"a score of {named(str(value))}; --threshold sets the least that is a success",
         )
     return number == 1
 
@@ -403,18 +296,22 @@ def _default_scorer(log: _Log) -> str | None:
 
 
 def _spends(
-    sample: _Sample, where: str, header: Mapping[str, Any], model: str | None, doubts: list[str]
+    sample: _Sample,
+    where: Position,
+    header: Mapping[str, Any],
+    model: str | None,
+    caveats: list[str],
 ) -> tuple[tuple[Spend, ...] | None, float | None]:
     """The evaluated model's spend; graders are in the log as well, and are not the agent's."""
     used = sample.model_usage
     if not used:
         return None, None
     if model in used and len(used) > 1:
-        doubts.append("other_models_left_out")
+        caveats.append("other_models_left_out")
         used = {model: used[model]}
     version = _version(header)
     spends = tuple(
-        _spend(usage, where, version, name, doubts) for name, usage in sorted(used.items())
+        _spend(usage, where, version, name, caveats) for name, usage in sorted(used.items())
     )
     costs = [usage.total_cost for usage in used.values()]
     known = [cost for cost in costs if cost is not None]
@@ -422,7 +319,7 @@ def _spends(
 
 
 def _spend(
-    usage: _Usage, where: str, version: tuple[int, ...] | None, model: str, doubts: list[str]
+    usage: _Usage, where: Position, version: tuple[int, ...] | None, model: str, caveats: list[str]
 ) -> Spend:
     read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
     tokens = usage.input_tokens
@@ -431,14 +328,14 @@ def _spend(
         together = usage.total_tokens == tokens + usage.output_tokens
         if version is not None and version >= DISJOINT_SINCE:
             if usage.total_tokens is not None and not apart:
-                doubts.append("total_disagrees")
+                caveats.append("total_disagrees")
         elif together:
             tokens = outside_cache(tokens, read, written, where=where)
         elif not apart:
             raise SourceError(
                 where,
                 "input tokens that may or may not include the cache: before Inspect 0.3.185 it "
-                "depended on the provider, and the total of this sample does not tell",
+                "depended on the provider, and the total of this sample does not settle it",
             )
     return Spend(
         model=model,

@@ -9,11 +9,12 @@ from twoarm.collect.failure import agent, infra
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import Seconds, between
-from twoarm.collect.run_folder import Command, Told, finish
+from twoarm.collect.run_folder import AgentOutput, Command, finish
 from twoarm.collect.sidecar import NAME, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
-from twoarm.errors import Problem
-from twoarm.quote import named
+from twoarm.collect.version import unsupported
+from twoarm.errors import Position, Problem
+from twoarm.escape import named
 
 SUFFIX = ".traj.json"
 TRAJECTORY_FORMATS = ("mini-swe-agent-1", "mini-swe-agent-1.1")
@@ -101,7 +102,7 @@ class MiniSweAgent:
     name: ClassVar[str] = "mini-swe-agent"
     one_run_per_folder: ClassVar[bool] = False
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """A trajectory."""
         return any(name.endswith(SUFFIX) for name in folder.names)
 
@@ -113,50 +114,48 @@ class MiniSweAgent:
         """One trajectory."""
         version = folder.decode(name, _VERSION).trajectory_format
         if version not in TRAJECTORY_FORMATS:
-            listing = " and ".join(TRAJECTORY_FORMATS)
-            raise folder.refuse(
-                f"trajectory format {named(version)}; {listing} are read, "
-                "a newer twoarm may read this one",
-                name,
-            )
+            supported = " and ".join(TRAJECTORY_FORMATS)
+            raise unsupported(folder, name, f"trajectory format {named(version)}", supported)
         document = folder.read(name)
-        told = _told(folder, name, folder.decode(name, _TRAJECTORY))
+        output = _parse_output(folder, name, folder.decode(name, _TRAJECTORY))
         if NAME in folder:
             if len(self.claims(folder)) > 1:
-                raise folder.refuse(f"one {NAME} beside several trajectories; one folder per run")
-            yield finish(folder, read_sidecar(folder, name), told)
+                raise folder.refuse(
+                    f"one {NAME} beside several trajectories; keep one run per folder"
+                )
+            yield finish(folder, read_sidecar(folder, name), output)
             return
-        duration = between(told.first_event, told.last_event)
+        duration = between(output.first_event, output.last_event)
         if duration is None:
             raise folder.refuse(
-                f"no times in it, so no duration; write a {NAME} with started_at_utc and "
-                "ended_at_utc beside it",
+                f"no times in it, so no duration; add a {NAME} with started_at_utc and "
+                "ended_at_utc",
                 name,
             )
         yield Attempt(
             where=folder.where(name),
             task_id=name.removesuffix(SUFFIX),
             repeat=None,
-            success=None if told.failure is None else False,
-            failure=told.failure,
+            success=None if output.failure is None else False,
+            failure=output.failure,
             duration_seconds=duration,
-            started=told.first_event,
-            ended=told.last_event,
-            cost_usd=told.cost_usd,
-            spends=told.spends,
-            took_steps=told.took_steps,
+            started=output.first_event,
+            ended=output.last_event,
+            cost_usd=output.cost_usd,
+            spends=output.spends,
+            took_steps=output.took_steps,
             document=document,
-            configuration=(("model", told.model), ("version", told.version)),
+            configuration=(("model", output.model), ("version", output.version)),
             scope="",
-            doubts=(*told.doubts, "duration_lower_bound"),
-            step_count=told.step_count,
-            tool_call_count=told.tool_call_count,
-            model=told.model,
-            agent=told.agent,
+            caveats=(*output.caveats, "duration_lower_bound"),
+            step_count=output.step_count,
+            tool_call_count=output.tool_call_count,
+            model=output.model,
+            agent=output.agent,
         )
 
 
-def _told(folder: Folder, name: str, trajectory: _Trajectory) -> Told:
+def _parse_output(folder: Folder, name: str, trajectory: _Trajectory) -> AgentOutput:
     where = folder.where(name)
     info, extras = trajectory.info, [message.extra for message in trajectory.messages]
     usages = [
@@ -167,7 +166,7 @@ def _told(folder: Folder, name: str, trajectory: _Trajectory) -> Told:
     model = info.config.model.model_name
     times = [extra.timestamp for extra in extras if extra.timestamp is not None]
     failure = _verdict(info.exit_status)
-    return Told(
+    return AgentOutput(
         name=name,
         agent="mini-swe-agent",
         failure=failure,
@@ -185,7 +184,7 @@ def _told(folder: Folder, name: str, trajectory: _Trajectory) -> Told:
         model=model,
         version=info.mini_version,
         session_id=None,
-        doubts=() if info.exit_status else ("spend_incomplete",),
+        caveats=() if info.exit_status else ("spend_incomplete",),
     )
 
 
@@ -197,7 +196,7 @@ def _verdict(status: str | None) -> Failed | None:
     return agent(AGENT_ENDS[status]) if status in AGENT_ENDS else infra(status)
 
 
-def _spend(usages: list[_Usage], model: str | None, where: str) -> Spend:
+def _spend(usages: list[_Usage], model: str | None, where: Position) -> Spend:
     details = [usage.prompt_tokens_details for usage in usages]
     known = [one.cached_tokens for one in details if one is not None]
     cached = sum(count or 0 for count in known)
@@ -218,6 +217,5 @@ def _commands(messages: list[_Message]) -> tuple[Command, ...]:
         for action in message.extra.actions or ():
             if action.command is not None:
                 code = codes.get(action.tool_call_id or "")
-                passed = None if code is None else code == 0
-                commands.append(Command(command=action.command, passed=passed))
+                commands.append(Command.ended(action.command, code))
     return tuple(commands)

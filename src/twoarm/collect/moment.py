@@ -1,10 +1,12 @@
 """Moments: the times of other programs, as seconds and as text in UTC."""
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import lru_cache
 from typing import Annotated
 
 from msgspec import Meta
+
+from twoarm.runs import utc_seconds
 
 # The seconds since 1970 that the calendar ends with, and those it begins with.
 LATEST = 253_402_300_799
@@ -18,11 +20,7 @@ Milliseconds = Annotated[int, Meta(ge=0, le=LATEST * 1000)]
 
 def seconds(moment: datetime | None) -> float | None:
     """Seconds since 1970; a time without a zone is read as UTC."""
-    if moment is None:
-        return None
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=UTC)
-    return moment.timestamp()
+    return None if moment is None else utc_seconds(moment)
 
 
 def utc_text(at: float | None) -> str | None:

@@ -10,18 +10,16 @@ from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import Milliseconds, between
-from twoarm.collect.run_folder import Command, Told, claim, finish
+from twoarm.collect.run_folder import AgentOutput, Command, claim, finish
 from twoarm.collect.sidecar import Sidecar, read_sidecar
-from twoarm.collect.tokens import Cost, Count, Spend
-from twoarm.collect.version import numbers
+from twoarm.collect.tokens import Cost, Count, Spend, model_name
+from twoarm.collect.version import check_major, opencode_output_includes_reasoning
 from twoarm.errors import Problem
-from twoarm.quote import named
+from twoarm.escape import named
 
 EVENTS = "events.jsonl"
 EXPORT = "export.json"
 
-# The last version whose output count includes reasoning tokens; later ones count them beside it.
-REASONING_INSIDE = (1, 3, 15)
 NEWEST_MAJOR = 1
 
 # Errors that are the agent's own; every other one is of the provider or of opencode's server.
@@ -133,7 +131,7 @@ class Opencode:
     name: ClassVar[str] = "opencode"
     one_run_per_folder: ClassVar[bool] = True
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """Events with a session of opencode, or an export."""
         if EVENTS in folder and b'"sessionID":"ses_' in folder.head(EVENTS):
             return True
@@ -154,38 +152,38 @@ class Opencode:
         export = None
         if EXPORT in folder:
             export = folder.decode(EXPORT, _EXPORT)
-            _check_version(folder, export.info.version)
+            check_major(folder, EXPORT, "opencode", export.info.version, NEWEST_MAJOR)
         events = list(folder.decode_lines(EVENTS, _EVENT)) if EVENTS in folder else None
         sidecar = read_sidecar(folder, source)
-        yield finish(folder, sidecar, _told(folder, sidecar, events, export))
+        yield finish(folder, sidecar, _parse_output(folder, sidecar, events, export))
 
 
-def _told(
+def _parse_output(
     folder: Folder, sidecar: Sidecar, events: list[_Event] | None, export: _Export | None
-) -> Told:
+) -> AgentOutput:
     exported = _exported(export) if export is not None else None
     work = _streamed(events) if events is not None else exported
     assert work is not None
-    doubts: list[str] = []
+    caveats: list[str] = []
     version = export.info.version if export is not None else None
-    inside = _reasoning_inside(folder, version, work)
+    included = _includes_reasoning(folder, version, work)
     if export is not None:
         messages = [entry.info for entry in export.messages if entry.info.tokens is not None]
-        spends = [_spend(m.tokens, inside, _model(m)) for m in messages if m.tokens is not None]
+        spends = [_spend(m.tokens, included, _model(m)) for m in messages if m.tokens is not None]
         cost = sum(message.cost for message in messages)
         if exported is not None and len(exported.steps) != len(work.steps):
-            doubts.append("sources_disagree")
+            caveats.append("sources_disagree")
     else:
-        spends = [_spend(step.tokens, inside, None) for step in work.steps if step.tokens]
+        spends = [_spend(step.tokens, included, None) for step in work.steps if step.tokens]
         cost = sum(step.cost for step in work.steps)
     children, child_cost, missing = _children(folder, work, export)
     if missing:
-        doubts.append("subagents_left_out")
+        caveats.append("subagents_left_out")
     failure, cut = _verdict(work)
     if cut:
-        doubts.append("spend_incomplete")
-    if inside and cost and any(step.tokens and step.tokens.reasoning for step in work.steps):
-        doubts.append("cost_charges_reasoning_twice")
+        caveats.append("spend_incomplete")
+    if included and cost and any(step.tokens and step.tokens.reasoning for step in work.steps):
+        caveats.append("cost_charges_reasoning_twice")
     first = last = duration = None
     if events:
         first, last = events[0].timestamp / 1000, events[-1].timestamp / 1000
@@ -199,7 +197,7 @@ def _told(
         duration = between(first, last)
         models = [found for entry in export.messages if (found := _model(entry.info))]
         model = models[0] if models else None
-    return Told(
+    return AgentOutput(
         name=EVENTS if events is not None else EXPORT,
         agent="opencode",
         failure=failure,
@@ -217,7 +215,7 @@ def _told(
         model=model,
         version=version,
         session_id=work.session_id,
-        doubts=tuple(doubts),
+        caveats=tuple(caveats),
     )
 
 
@@ -264,7 +262,7 @@ def _verdict(work: _Work) -> tuple[Failed | None, bool]:
     if reason in ENDED:
         return None, False
     if reason in ("unknown", "error"):
-        return infra("the answer of the provider was cut off"), False
+        return infra("the provider's answer was cut off"), False
     if reason == "content-filter":
         return agent("refused: content filter"), False
     return agent(f"stopped after a step that ended with {named(str(reason))}"), False
@@ -289,12 +287,12 @@ def _ended(tool: _Part) -> bool:
     return tool.state is not None and tool.state.status in ("completed", "error")
 
 
-def _spend(tokens: _Tokens | None, inside: bool, model: str | None) -> Spend:
+def _spend(tokens: _Tokens | None, included: bool, model: str | None) -> Spend:
     assert tokens is not None
     return Spend(
         model=model,
         input=tokens.input,
-        output=tokens.output + (0 if inside else tokens.reasoning),
+        output=tokens.output + (0 if included else tokens.reasoning),
         cache_read=tokens.cache.read,
         cache_write=tokens.cache.write,
     )
@@ -302,21 +300,19 @@ def _spend(tokens: _Tokens | None, inside: bool, model: str | None) -> Spend:
 
 def _model(message: _Message) -> str | None:
     if message.model_id is not None:
-        return _full_name(message.provider_id, message.model_id)
+        return model_name(message.provider_id, message.model_id)
     asked = message.model
     if isinstance(asked, dict) and isinstance(asked.get("modelID"), str):
-        return _full_name(asked.get("providerID"), asked["modelID"])
+        provider = asked.get("providerID")
+        return model_name(provider if isinstance(provider, str) else None, asked["modelID"])
     return None
 
 
-def _full_name(provider: object, model: str) -> str:
-    return f"{provider}/{model}" if isinstance(provider, str) and provider else model
-
-
-def _reasoning_inside(folder: Folder, version: str | None, work: _Work) -> bool:
-    """Whether `output` includes reasoning tokens: told by the version, or else by the totals."""
-    if version is not None:
-        return numbers(version) <= REASONING_INSIDE
+def _includes_reasoning(folder: Folder, version: str | None, work: _Work) -> bool:
+    """Whether `output` includes reasoning tokens: known from the version, or from the totals."""
+    known = opencode_output_includes_reasoning(version)
+    if known is not None:
+        return known
     steps = [step.tokens for step in work.steps if step.tokens and step.tokens.reasoning]
     for tokens in steps:
         if tokens.total is None:
@@ -329,20 +325,10 @@ def _reasoning_inside(folder: Folder, version: str | None, work: _Work) -> bool:
     else:
         return False
     raise folder.refuse(
-        "reasoning tokens whose meaning depends on the version of opencode; "
-        f"save `opencode export` as {EXPORT}, which tells it",
+        "reasoning tokens that the output count may or may not include, depending on the version "
+        f"of opencode; save `opencode export` as {EXPORT}, which names the version",
         EVENTS,
     )
-
-
-def _check_version(folder: Folder, version: str) -> None:
-    found = numbers(version)
-    if not found or found[0] > NEWEST_MAJOR:
-        raise folder.refuse(
-            f"opencode {named(version)}; versions up to {NEWEST_MAJOR}.x are read, "
-            "a newer twoarm may read this one",
-            EXPORT,
-        )
 
 
 def _children(
@@ -358,21 +344,22 @@ def _children(
     family = {work.session_id} | ({export.info.id} if export is not None else set())
     spends: list[Spend] = []
     cost = 0.0
-    exports = [folder.decode(name, _EXPORT) for name in others]
+    exports = [(name, folder.decode(name, _EXPORT)) for name in others]
     more = True
     while more:
         more = False
-        for child in exports:
+        for name, child in exports:
             if child.info.id in family or child.info.parent_id not in family:
                 continue
             more = True
             family.add(child.info.id)
             asked.discard(child.info.id)
             inner = _exported(child)
-            inside = numbers(child.info.version) <= REASONING_INSIDE
+            check_major(folder, name, "opencode", child.info.version, NEWEST_MAJOR)
+            included = bool(opencode_output_includes_reasoning(child.info.version))
             for entry in child.messages:
                 if entry.info.tokens is not None:
-                    spends.append(_spend(entry.info.tokens, inside, _model(entry.info)))
+                    spends.append(_spend(entry.info.tokens, included, _model(entry.info)))
                     cost += entry.info.cost
             asked |= {
                 below
@@ -399,8 +386,7 @@ def _commands(tools: Sequence[_Part]) -> tuple[Command, ...]:
         command = _opened(tool.state.input).get("command")
         if isinstance(command, str):
             code = _opened(tool.state.metadata).get("exit")
-            passed = code == 0 if isinstance(code, int) else None
-            commands.append(Command(command=command, passed=passed))
+            commands.append(Command.ended(command, code if isinstance(code, int) else None))
     return tuple(commands)
 
 

@@ -24,7 +24,7 @@ def reads(format_name: str, given: str, output: str) -> bool:
                 claims = one.claims(found)
             except SourceError:
                 continue
-            # Beside what tells a run there may be more of it, such as its `run.json`.
+            # A run has more files than the one that is claimed, such as its `run.json`.
             if name in claims or (claims and one.one_run_per_folder):
                 return True
     return False

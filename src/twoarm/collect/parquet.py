@@ -3,14 +3,10 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twoarm.collect.folder import Folder, SourceError
+from twoarm.collect.folder import LARGEST_RATIO, LEAST_UNPACKED, Folder, SourceError
 from twoarm.collect.pages import unpacked_sizes
 from twoarm.errors import InputError
-from twoarm.quote import named, shortened
-
-# What a Parquet file may unpack to, by its size.
-LARGEST_RATIO = 500
-LEAST_UNPACKED = 256 * 2**20
+from twoarm.escape import named, shortened
 
 # How many cells are unpacked at a time, and the bytes that they may take. Few steps, since each one
 # comes with all texts of its part of the file.
@@ -42,14 +38,14 @@ def _rows(folder: Folder, name: str, stream: Any) -> Iterator[dict[str, Any]]:
     from pyarrow import parquet
 
     table = parquet.ParquetFile(stream)
-    limit = max(LEAST_UNPACKED, LARGEST_RATIO * folder.size(name))
+    limit = folder.most_unpacked(name)
     sizes = _sizes(folder, name, stream, table.metadata, limit)
     _check_names(folder, name, table.schema_arrow, "")
     leaves = [table.metadata.schema.column(index) for index in range(len(sizes))]
     # A row may hold any number of lists' values, and no field of a record is a list.
     flat = [leaf.path for leaf in leaves if not leaf.max_repetition_level]
     if not flat:
-        raise folder.refuse("no column but lists", name)
+        raise folder.refuse("every column holds lists", name)
     shared, width = [], 0
     for index, leaf in enumerate(leaves):
         if leaf.physical_type != "BYTE_ARRAY" or leaf.logical_type.type not in _TEXTS:
@@ -109,7 +105,7 @@ def _check_names(folder: Folder, name: str, fields: Any, above: str) -> None:
     for field in fields:
         path = f"{above}{field.name}"
         if path in seen:
-            raise folder.refuse(f"two columns {named(path)}", name)
+            raise folder.refuse(f"two columns named {named(path)}", name)
         seen.add(path)
         if types.is_struct(field.type):
             inner = [field.type.field(index) for index in range(field.type.num_fields)]
@@ -142,6 +138,6 @@ def _cells(column: Any) -> tuple[list[Any], int]:
 def _bomb(folder: Folder, name: str, limit: int) -> SourceError:
     return folder.refuse(
         f"unpacks to more than {limit:,} bytes, {LARGEST_RATIO} times its size "
-        f"or {LEAST_UNPACKED // 2**20} MiB; it may be a bomb",
+        f"or {LEAST_UNPACKED // 2**20} MiB; it may be a decompression bomb",
         name,
     )

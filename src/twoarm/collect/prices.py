@@ -6,10 +6,9 @@ from typing import Annotated
 import msgspec
 from msgspec import Meta
 
-from twoarm.collect.folder import Folder, SourceError, shown, walk
+from twoarm.collect.folder import SourceError, only_file
 from twoarm.collect.tokens import Spend
-from twoarm.errors import InputError
-from twoarm.quote import visible
+from twoarm.escape import visible
 
 MILLION = 1_000_000
 
@@ -29,10 +28,7 @@ def read_prices(path: str) -> Mapping[str, Prices]:
     """A TOML file with a table per model."""
     import tomllib
 
-    folder = next(iter(walk(path)))
-    if not isinstance(folder, Folder) or folder.below:
-        raise InputError(f"{shown(path)}: not a file; expected a price table")
-    name = next(iter(folder.names))
+    folder, name = only_file(path, "a price table")
     where = folder.where(name)
     try:
         text = folder.read(name).decode("utf-8")

@@ -11,21 +11,26 @@ from twoarm.collect.format import Attempt, Failed
 from twoarm.collect.moment import between, seconds
 from twoarm.collect.sidecar import NAME, Sidecar
 from twoarm.collect.tokens import Spend
-from twoarm.runs import NEVER_RAN_EXIT_CODE
+from twoarm.runs import NEVER_RAN, never_ran
 
 # The names under which the standard output of an agent may be saved.
 OUTPUTS = ("events.jsonl", "stream.jsonl", "result.json", "stdout.json", "stdout.txt")
 
 
 class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A shell command that the agent ran itself; `passed` is None where no exit code is told."""
+    """A shell command that the agent ran itself; `passed` is None where no exit code is shown."""
 
     command: str
     passed: bool | None
 
+    @classmethod
+    def ended(cls, command: str, exit_code: int | None) -> "Command":
+        """A command and its exit code."""
+        return cls(command=command, passed=None if exit_code is None else exit_code == 0)
 
-class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """What the output of an agent tells about its run."""
+
+class AgentOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the output of an agent says about its run."""
 
     name: str
     agent: str
@@ -34,7 +39,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     waiting: str | None
     # The agent's own time; None where only the sidecar's clock is left.
     duration_seconds: float | None
-    # First and last event, for a run whose end nobody noted.
+    # The times of the first and the last event, for a run that nobody timed.
     first_event: float | None
     last_event: float | None
     # Whether the output has no end of its own.
@@ -49,7 +54,7 @@ class Told(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     model: str | None
     version: str | None
     session_id: str | None
-    doubts: tuple[str, ...]
+    caveats: tuple[str, ...]
 
 
 def output_of(folder: Folder) -> str | None:
@@ -69,40 +74,37 @@ def claim(folder: Folder, others: Iterable[str] = ()) -> Sequence[str]:
     return ()
 
 
-def finish(folder: Folder, sidecar: Sidecar, told: Told) -> Attempt:
-    """What the output tells and what the sidecar adds, as one attempt."""
+def finish(folder: Folder, sidecar: Sidecar, output: AgentOutput) -> Attempt:
+    """What the output says and what the sidecar adds, as one attempt."""
     started, ended = seconds(sidecar.started_at_utc), seconds(sidecar.ended_at_utc)
-    doubts = list(told.doubts)
-    duration = _duration(folder, sidecar, told, doubts)
-    failure = _failure(sidecar, told)
+    caveats = list(output.caveats)
+    duration = _duration(folder, sidecar, output, caveats)
+    failure = _failure(sidecar, output)
     if failure is None and sidecar.acceptance_exit_code is None:
         raise folder.refuse(
-            "acceptance_exit_code is null, but the agent ran to its end; "
+            "acceptance_exit_code is null, but the agent finished; "
             "write the exit code of the acceptance command",
             NAME,
         )
-    passed = sidecar.acceptance_exit_code == 0
-    if passed and failure is not None and failure.failure == "agent":
-        doubts.append("passed_despite_failure")
-    count, first_pass = _acceptance(sidecar.acceptance_command, told.commands)
+    count, first_pass = _acceptance(sidecar.acceptance_command, output.commands)
     return Attempt(
-        where=folder.where(told.name),
+        where=folder.where(output.name),
         task_id=sidecar.task_id,
         repeat=sidecar.repeat,
-        success=passed and failure is None,
+        success=sidecar.acceptance_exit_code == 0,
         failure=failure,
         duration_seconds=duration,
-        started=started if started is not None else told.first_event,
-        ended=ended if ended is not None else told.last_event,
-        cost_usd=told.cost_usd,
-        spends=told.spends,
-        took_steps=told.took_steps,
+        started=started if started is not None else output.first_event,
+        ended=ended if ended is not None else output.last_event,
+        cost_usd=output.cost_usd,
+        spends=output.spends,
+        took_steps=output.took_steps,
         document=folder.read(NAME),
-        configuration=_configuration(sidecar, told),
+        configuration=_configuration(sidecar, output),
         scope="",
-        doubts=tuple(doubts),
-        step_count=told.step_count,
-        tool_call_count=told.tool_call_count,
+        caveats=tuple(caveats),
+        step_count=output.step_count,
+        tool_call_count=output.tool_call_count,
         acceptance_cmd_count=count,
         acceptance_first_pass=first_pass,
         agent_exit_code=sidecar.agent_exit_code,
@@ -110,50 +112,51 @@ def finish(folder: Folder, sidecar: Sidecar, told: Told) -> Attempt:
         setup_exit_code=sidecar.setup_exit_code,
         arm_setup_exit_code=sidecar.arm_setup_exit_code,
         run_id=sidecar.run_id,
-        model=told.model or sidecar.model,
-        agent=told.agent,
-        session_id=told.session_id,
+        model=output.model or sidecar.model,
+        agent=output.agent,
+        session_id=output.session_id,
         acceptance_command=sidecar.acceptance_command,
     )
 
 
-def _configuration(sidecar: Sidecar, told: Told) -> tuple[tuple[str, Any], ...]:
-    return (("model", told.model or sidecar.model), ("version", told.version))
+def _configuration(sidecar: Sidecar, output: AgentOutput) -> tuple[tuple[str, Any], ...]:
+    return (("model", output.model or sidecar.model), ("version", output.version))
 
 
-def _duration(folder: Folder, sidecar: Sidecar, told: Told, doubts: list[str]) -> float:
-    """The runner's clock, else the agent's own, else what the times tell."""
+def _duration(folder: Folder, sidecar: Sidecar, output: AgentOutput, caveats: list[str]) -> float:
+    """The runner's clock, else the agent's own, else the time between the events."""
     started, ended = seconds(sidecar.started_at_utc), seconds(sidecar.ended_at_utc)
     wall = between(started, ended)
     if started is not None and ended is not None and wall is None:
         raise folder.refuse("ended_at_utc is before started_at_utc", NAME)
     if sidecar.duration_seconds is not None:
         return sidecar.duration_seconds
-    duration = told.duration_seconds
-    if told.cut and duration is not None and wall is not None:
+    duration = output.duration_seconds
+    if output.cut and duration is not None and wall is not None:
         # What a killed agent last wrote says nothing about how long it was waited for.
         duration = max(duration, wall)
     if duration is None and wall is not None:
         duration = wall
-        doubts.append("duration_wall_clock")
+        caveats.append("duration_wall_clock")
     if duration is None:
-        duration = between(told.first_event, told.last_event)
-        doubts.append("duration_lower_bound")
+        duration = between(output.first_event, output.last_event)
+        caveats.append("duration_lower_bound")
     if duration is None:
         raise folder.refuse("no duration; write started_at_utc and ended_at_utc", NAME)
     return duration
 
 
-def _failure(sidecar: Sidecar, told: Told) -> Failed | None:
+def _failure(sidecar: Sidecar, output: AgentOutput) -> Failed | None:
     """A run that was never set up is infra, whatever its output says."""
     if sidecar.setup_exit_code:
-        return infra(f"set-up of the task failed with exit code {sidecar.setup_exit_code}")
+        return infra(f"task setup failed with exit code {sidecar.setup_exit_code}")
     if sidecar.arm_setup_exit_code:
-        return infra(f"set-up of the arm failed with exit code {sidecar.arm_setup_exit_code}")
-    failure = judged(told.failure, cut=told.cut, waiting=told.waiting, ended_by=sidecar.ended_by)
-    never_ran = sidecar.acceptance_exit_code == NEVER_RAN_EXIT_CODE
-    if failure is None and sidecar.agent_exit_code and never_ran:
-        return infra("agent exit code not 0 and acceptance never ran")
+        return infra(f"arm setup failed with exit code {sidecar.arm_setup_exit_code}")
+    failure = judged(
+        output.failure, cut=output.cut, waiting=output.waiting, ended_by=sidecar.ended_by
+    )
+    if failure is None and never_ran(sidecar.agent_exit_code, sidecar.acceptance_exit_code):
+        return infra(NEVER_RAN)
     return failure
 
 

@@ -13,7 +13,7 @@ NAME = "run.json"
 
 
 class Sidecar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """One run of an agent program, told by whatever started it."""
+    """One run of an agent program, as reported by whatever started it."""
 
     task_id: Name
     repeat: Repeat | None
@@ -42,11 +42,11 @@ _MEANINGS = {
     "started_at_utc": "when the agent was started; null if not known",
     "ended_at_utc": "when the agent ended; null if not known",
     "acceptance_command": "the command, to count how often the agent ran it itself",
-    "setup_exit_code": "exit code of the task's set-up; not 0 makes the run an infra failure",
-    "arm_setup_exit_code": "exit code of the arm's set-up; not 0 makes the run an infra failure",
+    "setup_exit_code": "exit code of the task's setup; not 0 makes the run an infra failure",
+    "arm_setup_exit_code": "exit code of the arm's setup; not 0 makes the run an infra failure",
     "agent_exit_code": "exit code of the agent; kept, never used to judge the run",
     "ended_by": "how the run ended: `exit`, by itself; `timeout`, `budget`, `output`, at a limit "
-    "of its runner, an agent failure whatever the output says, but for a time-out while the "
+    "of its runner, an agent failure whatever the output says, except a timeout while the "
     "provider refuses it; `killed`, from outside and not for anything the agent did, an infra "
     "failure; null if not known",
     "duration_seconds": "how long the agent ran by the clock of its runner, "

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from tempfile import SpooledTemporaryFile
 
-from twoarm.errors import OutputError, Problem
-from twoarm.quote import named
+from twoarm.errors import OutputError, Position, Problem
+from twoarm.escape import named
 
 # Up to this size the records wait in memory after all.
 IN_MEMORY = 16 * 2**20
@@ -30,6 +30,8 @@ class Spool:
         self._infra = array("b")
         self._started = array("d")
         self._offset = array("q")
+        # The line of the source; 0 for a record that is of all of it.
+        self._line = array("q")
         self._end = 0
 
     def __len__(self) -> int:
@@ -45,7 +47,7 @@ class Spool:
         self,
         line: bytes,
         *,
-        where: str,
+        where: Position,
         task: str,
         arm: str,
         repeat: int | None,
@@ -59,9 +61,10 @@ class Spool:
         self._infra.append(infra)
         self._started.append(math.nan if started is None else started)
         self._offset.append(self._end)
+        self._line.append(0 if where.line is None else where.line)
         with _room():
             self._end += self._file.write(
-                b"%s\n%s\n" % (line, where.encode("utf-8", "backslashreplace"))
+                b"%s\n%s\n" % (line, where.source.encode("utf-8", "backslashreplace"))
             )
 
     def number(self, *, renumber: bool) -> tuple[list[Problem], int]:
@@ -83,8 +86,8 @@ class Spool:
             elif len(given) < len(rows):
                 without = next(row for row in rows if not self._repeat[row])
                 message = (
-                    "no repeat, while other runs of its task and arm have one; "
-                    "number all of them, or none, or pass --renumber"
+                    "no repeat, but other runs of its task and arm have one; "
+                    "number all of them or none, or pass --renumber"
                 )
                 problems.append(self._problem(without, message))
             else:
@@ -150,7 +153,7 @@ class Spool:
                 arm = named(list(self._arms)[self._arm[row]])
                 message = (
                     f"task {task}, arm {arm}, repeat {repeat} is already in "
-                    f"{self._where(done[repeat])}; number them apart, or pass --renumber"
+                    f"{self._where(done[repeat])}; give each its own repeat, or pass --renumber"
                 )
                 problems.append(self._problem(row, message))
             elif not self._infra[row]:
@@ -158,12 +161,13 @@ class Spool:
         return problems
 
     def _problem(self, row: int, message: str) -> Problem:
-        return Problem(where=self._where(row), field=None, message=message)
+        return self._where(row).problem(message)
 
-    def _where(self, row: int) -> str:
+    def _where(self, row: int) -> Position:
         self._file.seek(self._offset[row])
         self._file.readline()
-        return self._file.readline()[:-1].decode("utf-8")
+        source = self._file.readline()[:-1].decode("utf-8")
+        return Position(source, self._line[row] or None)
 
 
 @contextmanager
@@ -172,8 +176,8 @@ def _room() -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputError(
-            f"no room for the records until they are sorted: {error.strerror}; "
-            "point TMPDIR to a folder with room for them"
+            f"cannot store the records to sort them: {error.strerror}; "
+            "set TMPDIR to a folder with enough space"
         ) from error
 
 

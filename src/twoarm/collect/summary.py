@@ -1,19 +1,19 @@
 """The summary of a collection: what was found, what is missing, what failed and why."""
 
 from twoarm.collect.gather import Collection
-from twoarm.quote import counted, named, shortened
+from twoarm.escape import counted, named, shortened
 
 # How many lines each list may take before the rest is only counted.
 LISTED = 20
 
 
-def summarise(collection: Collection) -> list[str]:
+def summarize(collection: Collection) -> list[str]:
     """Lines for the reader; every name in them is safe to show."""
     arms = sorted({arm for row in collection.counts.values() for arm in row})
-    told = f"{collection.format} (recognised)" if collection.recognised else collection.format
+    how = f"{collection.format} (recognized)" if collection.recognized else collection.format
     lines = [
         f"{counted(collection.runs, 'run')} of {counted(len(collection.counts), 'task')}, "
-        f"format {told}"
+        f"format {how}"
     ]
     for arm in arms:
         repeats = [row[arm] for row in collection.counts.values() if arm in row]

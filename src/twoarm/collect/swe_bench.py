@@ -5,14 +5,18 @@ from collections.abc import Mapping
 import msgspec
 
 from twoarm.collect.failure import infra
-from twoarm.collect.folder import Folder, SourceError, shown, walk
+from twoarm.collect.folder import Folder, SourceError, only_file
 from twoarm.collect.format import Failed
+from twoarm.collect.version import unsupported
 from twoarm.errors import InputError
-from twoarm.quote import named
+from twoarm.escape import named
 
 NEWEST_REPORT = 2
 
 Names = list[str] | None
+
+# Whether each task was solved, or what kept the evaluation from finding out.
+TaskOutcomes = Mapping[str, bool | Failed]
 
 
 class _Report(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -50,26 +54,20 @@ _OUTCOMES: dict[str, bool | Failed] = {
 _INFRA = infra("infra failure of the evaluation")
 
 
-def read_report(path: str) -> Mapping[str, bool | Failed]:
+def read_report(path: str) -> TaskOutcomes:
     """A SWE-bench report: of a whole run, or of single tasks."""
-    folder = next(iter(walk(path)))
-    if not isinstance(folder, Folder) or folder.below:
-        raise InputError(f"{shown(path)}: not a file; expected a SWE-bench report")
-    name = next(iter(folder.names))
+    folder, name = only_file(path, "a SWE-bench report")
     report = folder.decode(name, _REPORT)
     if report.resolved_ids is msgspec.UNSET:
         return _of_tasks(folder, name)
     version = report.schema_version
     if version is not None and version > NEWEST_REPORT:
-        raise folder.refuse(
-            f"report version {named(str(version))}; versions up to {NEWEST_REPORT} are read, "
-            "a newer twoarm may read this one",
-            name,
-        )
+        found = f"report version {named(str(version))}"
+        raise unsupported(folder, name, found, f"versions up to {NEWEST_REPORT}")
     return _of_run(folder, name, report)
 
 
-def _of_run(folder: Folder, name: str, report: _Report) -> Mapping[str, bool | Failed]:
+def _of_run(folder: Folder, name: str, report: _Report) -> TaskOutcomes:
     outcomes: dict[str, bool | Failed] = {}
     listed: dict[str, str] = {}
     for key, outcome in _OUTCOMES.items():
@@ -91,7 +89,7 @@ def _contradiction(folder: Folder, name: str, task: str, one: str, two: str) -> 
     )
 
 
-def _of_tasks(folder: Folder, name: str) -> Mapping[str, bool | Failed]:
+def _of_tasks(folder: Folder, name: str) -> TaskOutcomes:
     outcomes: dict[str, bool | Failed] = {}
     try:
         tasks = folder.decode(name, _TASKS)

@@ -12,8 +12,8 @@ from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import Moment, between, seconds
 from twoarm.collect.parquet import read_rows
 from twoarm.collect.tokens import Spend, outside_cache
-from twoarm.errors import Problem, UsageError
-from twoarm.quote import named, shortened, visible
+from twoarm.errors import Position, Problem, UsageError
+from twoarm.escape import named, shortened, visible
 from twoarm.record import LARGEST
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -59,7 +59,7 @@ class Table:
     name: ClassVar[str] = "table"
     one_run_per_folder: ClassVar[bool] = False
 
-    def recognises(self, folder: Folder) -> bool:
+    def recognizes(self, folder: Folder) -> bool:
         """Never: a table may be of anything, so it is read only when asked for by name."""
         return False
 
@@ -74,7 +74,7 @@ class Table:
                 listing = ", ".join(FIELDS)
                 raise UsageError(f"--map {named(field)}: no such field; fields are {listing}")
         for number, row in _rows(folder, name):
-            where = f"{folder.where(name)}:{number}"
+            where = folder.where(name, number)
             if isinstance(row, Problem):
                 yield row
                 continue
@@ -92,7 +92,7 @@ def _rows(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any] | 
         for number, line in folder.lines(name):
             if line.strip():
                 try:
-                    yield number, decoded(line, _OBJECT, f"{folder.where(name)}:{number}")
+                    yield number, decoded(line, _OBJECT, folder.where(name, number))
                 except SourceError as error:
                     yield number, error.problem
     else:
@@ -110,18 +110,17 @@ def _delimited(
     try:
         head = next(reader, None)
         if not head:
-            raise folder.refuse("empty; expected a line of column names", name)
+            raise folder.refuse("empty; expected a row of column names", name)
         if len(set(head)) < len(head):
             twice = next(column for column, count in Counter(head).items() if count > 1)
-            raise folder.refuse(f"two columns {named(twice)}", name)
+            raise folder.refuse(f"two columns named {named(twice)}", name)
         for cells in reader:
             number = reader.line_num
             if not cells:
                 continue
             if len(cells) != len(head):
                 message = f"{len(cells)} cells in a table of {len(head)} columns"
-                where = f"{folder.where(name)}:{number}"
-                yield number, Problem(where=where, field=None, message=message)
+                yield number, folder.where(name, number).problem(message)
                 continue
             yield (
                 number,
@@ -131,7 +130,8 @@ def _delimited(
                 },
             )
     except csv.Error as error:
-        raise folder.refuse(f"line {reader.line_num}: {visible(str(error))}", name) from error
+        where = folder.where(name, reader.line_num)
+        raise SourceError(where, visible(str(error))) from error
 
 
 def _texts(folder: Folder, name: str) -> Iterator[str]:
@@ -139,7 +139,7 @@ def _texts(folder: Folder, name: str) -> Iterator[str]:
         try:
             text = line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
-            where = f"{folder.where(name)}:{number}"
+            where = folder.where(name, number)
             raise SourceError(where, "not UTF-8; save the table as UTF-8") from error
         yield text + "\n"
 
@@ -147,7 +147,7 @@ def _texts(folder: Folder, name: str) -> Iterator[str]:
 class _Row:
     """The fields of one row, each as its type."""
 
-    def __init__(self, row: Mapping[str, Any], where: str, columns: Mapping[str, str]) -> None:
+    def __init__(self, row: Mapping[str, Any], where: Position, columns: Mapping[str, str]) -> None:
         self._row = row
         self._where = where
         self._columns = columns
@@ -169,9 +169,8 @@ class _Row:
     def refuse(self, field: str, expected: str, value: object) -> SourceError:
         """The error that names a field and its column."""
         column = self._columns.get(field, field)
-        return SourceError(
-            self._where, f"{column}: expected {expected}, got {named(shortened(str(value), 60))}"
-        )
+        message = f"expected {expected}, got {named(shortened(str(value), 60))}"
+        return SourceError(self._where, message, column)
 
     def text(self, field: str) -> str | None:
         """Text; a number is text too."""
@@ -240,7 +239,7 @@ class _Row:
             raise self.refuse(field, "a time such as 2026-11-15T06:21:16Z", value) from None
 
 
-def _attempt(cells: Mapping[str, Any], where: str, settings: Settings) -> Attempt:
+def _attempt(cells: Mapping[str, Any], where: Position, settings: Settings) -> Attempt:
     row = _Row(cells, where, settings.columns)
     task = row.text("task_id")
     if not task:
@@ -265,7 +264,7 @@ def _attempt(cells: Mapping[str, Any], where: str, settings: Settings) -> Attemp
         where=where,
         task_id=task,
         repeat=repeat,
-        success=bool(success) and failure is None,
+        success=bool(success),
         failure=failure,
         duration_seconds=duration,
         started=started,
@@ -276,7 +275,7 @@ def _attempt(cells: Mapping[str, Any], where: str, settings: Settings) -> Attemp
         document=cells,
         configuration=(("model", model),),
         scope="",
-        doubts=("passed_despite_failure",) if success and failure is not None else (),
+        caveats=(),
         step_count=steps,
         tool_call_count=tools,
         acceptance_cmd_count=row.count("acceptance_cmd_count"),
@@ -305,7 +304,7 @@ def _failure(row: _Row) -> Failed | None:
     raise row.refuse("failure", "agent, infra or nothing", said)
 
 
-def _spend(row: _Row, where: str, model: str | None, settings: Settings) -> Spend | None:
+def _spend(row: _Row, where: Position, model: str | None, settings: Settings) -> Spend | None:
     tokens, output = row.count("input_tokens"), row.count("output_tokens")
     read, written = row.count("cache_read_tokens"), row.count("cache_write_tokens")
     reasoning = row.count("reasoning_tokens")

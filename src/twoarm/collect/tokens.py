@@ -7,6 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from twoarm.collect.folder import SourceError
+from twoarm.errors import Position
 from twoarm.record import LARGEST
 
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
@@ -28,14 +29,19 @@ class Spend(msgspec.Struct, frozen=True, kw_only=True, gc=False):
         return self.input, self.output, self.cache_read, self.cache_write
 
 
-def outside_cache(with_cache: int, *cached: int, where: str) -> int:
+def model_name(provider: str | None, model: str) -> str:
+    """`provider/model`, as records and price tables spell it."""
+    return f"{provider}/{model}" if provider else model
+
+
+def outside_cache(with_cache: int, *cached: int, where: Position) -> int:
     """The input tokens outside the cache, from a count that includes the cached ones."""
     left = with_cache - sum(cached)
     if left < 0:
         raise SourceError(
             where,
-            f"{sum(cached):,} cached of {with_cache:,} input tokens: "
-            "impossible where input includes the cache",
+            f"{sum(cached):,} cached tokens, but only {with_cache:,} input tokens, "
+            "which should include the cached ones",
         )
     return left
 

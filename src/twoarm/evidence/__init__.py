@@ -2,8 +2,7 @@
 
 cells       the pairs and runs of each metric, grouped by task
 interval    the result type, and when an interval is withheld
-plain       the numerical kernel for a handful of runs
-vector      the same for more, with numpy and scipy
+kernel      exact distributions of sums
 resample    tasks drawn again, once for every metric; the medians of the arms
 means       intervals of means, ratios and success
 medians     intervals of medians, exact
@@ -16,6 +15,6 @@ grade       the verdict on the evidence, and the margin rule
 exclusions  whether excluded runs could change the decision
 design      what the records say about how the runs were made
 repeats     pass@k, pass^k, and the cost of a solved task
-cautions    what the reader must know about all this
 weigh       all of it
+caveats     what the reader must know about it
 """

@@ -1,18 +1,14 @@
 """The pairs and runs of each metric, grouped by task."""
 
 from functools import cached_property
-from itertools import pairwise
 
 import msgspec
+import numpy as np
 
-from twoarm import column
-from twoarm.column import Floats, Ints
-from twoarm.metric import COST, DURATION, NON_CACHE_TOKENS, SUCCESS, TOKENS, Metric
-from twoarm.pair import Pairing
+from twoarm.arrays import Floats, Ints, starts_of
+from twoarm.comparison import Comparison
+from twoarm.metric import SUCCESS, Metric
 from twoarm.screen import ArmRuns, Screening
-
-# The metrics that evidence is weighed for, in the order of the analysis file.
-WEIGHED = (SUCCESS, COST, DURATION, TOKENS, NON_CACHE_TOKENS)
 
 
 class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -22,26 +18,39 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """
 
     values: Floats
-    tasks: list[int]
-    starts: list[int]
+    tasks: Ints
+    starts: Ints
 
     def __len__(self) -> int:
         return len(self.values)
 
     @cached_property
-    def sizes(self) -> list[int]:
+    def sizes(self) -> Ints:
         """How many values each task has."""
-        return _lengths(self.starts)
+        return np.diff(self.starts)
+
+    @cached_property
+    def _order(self) -> Ints:
+        return np.argsort(self.values, kind="stable")
+
+    @cached_property
+    def _task_by_value(self) -> Ints:
+        return np.repeat(np.arange(len(self.sizes)), self.sizes)[self._order]
 
     @cached_property
     def ordered(self) -> Floats:
         """The values of all tasks from the smallest to the largest."""
-        return column.ordered(self.values)
+        return self.values[self._order]
 
-    @cached_property
-    def counter(self) -> column.Counter:
-        """Counts the values of each task up to any point."""
-        return column.Counter(self.values, self.starts)
+    def up_to(self, points: Floats) -> Ints:
+        """For each point, from the smallest on: how many values of each task are at most that."""
+        found = np.empty((len(points), len(self.sizes)), dtype=np.int64)
+        below, first = np.zeros(len(self.sizes), dtype=np.int64), 0
+        for row, last in enumerate(np.searchsorted(self.ordered, points, side="right").tolist()):
+            part = self._task_by_value[first:last]
+            below = found[row] = below + np.bincount(part, minlength=len(self.sizes))
+            first = last
+        return found
 
 
 class Sides(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,8 +65,8 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The pairs in which both runs have the metric."""
 
     metric: Metric
-    tasks: list[int]
-    starts: list[int]
+    tasks: Ints
+    starts: Ints
     ours: Floats
     theirs: Floats
     deltas: Floats
@@ -66,11 +75,11 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return len(self.deltas)
 
     @cached_property
-    def sizes(self) -> list[int]:
+    def sizes(self) -> Ints:
         """How many pairs each task has."""
-        return _lengths(self.starts)
+        return np.diff(self.starts)
 
-    @property
+    @cached_property
     def grouped(self) -> Grouped:
         """The deltas alone."""
         return Grouped(values=self.deltas, tasks=self.tasks, starts=self.starts)
@@ -80,76 +89,48 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The pairs on the scale of ratios, or None where a value is not positive."""
         if self.metric is SUCCESS or not len(self):
             return None
-        ours, theirs = column.logarithms(self.ours), column.logarithms(self.theirs)
-        if ours is None or theirs is None:
+        if self.ours.min() <= 0 or self.theirs.min() <= 0:
             return None
-        return Sides(ours=ours, theirs=theirs, deltas=column.subtracted(ours, theirs))
+        ours, theirs = np.log(self.ours), np.log(self.theirs)
+        return Sides(ours=ours, theirs=theirs, deltas=ours - theirs)
 
 
-def group_pairs(
-    metric: Metric, screening: Screening, pairing: Pairing, task_count: int, *, small: bool
-) -> Pairs:
+def group_pairs(metric: Metric, comparison: Comparison) -> Pairs:
     """The pairs of one metric by task."""
-    rows = column.measured_rows(pairing.deltas[metric.name])
-    codes = column.take(pairing.task, rows)
-    tasks, starts = _stretches(column.bounds(codes, task_count))
+    pairing, (ours, theirs) = comparison.pairing, comparison.screening.arms
+    deltas = pairing.deltas[metric.name]
+    rows = np.flatnonzero(~np.isnan(deltas))
+    tasks, starts = _stretches(pairing.task[rows], len(comparison.runs.tasks))
     return Pairs(
         metric=metric,
         tasks=tasks,
         starts=starts,
-        ours=_kept(
-            screening.candidate.values[metric.name], column.take(pairing.candidate, rows), small
-        ),
-        theirs=_kept(
-            screening.baseline.values[metric.name], column.take(pairing.baseline, rows), small
-        ),
-        deltas=_kept(pairing.deltas[metric.name], rows, small),
+        ours=ours.values[metric.name][pairing.candidate[rows]],
+        theirs=theirs.values[metric.name][pairing.baseline[rows]],
+        deltas=deltas[rows],
     )
 
 
-def group_arm(
-    metric: Metric, arm: ArmRuns, task_count: int, only: set[int], *, small: bool
-) -> Grouped:
+def group_arm(metric: Metric, arm: ArmRuns, task_count: int, only: Ints) -> Grouped:
     """The measured runs of one arm in the tasks named, by task."""
-    rows = column.measured_rows(arm.values[metric.name])
-    codes = column.take(arm.task, rows)
-    wanted = [code in only for code in range(task_count)]
-    if not all(wanted):
-        rows = column.take(rows, column.rows_where(codes, wanted))
-        codes = column.take(arm.task, rows)
-    tasks, starts = _stretches(column.bounds(codes, task_count))
-    return Grouped(values=_kept(arm.values[metric.name], rows, small), tasks=tasks, starts=starts)
+    values = arm.values[metric.name]
+    wanted = np.zeros(task_count, dtype=bool)
+    wanted[only] = True
+    rows = np.flatnonzero(wanted[arm.task] & ~np.isnan(values))
+    tasks, starts = _stretches(arm.task[rows], task_count)
+    return Grouped(values=values[rows], tasks=tasks, starts=starts)
 
 
-def measured(grouped: Grouped) -> Grouped:
-    """The values that were measured; a task may be left with none."""
-    rows = column.measured_rows(grouped.values)
-    if len(rows) == len(grouped.values):
-        return grouped
-    starts = [column.position(rows, start) for start in grouped.starts]
-    return Grouped(values=column.take(grouped.values, rows), tasks=grouped.tasks, starts=starts)
-
-
-def shared_tasks(metric: Metric, screening: Screening) -> set[int]:
+def shared_tasks(metric: Metric, screening: Screening) -> Ints:
     """The tasks in which both arms have the metric."""
-    found = []
-    for arm in screening.arms:
-        codes = column.take(arm.task, column.measured_rows(arm.values[metric.name]))
-        found.append(set(column.distinct(codes)))
-    return found[0] & found[1]
+    ours, theirs = (
+        np.unique(arm.task[~np.isnan(arm.values[metric.name])]) for arm in screening.arms
+    )
+    return np.intersect1d(ours, theirs, assume_unique=True)
 
 
-def _kept(values: Floats, rows: Ints, small: bool) -> Floats:
-    """The values at these rows, as an array unless the plain kernel is to have them."""
-    kept: Floats = column.take(values, rows)
-    return kept if small else column.vector(kept)
-
-
-def _lengths(starts: list[int]) -> list[int]:
-    return [b - a for a, b in pairwise(starts)]
-
-
-def _stretches(bounds: list[int]) -> tuple[list[int], list[int]]:
-    """The codes that occur, and where each starts."""
-    codes = [code for code in range(len(bounds) - 1) if bounds[code] < bounds[code + 1]]
-    return codes, [bounds[code] for code in codes] + [bounds[-1]]
+def _stretches(ordered: Ints, task_count: int) -> tuple[Ints, Ints]:
+    """The tasks that occur, and where each starts."""
+    starts = starts_of(ordered, task_count)
+    codes = np.flatnonzero(np.diff(starts))
+    return codes, np.append(starts[codes], len(ordered))

@@ -5,16 +5,21 @@ from collections.abc import Iterator
 from typing import Literal
 
 import msgspec
+import numpy as np
 
-from twoarm import column
-from twoarm.decide import GATE_METRICS, INSUFFICIENT, decide, judge
+from twoarm.arrays import median
+from twoarm.comparison import Comparison
+from twoarm.decide import GATES, Decision, GateRule, decide, judge
+from twoarm.evidence.kernel import log_choose
 from twoarm.evidence.stability import Figures
-from twoarm.metric import Metric
-from twoarm.screen import Screening
+from twoarm.metric import SUCCESS
 from twoarm.summarize import ArmSummary
 
 # Up to so many runs the tables are counted in whole numbers.
 _COUNTED = 2_000
+
+_OUTCOMES: tuple[Literal["failed"], Literal["passed"]] = ("failed", "passed")
+_EXTREMES: tuple[Literal["low"], Literal["high"]] = ("low", "high")
 
 
 class ExcludedArm(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,7 +36,7 @@ class Bound(msgspec.Struct, frozen=True, kw_only=True):
 
     arm: str
     outcome: Literal["failed", "passed"]
-    decision: str
+    decision: Decision
 
 
 class MissingBound(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,7 +44,7 @@ class MissingBound(msgspec.Struct, frozen=True, kw_only=True):
 
     arm: str
     values: Literal["low", "high"]
-    decision: str
+    decision: Decision
 
 
 class MissingValues(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,91 +68,96 @@ class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
     missing: tuple[MissingValues, ...]
 
 
-def audit(
-    screening: Screening,
-    summaries: tuple[ArmSummary, ArmSummary],
-    decision: str,
-) -> Exclusions:
+def audit(comparison: Comparison) -> Exclusions:
     """Count the excluded runs, compare their rates, and try the extremes."""
-    arms = tuple(_excluded_arm(screening, summary) for summary in summaries)
-    names = summaries[0].arm, summaries[1].arm
-    bounds = []
-    for number, arm in enumerate(arms):
-        if arm.excluded:
-            for outcome in ("failed", "passed"):
-                gained = arm.excluded if outcome == "passed" else 0
-                figures = [
-                    _with_more(summary, arm.excluded, gained)
-                    if number == i
-                    else _with_more(summary, 0, 0)
-                    for i, summary in enumerate(summaries)
-                ]
-                found = decide(judge(figures[0], figures[1]), *names)
-                bounds.append(Bound(arm=arm.arm, outcome=outcome, decision=found))
+    arms = [_excluded_arm(comparison, summary) for summary in comparison.summaries]
+    bounds = tuple(
+        Bound(
+            arm=arm.arm,
+            outcome=outcome,
+            decision=_decided(
+                comparison,
+                side,
+                _with_more(
+                    comparison.summaries[side],
+                    arm.excluded,
+                    arm.excluded if outcome == "passed" else 0,
+                ),
+            ),
+        )
+        for side, arm in enumerate(arms)
+        if arm.excluded
+        for outcome in _OUTCOMES
+    )
     p = None
     if any(arm.excluded for arm in arms):
         p = fisher(arms[0].excluded, arms[0].runs, arms[1].excluded, arms[1].runs)
     return Exclusions(
-        arms=arms,  # type: ignore[arg-type]
+        arms=(arms[0], arms[1]),
         p=p,
-        bounds=tuple(bounds),
-        could_flip=any(bound.decision != decision for bound in bounds),
-        missing=tuple(_missing_values(screening, summaries, decision)),
+        bounds=bounds,
+        could_flip=any(bound.decision != comparison.decision for bound in bounds),
+        missing=tuple(_missing_values(comparison)),
     )
 
 
-def _missing_values(
-    screening: Screening, summaries: tuple[ArmSummary, ArmSummary], decision: str
-) -> Iterator[MissingValues]:
-    if decision == INSUFFICIENT:
+def _decided(comparison: Comparison, side: int, figures: Figures) -> Decision:
+    """The decision with other figures for one arm."""
+    both = [_with_more(summary, 0, 0) for summary in comparison.summaries]
+    both[side] = figures
+    return decide(judge(both[0], both[1]), comparison.arms)
+
+
+def _missing_values(comparison: Comparison) -> Iterator[MissingValues]:
+    if comparison.decision.kind == "insufficient":
         return
-    runs = summaries[0].runs, summaries[1].runs
-    for metric in GATE_METRICS.values():
-        missing = summaries[0].missing[metric.name], summaries[1].missing[metric.name]
+    ours, theirs = comparison.summaries
+    for gate in GATES:
+        missing = ours.missing[gate.metric.name], theirs.missing[gate.metric.name]
         if not any(missing):
             continue
         bounds = tuple(
             MissingBound(
-                arm=summaries[side].arm,
+                arm=comparison.arms.both[side],
                 values=values,
-                decision=_with_missing(screening, summaries, metric, side, values),
+                decision=_with_missing(comparison, gate, side, values),
             )
             for side in (0, 1)
             if missing[side]
-            for values in ("low", "high")
+            for values in _EXTREMES
         )
         yield MissingValues(
-            metric=metric.name,
+            metric=gate.metric.name,
             missing=missing,
-            runs=runs,
-            p=fisher(missing[0], runs[0], missing[1], runs[1]),
+            runs=(ours.runs, theirs.runs),
+            p=fisher(missing[0], ours.runs, missing[1], theirs.runs),
             bounds=bounds,
-            could_flip=any(bound.decision != decision for bound in bounds),
+            could_flip=any(bound.decision != comparison.decision for bound in bounds),
         )
 
 
 def _with_missing(
-    screening: Screening,
-    summaries: tuple[ArmSummary, ArmSummary],
-    metric: Metric,
-    side: int,
-    values: Literal["low", "high"],
-) -> str:
-    """The decision with the missing values of one arm filled in."""
-    assert metric.median is not None
-    filled = column.filled(
-        screening.arms[side].values[metric.name], 0.0 if values == "low" else math.inf
+    comparison: Comparison, gate: GateRule, side: int, values: Literal["low", "high"]
+) -> Decision:
+    """The decision with the missing values of one arm filled in; success is never missing."""
+    assert gate.metric is not SUCCESS
+    filled = np.nan_to_num(
+        comparison.screening.arms[side].values[gate.metric.name],
+        nan=0.0 if values == "low" else math.inf,
     )
-    figures = [_with_more(summary, 0, 0) for summary in summaries]
-    figures[side] = msgspec.structs.replace(figures[side], **{metric.median: column.median(filled)})
-    return decide(judge(figures[0], figures[1]), summaries[0].arm, summaries[1].arm)
+    figures = _with_more(comparison.summaries[side], 0, 0)
+    return _decided(
+        comparison,
+        side,
+        msgspec.structs.replace(figures, **{gate.name: median(filled)}),
+    )
 
 
-def _excluded_arm(screening: Screening, summary: ArmSummary) -> ExcludedArm:
+def _excluded_arm(comparison: Comparison, summary: ArmSummary) -> ExcludedArm:
     reasons = {
         group.reason: group.runs
-        for group in screening.excluded
-        if group.arm == summary.arm and group.reason.startswith("infra")
+        for group in comparison.screening.excluded
+        if group.arm == summary.arm and group.kind == "infra"
     }
     excluded = sum(reasons.values())
     return ExcludedArm(
@@ -172,12 +182,8 @@ def fisher(a: int, n: int, b: int, m: int) -> float:
         ways = {k: math.comb(n, k) * math.comb(m, drawn - k) for k in tables}
         as_rare = sum(way for way in ways.values() if way <= ways[a])
         return as_rare / math.comb(n + m, drawn)
-    logs = {k: _log_choose(n, k) + _log_choose(m, drawn - k) for k in tables}
-    every = _log_choose(n + m, drawn)
+    k = np.arange(tables.start, tables.stop)
+    logs = log_choose(n, k) + log_choose(m, drawn - k)
     # Tables as likely as the one seen count as well, whatever the rounding.
-    rare = (log for log in logs.values() if log <= logs[a] + 1e-7)
-    return min(1.0, math.fsum(math.exp(log - every) for log in rare))
-
-
-def _log_choose(n: int, k: int) -> float:
-    return math.lgamma(n + 1) - math.lgamma(k + 1) - math.lgamma(n - k + 1)
+    rare = logs <= logs[a - tables.start] + 1e-7
+    return min(1.0, math.fsum(np.exp(logs[rare] - log_choose(n + m, drawn))))

@@ -3,8 +3,10 @@
 import math
 
 import msgspec
+import numpy as np
 
-from twoarm import column
+from twoarm.arrays import sums
+from twoarm.decide import Decision
 from twoarm.evidence.cells import Pairs
 from twoarm.evidence.resample import Tables
 from twoarm.evidence.stability import ArmSample, without_each_task
@@ -31,7 +33,7 @@ class DecisionWithout(msgspec.Struct, frozen=True, kw_only=True):
     """A task without which the decision is another one."""
 
     task_id: str
-    decision: str
+    decision: Decision
 
 
 class Influence(msgspec.Struct, frozen=True, kw_only=True):
@@ -41,26 +43,20 @@ class Influence(msgspec.Struct, frozen=True, kw_only=True):
     means: dict[str, MeanWithout]
 
 
-def single_tasks(
+def without_tasks(
     names: tuple[str, ...],
-    means: dict[str, MeanWithout | None],
-    decision: str,
-    arms: tuple[ArmSample, ArmSample] | None,
-    roles: tuple[str, str],
+    decision: Decision,
+    samples: tuple[ArmSample, ArmSample],
     tables: Tables,
-) -> Influence:
-    """The decision without each task, where the arms were resampled, and the means found so."""
-    changes: list[DecisionWithout] = []
-    if arms is not None and 2 <= len(arms[0].success.tasks) <= MOST_LEFT_OUT:
-        others = without_each_task(arms[0], arms[1], roles, tables)
-        changes = [
-            DecisionWithout(task_id=names[code], decision=other)
-            for code, other in zip(arms[0].success.tasks, others, strict=True)
-            if other != decision
-        ]
-    return Influence(
-        decision_changes_without=tuple(changes),
-        means={name: found for name, found in means.items() if found is not None},
+) -> tuple[DecisionWithout, ...]:
+    """The tasks without which the decision changes."""
+    tasks = samples[0].tasks
+    if not 2 <= len(tasks) <= MOST_LEFT_OUT:
+        return ()
+    return tuple(
+        DecisionWithout(task_id=names[code], decision=other)
+        for code, other in zip(tasks, without_each_task(samples, tables), strict=True)
+        if other != decision
     )
 
 
@@ -69,20 +65,18 @@ def mean_without(pairs: Pairs, names: tuple[str, ...]) -> MeanWithout | None:
     tasks = len(pairs.sizes)
     if tasks < 2:
         return None
-    sums = column.group_totals(pairs.deltas, pairs.starts)
-    total, count = math.fsum(sums), len(pairs)
-    without = [(total - s) / (count - n) for s, n in zip(sums, pairs.sizes, strict=True)]
-    low = min(range(tasks), key=without.__getitem__)
-    high = max(range(tasks), key=without.__getitem__)
-    mean = total / count
-    away = [(s / n - mean) ** 2 for s, n in zip(sums, pairs.sizes, strict=True)]
-    widest = max(range(tasks), key=away.__getitem__)
+    totals = sums(pairs.deltas, pairs.starts)
+    total, count = math.fsum(totals), len(pairs)
+    without = (total - totals) / (count - pairs.sizes)
+    low, high = int(np.argmin(without)), int(np.argmax(without))
+    away = (totals / pairs.sizes - total / count) ** 2
+    widest = int(np.argmax(away))
     drives = tasks >= _FEWEST_TO_DRIVE and away[widest] > DRIVES * math.fsum(away)
     return MeanWithout(
-        low=without[low],
+        low=float(without[low]),
         low_without=names[pairs.tasks[low]],
-        high=without[high],
+        high=float(without[high]),
         high_without=names[pairs.tasks[high]],
         driven_by=names[pairs.tasks[widest]] if drives else None,
-        mean_without_it=without[widest] if drives else None,
+        mean_without_it=float(without[widest]) if drives else None,
     )

@@ -1,16 +1,18 @@
 """Interval: a range with its method; the two questions; when there is none, and why."""
 
 import math
-from types import ModuleType
 from typing import Literal
 
 import msgspec
 
-from twoarm.quote import counted
+from twoarm.escape import counted
+from twoarm.evidence.kernel import student
 
-# The smallest number of units about which anything can be said at 95 % without assuming a shape:
+# The smallest number of tasks about which anything can be said at 95 % without assuming a shape:
 # all six on one side has a chance of 2 / 2^6 = 3.1 %, all five 2 / 2^5 = 6.25 %.
-SIX = 6
+FEWEST_TASKS = 6
+# The same, of pairs or runs.
+FEWEST_PAIRS = 6
 
 Scope = Literal["these_tasks", "tasks_like_these"]
 
@@ -22,6 +24,29 @@ class Interval(msgspec.Struct, frozen=True, kw_only=True):
     high: float
     method: str
     caveats: tuple[str, ...]
+
+
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there is no interval, or what limits it, for one question or (None) for both."""
+
+    code: str
+    scope: Scope | Literal["bootstrap"] | None
+    message: str
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure and what the runs can support about it; `withheld` says why an interval is null."""
+
+    estimate: float | None
+    these_tasks: Interval | None
+    tasks_like_these: Interval | None
+    withheld: tuple[Withheld, ...]
+
+
+class BootstrapEstimate(Estimate, frozen=True, kw_only=True):
+    """An estimate that also has the bootstrap interval of the scoring rules."""
+
+    bootstrap: Interval | None
 
 
 def between(*, low: float, high: float, method: str, caveats: tuple[str, ...]) -> Interval:
@@ -40,110 +65,100 @@ def _rounded(end: float) -> float:
     return float(f"{end:.12g}")
 
 
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure and what the runs can support about it; `caveats` says why an interval is null."""
-
-    estimate: float | None
-    these_tasks: Interval | None
-    tasks_like_these: Interval | None
-    caveats: tuple[str, ...]
-
-
-class BootstrapEstimate(msgspec.Struct, frozen=True, kw_only=True):
-    """An estimate that also has the bootstrap interval of the scoring rules."""
-
-    estimate: float | None
-    these_tasks: Interval | None
-    tasks_like_these: Interval | None
-    bootstrap: Interval | None
-    caveats: tuple[str, ...]
-
-
-class Atoms(msgspec.Struct, frozen=True, kw_only=True):
-    """Values and the chance of each."""
-
-    values: list[float]
-    chances: list[float]
-
-
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What every method needs to know: the level, the random draws, and the kernel.
-
-    `small` says that the plain kernel is in use, and numpy must not be imported.
-    """
+    """What every method needs to know: the level, and the random draws."""
 
     level: float
     seed: int
     resamples: int
-    kernel: ModuleType
-    small: bool
 
     @property
     def fewest_tasks(self) -> int:
         """From how many tasks on an interval over tasks can be had without assuming a shape."""
-        return max(SIX, math.ceil(1.0 - math.log2(1.0 - self.level)))
+        return max(FEWEST_TASKS, math.ceil(1.0 - math.log2(1.0 - self.level)))
 
     def quantile(self, df: float) -> float:
         """How many standard errors the interval reaches to each side."""
-        found: float = self.kernel.student((1.0 + self.level) / 2.0, df)
-        return found
+        return student((1.0 + self.level) / 2.0, df)
 
 
-ONE_TASK = "One task: this says nothing about other tasks."
-ONE_REPEAT = "One repeat: run-to-run noise cannot be told from task differences."
-NO_PAIRS = "No pair has this metric in both arms."
-IDENTICAL_REPEATS = "Repeats are identical: they add no information."
-NOTHING_TO_RESAMPLE = "One pair: nothing to resample."
-FLAT_BOOTSTRAP = "The bootstrap has no width: every resample has the same mean."
-TIED = "Every resample has the same difference: too many values are tied."
-ONE_TASK_WEIGHS = "One task has nearly all the pairs: no interval over tasks."
-TOO_EXTREME = "The ratio is too extreme to hold."
-IDENTICAL_TASKS = "No variation between tasks: interval not estimable (replayed or cached runs?)."
+def reasons(found: Estimate, scope: Scope) -> tuple[str, ...]:
+    """Why there is no interval for one question."""
+    return tuple(one.message for one in found.withheld if one.scope in (None, scope))
 
 
-# What tells which question a caveat with a number in it is about.
-_OVER_OTHERS = "over other tasks"
-_IN_AN_ARM = "in an arm"
+ONE_TASK = Withheld(
+    code="one_task",
+    scope="tasks_like_these",
+    message="One task: this says nothing about other tasks.",
+)
+ONE_TASK_WEIGHS = Withheld(
+    code="one_task_weighs",
+    scope="tasks_like_these",
+    message="One task has nearly all the pairs: no interval over tasks.",
+)
+IDENTICAL_TASKS = Withheld(
+    code="identical_tasks",
+    scope="tasks_like_these",
+    message="No variation between tasks: interval not estimable (replayed or cached runs?).",
+)
+ONE_REPEAT = Withheld(
+    code="one_repeat",
+    scope="these_tasks",
+    message="One repeat: run-to-run noise cannot be told from task differences.",
+)
+IDENTICAL_REPEATS = Withheld(
+    code="identical_repeats",
+    scope="these_tasks",
+    message="Repeats are identical: they add no information.",
+)
+NO_PAIRS = Withheld(code="no_pairs", scope=None, message="No pair has this metric in both arms.")
+TOO_EXTREME = Withheld(
+    code="too_extreme", scope=None, message="The ratio is too extreme for a number."
+)
+NOTHING_TO_RESAMPLE = Withheld(
+    code="nothing_to_resample", scope="bootstrap", message="One pair: nothing to resample."
+)
+FLAT_BOOTSTRAP = Withheld(
+    code="flat_bootstrap",
+    scope="bootstrap",
+    message="The bootstrap has no width: every resample has the same mean.",
+)
+
+
+def tied(scope: Scope) -> Withheld:
+    """Why a difference of medians has no interval although the runs vary."""
+    message = "Every resample has the same difference: too many values are tied."
+    return Withheld(code="tied", scope=scope, message=message)
+
+
+def no_interval_over(count: int, fewest: int = FEWEST_TASKS) -> Withheld:
+    """Why there is no distribution-free interval over so few tasks."""
+    message = (
+        f"{counted(count, 'task')}: too few for an interval over other tasks; it takes {fewest}."
+    )
+    return Withheld(code="too_few_tasks", scope="tasks_like_these", message=message)
+
+
+def too_few_runs(count: int) -> Withheld:
+    """Why there is no interval of an arm's median on these tasks."""
+    message = f"No interval: {counted(count, 'run')} in an arm; it takes {FEWEST_PAIRS}."
+    return Withheld(code="too_few_runs", scope="these_tasks", message=message)
 
 
 def few_tasks(count: int) -> str:
     """The caveat of an interval over two to five tasks."""
     return (
-        f"Only {counted(count, 'task')}: the interval for other tasks leans on a normal-shape "
-        "assumption."
+        f"Only {counted(count, 'task')}: the interval for other tasks assumes a normal "
+        "distribution."
     )
 
 
-def borrowed(sizes: list[int]) -> tuple[str, ...]:
+def borrowed(single: int, tasks: int) -> tuple[str, ...]:
     """The caveat of an interval on these tasks when some of them were run once."""
-    single = sizes.count(1)
     if not single:
         return ()
-    tasks = counted(len(sizes), "task")
-    return (f"{single} of {tasks} with a single run: how such runs vary is taken from the others.",)
-
-
-def no_interval_over(count: int, fewest: int = SIX) -> str:
-    """Why there is no distribution-free interval over so few tasks."""
-    return f"{counted(count, 'task')}: too few for an interval {_OVER_OTHERS} (from {fewest} on)."
-
-
-def too_few_runs(count: int) -> str:
-    """Why there is no interval of an arm's median on these tasks."""
-    return f"No interval: {counted(count, 'run')} {_IN_AN_ARM}; it takes {SIX}."
-
-
-def reasons(caveats: tuple[str, ...], scope: Scope) -> tuple[str, ...]:
-    """Why there is no interval for one question: without what is said of the other alone."""
-    of_these = (ONE_REPEAT, IDENTICAL_REPEATS)
-    of_others = (ONE_TASK, IDENTICAL_TASKS, ONE_TASK_WEIGHS)
-    kept = tuple(
-        caveat
-        for caveat in caveats
-        if not (
-            caveat in of_others or _OVER_OTHERS in caveat
-            if scope == "these_tasks"
-            else caveat in of_these or _IN_AN_ARM in caveat
-        )
+    return (
+        f"{single} of {counted(tasks, 'task')} with a single run: their run-to-run noise is "
+        "borrowed from the others.",
     )
-    return kept or caveats

@@ -1,23 +1,24 @@
 """What repeats tell: pass@k and pass^k, and what a solved task costs with failed spend included."""
 
 import math
-from itertools import pairwise
 
 import msgspec
+import numpy as np
 
-from twoarm import column
+from twoarm.arrays import Floats, Ints, squares, starts_of, sums, total
 from twoarm.evidence.interval import (
+    FEWEST_TASKS,
     IDENTICAL_REPEATS,
     IDENTICAL_TASKS,
     ONE_REPEAT,
-    SIX,
     Estimate,
     Frame,
-    Interval,
+    Withheld,
     between,
     borrowed,
     no_interval_over,
 )
+from twoarm.evidence.medians import Answer
 from twoarm.metric import COST, SUCCESS
 from twoarm.screen import ArmRuns
 
@@ -40,100 +41,105 @@ class ArmRepeats(msgspec.Struct, frozen=True, kw_only=True):
     cost_per_solved_usd: Estimate
 
 
-def pass_rates(successes: list[int], sizes: list[int]) -> tuple[PassRates, ...]:
+def pass_rates(successes: Floats | Ints, sizes: Ints) -> tuple[PassRates, ...]:
     """Unbiased for every k that each task has attempts for: choose k of its runs at random."""
-    found = []
-    for k in ATTEMPTS:
-        if sizes and k <= min(sizes):
-            none = [
-                math.comb(n - c, k) / math.comb(n, k) for c, n in zip(successes, sizes, strict=True)
-            ]
-            every = [
-                math.comb(c, k) / math.comb(n, k) for c, n in zip(successes, sizes, strict=True)
-            ]
-            found.append(
-                PassRates(
-                    k=k,
-                    at_least_one=1.0 - math.fsum(none) / len(sizes),
-                    all=math.fsum(every) / len(sizes),
-                )
-            )
-    return tuple(found)
+    fewest = int(sizes.min()) if len(sizes) else 0
+    return tuple(
+        PassRates(
+            k=k,
+            at_least_one=1.0 - math.fsum(_chosen(sizes - successes, sizes, k)) / len(sizes),
+            all=math.fsum(_chosen(successes, sizes, k)) / len(sizes),
+        )
+        for k in ATTEMPTS
+        if k <= fewest
+    )
+
+
+def _chosen(wanted: Floats | Ints, sizes: Ints, k: int) -> Floats:
+    """The chance that k runs of each task, drawn without replacement, are all wanted ones."""
+    drawn = np.arange(k)[:, None]
+    found: Floats = np.prod(np.maximum(wanted - drawn, 0.0) / (sizes - drawn), axis=0)
+    return found
 
 
 def arm_repeats(arm: ArmRuns, task_count: int, frame: Frame) -> ArmRepeats:
     """The figures of one arm."""
-    bounds = column.bounds(arm.task, task_count)
-    parts = [(a, b) for a, b in pairwise(bounds) if a < b]
-    success = arm.values[SUCCESS.name]
+    sizes = np.bincount(arm.task, minlength=task_count)
+    won = np.bincount(arm.task, weights=arm.values[SUCCESS.name], minlength=task_count)
     return ArmRepeats(
         arm=arm.arm,
-        pass_rates=pass_rates(
-            [int(column.total(success[a:b])) for a, b in parts], [b - a for a, b in parts]
-        ),
+        pass_rates=pass_rates(won[sizes > 0], sizes[sizes > 0]),
         cost_per_solved_usd=_cost_per_solved(arm, task_count, frame),
     )
 
 
 def _cost_per_solved(arm: ArmRuns, task_count: int, frame: Frame) -> Estimate:
     """All spend over all solved, with the error of a ratio of two sums, on the log scale."""
-    rows = column.measured_rows(arm.values[COST.name])
-    costs = column.take(arm.values[COST.name], rows)
-    solved = column.take(arm.values[SUCCESS.name], rows)
-    spend, count = column.total(costs), column.total(solved)
+    known = ~np.isnan(arm.values[COST.name])
+    costs, solved = arm.values[COST.name][known], arm.values[SUCCESS.name][known]
+    spend, count = total(costs), float(solved.sum())
     if not count or not spend:
-        why = "nothing solved" if len(rows) and not count else "no cost known"
+        why = "nothing solved" if len(costs) and not count else "no cost known"
+        withheld = Withheld(code="no_figure", scope=None, message=f"No figure: {why}.")
         return Estimate(
-            estimate=None, these_tasks=None, tasks_like_these=None, caveats=(f"No figure: {why}.",)
+            estimate=None, these_tasks=None, tasks_like_these=None, withheld=(withheld,)
         )
-    ratio = spend / count
-    bounds = column.bounds(column.take(arm.task, rows), task_count)
-    starts = [bounds[i] for i in range(task_count) if bounds[i] < bounds[i + 1]] + [bounds[-1]]
-    away = column.subtracted(costs, column.scaled(solved, ratio))
-    sizes = [b - a for a, b in pairwise(starts)]
-    tasks, runs = len(sizes), len(rows)
-    caveats = []
-    these = like = None
-    if max(sizes) == 1:
-        caveats.append(ONE_REPEAT)
-    else:
-        squares = column.group_squares(away, starts)
-        variance = math.fsum(q * n / (n - 1) for q, n in zip(squares, sizes, strict=True) if n > 1)
-        # A task with a single run borrows the pooled variance of the others.
-        variance += sizes.count(1) * math.fsum(squares) / (runs - tasks)
-        if variance == 0.0:
-            caveats.append(IDENTICAL_REPEATS)
-        else:
-            these = _log_interval(
-                ratio, variance, spend, runs - tasks, "within tasks", borrowed(sizes), frame
-            )
-    if tasks < SIX:
-        caveats.append(no_interval_over(tasks))
-    else:
-        totals = column.group_totals(away, starts)
-        variance = math.fsum(total * total for total in totals) * tasks / (tasks - 1)
-        if math.sqrt(variance) <= 1e-12 * spend:
-            caveats.append(IDENTICAL_TASKS)
-        else:
-            like = _log_interval(ratio, variance, spend, tasks - 1, "over tasks", (), frame)
+    # Where each task that has a cost begins.
+    starts = np.unique(starts_of(arm.task[known], task_count))
+    found = _Cost(
+        ratio=spend / count, spend=spend, away=costs - solved * spend / count, starts=starts
+    )
+    these, like = _on_these(found, frame), _over_tasks(found, frame)
     return Estimate(
-        estimate=ratio, these_tasks=these, tasks_like_these=like, caveats=tuple(caveats)
+        estimate=found.ratio,
+        these_tasks=these.interval,
+        tasks_like_these=like.interval,
+        withheld=(*these.withheld, *like.withheld),
     )
 
 
-def _log_interval(
-    ratio: float,
-    variance: float,
-    spend: float,
-    df: float,
-    over: str,
-    caveats: tuple[str, ...],
-    frame: Frame,
-) -> Interval:
-    reach = min(700.0, frame.quantile(df) * math.sqrt(variance) / spend)
-    return between(
-        low=ratio * math.exp(-reach),
-        high=ratio * math.exp(reach),
-        method=f"t on the linearised ratio {over}, on logarithms",
-        caveats=caveats,
-    )
+class _Cost(msgspec.Struct, frozen=True, kw_only=True):
+    """The cost of a solved task, and how far each run is from it."""
+
+    ratio: float
+    spend: float
+    away: Floats
+    starts: Ints
+
+    def interval(
+        self, variance: float, df: float, over: str, caveats: tuple[str, ...], frame: Frame
+    ) -> Answer:
+        reach = min(700.0, frame.quantile(df) * math.sqrt(variance) / self.spend)
+        found = between(
+            low=self.ratio * math.exp(-reach),
+            high=self.ratio * math.exp(reach),
+            method=f"t on the linearized ratio {over}, on logarithms",
+            caveats=caveats,
+        )
+        return Answer(interval=found, withheld=())
+
+
+def _on_these(found: _Cost, frame: Frame) -> Answer:
+    sizes = np.diff(found.starts)
+    if sizes.max() == 1:
+        return Answer(interval=None, withheld=(ONE_REPEAT,))
+    tasks, runs, single = len(sizes), int(sizes.sum()), int((sizes == 1).sum())
+    spread = squares(found.away, found.starts)
+    again = sizes > 1
+    variance = math.fsum(spread[again] * sizes[again] / (sizes[again] - 1))
+    # A task with a single run borrows the pooled variance of the others.
+    variance += single * math.fsum(spread) / (runs - tasks)
+    if variance == 0.0:
+        return Answer(interval=None, withheld=(IDENTICAL_REPEATS,))
+    return found.interval(variance, runs - tasks, "within tasks", borrowed(single, tasks), frame)
+
+
+def _over_tasks(found: _Cost, frame: Frame) -> Answer:
+    totals = sums(found.away, found.starts)
+    tasks = len(totals)
+    if tasks < FEWEST_TASKS:
+        return Answer(interval=None, withheld=(no_interval_over(tasks),))
+    variance = math.fsum(totals**2) * tasks / (tasks - 1)
+    if math.sqrt(variance) <= 1e-12 * found.spend:
+        return Answer(interval=None, withheld=(IDENTICAL_TASKS,))
+    return found.interval(variance, tasks - 1, "over tasks", (), frame)

@@ -1,23 +1,17 @@
 """How the decision fares when tasks and repeats are drawn again, or one task is left out."""
 
 import math
-from typing import TYPE_CHECKING
 
 import msgspec
+import numpy as np
 
-from twoarm import column
-from twoarm.decide import decide, judge
-from twoarm.evidence.cells import Grouped, measured
-from twoarm.evidence.interval import SIX, Frame
+from twoarm.arrays import Floats, Ints, mean, measured, median, starts_of, sums
+from twoarm.decide import GATES, Decision, GateName, decide, judge
+from twoarm.evidence.cells import Grouped
+from twoarm.evidence.interval import FEWEST_TASKS, Frame
 from twoarm.evidence.resample import Resamples, Tables, draws
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
-from twoarm.screen import ArmRuns
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    Floats2 = NDArray[np.float64]
+from twoarm.metric import SUCCESS
+from twoarm.screen import ArmRuns, Arms
 
 # Two-stage resampling is done run by run up to so many runs, and so many draws in all.
 MOST_RUNS = 40_000
@@ -43,197 +37,182 @@ class Stability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gates look at, for a resample."""
+    """What the gates look at."""
 
     success_rate: float | None
     median_duration_seconds: float | None
     median_non_cache_tokens: float | None
 
 
-class Columns(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gates look at, for many resamples; NaN where a resample has no value."""
-
-    success_rate: "Floats2"
-    duration: "Floats2"
-    tokens: "Floats2"
+# What the gates look at in many resamples, by gate; NaN where a resample has no value.
+Columns = dict[GateName, Floats]
 
 
 class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of one arm in the tasks that both arms have, by task."""
+    """The runs of one arm in the tasks that both arms have: by task, a column for each gate.
+
+    A value not measured is NaN.
+    """
 
     arm: str
-    success: Grouped
-    duration: Grouped
-    tokens: Grouped
+    tasks: Ints
+    starts: Ints
+    values: dict[GateName, Floats]
+
+    @property
+    def sizes(self) -> Ints:
+        """How many runs each task has."""
+        return np.diff(self.starts)
+
+    def measured(self, gate: GateName) -> Grouped:
+        """The values of a gate that were measured; a task may be left with none."""
+        known = ~np.isnan(self.values[gate])
+        before = np.concatenate(([0], np.cumsum(known)))
+        return Grouped(
+            values=self.values[gate][known], tasks=self.tasks, starts=before[self.starts]
+        )
 
 
-def sample(arm: ArmRuns, task_count: int, tasks: set[int]) -> ArmSample:
-    """The runs of an arm in these tasks; a value not measured stays NaN."""
-    rows = column.rows_where(arm.task, [code in tasks for code in range(task_count)])
-    codes = column.take(arm.task, rows)
-    bounds = column.bounds(codes, task_count)
-    kept = sorted(tasks)
-    starts = [bounds[code] for code in kept] + [bounds[-1]]
+def sample(arm: ArmRuns, task_count: int, tasks: Ints) -> ArmSample:
+    """The runs of an arm in these tasks."""
+    wanted = np.zeros(task_count, dtype=bool)
+    wanted[tasks] = True
+    rows = np.flatnonzero(wanted[arm.task])
+    starts = starts_of(arm.task[rows], task_count)
     return ArmSample(
         arm=arm.arm,
-        **{
-            name: Grouped(
-                values=column.take(arm.values[metric.name], rows), tasks=kept, starts=starts
-            )
-            for name, metric in (
-                ("success", SUCCESS),
-                ("duration", DURATION),
-                ("tokens", NON_CACHE_TOKENS),
-            )
-        },
+        tasks=tasks,
+        starts=np.append(starts[tasks], len(rows)),
+        values={gate.name: arm.values[gate.metric.name][rows] for gate in GATES},
     )
 
 
 def decision_stability(
-    decision: str,
-    ours: ArmSample,
-    theirs: ArmSample,
-    names: tuple[str, str],
+    decision: Decision,
+    samples: tuple[ArmSample, ArmSample],
     frame: Frame,
     resamples: Resamples,
     tables: Tables,
 ) -> Stability:
     """The shares of the decisions; they mean something from six tasks on."""
-    import numpy as np
-
-    tasks = len(ours.success.sizes)
-    runs = sum(ours.success.sizes) + sum(theirs.success.sizes)
+    tasks = len(samples[0].tasks)
+    runs = sum(len(one.values["success_rate"]) for one in samples)
     if runs <= MOST_RUNS:
         count = max(FEWEST_RESAMPLES, min(frame.resamples, MOST_DRAWS // runs))
         drawn = draws([frame.seed, _TASKS], count, tasks, tasks)
-        candidate = _two_stage(ours, drawn, [frame.seed, _REPEATS, 0])
-        baseline = _two_stage(theirs, drawn, [frame.seed, _REPEATS, 1])
+        columns = [
+            _two_stage(one, drawn, [frame.seed, _REPEATS, number])
+            for number, one in enumerate(samples)
+        ]
         chances = np.full(count, 1.0 / count)
         method = TWO_STAGE
     else:
-        candidate, baseline = (
-            Columns(
-                success_rate=_rates(arm, resamples.weights, resamples.unit),
-                duration=tables.drawn(arm.arm, measured(arm.duration), DURATION, resamples),
-                tokens=tables.drawn(arm.arm, measured(arm.tokens), NON_CACHE_TOKENS, resamples),
-            )
-            for arm in (ours, theirs)
-        )
+        columns = [
+            {
+                gate.name: _rates(one, resamples.weights, resamples.unit)
+                if gate.metric is SUCCESS
+                else tables.drawn(one.arm, one.measured(gate.name), gate.metric, resamples)
+                for gate in GATES
+            }
+            for one in samples
+        ]
         chances = resamples.chances
         method = ONE_STAGE
-    decisions = _decisions(candidate, baseline, names)
-    shares: dict[str, float] = {}
-    for found in sorted(set(decisions)):
-        shares[found] = min(1.0, math.fsum(chances[[one == found for one in decisions]]))
+    kinds, which = _decisions(columns, samples)
+    shares = {
+        str(kind): min(1.0, math.fsum(chances[np.array([one == kind for one in kinds])[which]]))
+        for kind in sorted(set(kinds))
+    }
     return Stability(
-        decision_share=shares.get(decision, 0.0),
+        decision_share=shares.get(str(decision), 0.0),
         shares=shares,
         resamples=len(chances),
         method=method,
     )
 
 
-def decision_without(
-    ours: ArmSample, theirs: ArmSample, names: tuple[str, str], task: int | None
-) -> str:
-    """The decision without one task, or of the sample as it is."""
+def decision_without(samples: tuple[ArmSample, ArmSample], task: int | None) -> Decision:
+    """The decision without one task, or of the samples as they are."""
 
-    def figures(arm: ArmSample) -> Figures:
-        first, last = (0, 0) if task is None else arm.success.starts[task : task + 2]
-        success = column.outside(arm.success.values, first, last)
+    def figures(one: ArmSample) -> Figures:
+        gone = slice(0, 0) if task is None else slice(one.starts[task], one.starts[task + 1])
         return Figures(
-            success_rate=column.mean(success),
-            median_duration_seconds=column.median(
-                column.measured(column.outside(arm.duration.values, first, last))
-            ),
-            median_non_cache_tokens=column.median(
-                column.measured(column.outside(arm.tokens.values, first, last))
-            ),
+            **{
+                gate.name: (mean if gate.metric is SUCCESS else median)(
+                    measured(np.delete(one.values[gate.name], gone))
+                )
+                for gate in GATES
+            }
         )
 
-    return decide(judge(figures(ours), figures(theirs)), *names)
+    return decide(judge(*map(figures, samples)), _arms(samples))
 
 
-def without_each_task(
-    ours: ArmSample, theirs: ArmSample, names: tuple[str, str], tables: Tables
-) -> list[str]:
+def without_each_task(samples: tuple[ArmSample, ArmSample], tables: Tables) -> list[Decision]:
     """The decision without each task in turn, in order of task."""
-    tasks = len(ours.success.sizes)
-    if tasks < SIX:
-        return [decision_without(ours, theirs, names, task) for task in range(tasks)]
-    import numpy as np
-
+    tasks = len(samples[0].tasks)
+    if tasks < FEWEST_TASKS:
+        return [decision_without(samples, task) for task in range(tasks)]
     weights = 1.0 - np.eye(tasks)
     unit = np.arange(tasks)
-    candidate, baseline = (
-        Columns(
-            success_rate=_rates(arm, weights, unit),
-            duration=tables.table(arm.arm, measured(arm.duration), DURATION, unit).medians(weights),
-            tokens=tables.table(arm.arm, measured(arm.tokens), NON_CACHE_TOKENS, unit).medians(
-                weights
-            ),
-        )
-        for arm in (ours, theirs)
-    )
-    return _decisions(candidate, baseline, names)
+    columns = [
+        {
+            gate.name: _rates(one, weights, unit)
+            if gate.metric is SUCCESS
+            else tables.table(one.arm, one.measured(gate.name), gate.metric, unit).medians(weights)
+            for gate in GATES
+        }
+        for one in samples
+    ]
+    kinds, which = _decisions(columns, samples)
+    return [kinds[number] for number in which]
 
 
-def _rates(arm: ArmSample, weights: "Floats2", unit: "NDArray[np.int64]") -> "Floats2":
-    import numpy as np
+def _arms(samples: tuple[ArmSample, ArmSample]) -> Arms:
+    return Arms(candidate=samples[0].arm, baseline=samples[1].arm)
 
-    def totals(per_task: list[float]) -> "Floats2":
-        return weights @ np.bincount(unit, weights=per_task, minlength=weights.shape[1])
 
-    runs = totals([float(size) for size in arm.success.sizes])
-    passed = totals(column.group_totals(arm.success.values, arm.success.starts))
+def _rates(one: ArmSample, weights: Floats, unit: Ints) -> Floats:
+    def totals(per_task: Floats | Ints) -> Floats:
+        found: Floats = weights @ np.bincount(unit, weights=per_task, minlength=weights.shape[1])
+        return found
+
     with np.errstate(invalid="ignore", divide="ignore"):
-        return passed / runs
+        return totals(sums(one.values["success_rate"], one.starts)) / totals(one.sizes)
 
 
-def _two_stage(arm: ArmSample, drawn: "NDArray[np.int64]", seed: list[int]) -> Columns:
+def _two_stage(one: ArmSample, drawn: Ints, seed: list[int]) -> Columns:
     """Tasks as drawn; inside each, as many runs as it has, drawn again."""
-    import numpy as np
-
-    success, duration, tokens = (
-        np.asarray(grouped.values) for grouped in (arm.success, arm.duration, arm.tokens)
-    )
-    sizes = np.asarray(arm.success.sizes)[drawn]
+    sizes = one.sizes[drawn]
     # Where the runs of each resample begin among all that are drawn.
     starts = np.concatenate(([0], np.cumsum(sizes.sum(axis=1))))
     words = draws(seed, 1, int(starts[-1]), 1 << 31)[0]
-    rates, durations, token_medians = [], [], []
+    found: dict[GateName, list[Floats]] = {gate.name: [] for gate in GATES}
     for first in range(0, len(drawn), _ROWS):
-        part = slice(first, first + _ROWS)
         here = words[starts[first] : starts[min(first + _ROWS, len(drawn))]]
-        times = _times_drawn(arm.success, drawn[part], here)
-        rates.append(times @ success / times.sum(axis=1))
-        durations.append(_row_medians(duration, times))
-        token_medians.append(_row_medians(tokens, times))
-    return Columns(
-        success_rate=np.concatenate(rates),
-        duration=np.concatenate(durations),
-        tokens=np.concatenate(token_medians),
-    )
+        times = _times_drawn(one, drawn[first : first + _ROWS], here)
+        for gate in GATES:
+            values = one.values[gate.name]
+            found[gate.name].append(
+                times @ values / times.sum(axis=1)
+                if gate.metric is SUCCESS
+                else _row_medians(values, times)
+            )
+    return {name: np.concatenate(parts) for name, parts in found.items()}
 
 
-def _times_drawn(
-    grouped: Grouped, drawn: "NDArray[np.int64]", words: "NDArray[np.int64]"
-) -> "NDArray[np.int64]":
+def _times_drawn(one: ArmSample, drawn: Ints, words: Ints) -> Ints:
     """How often each run is in each resample, a row each; a word of 31 bits draws one run."""
-    import numpy as np
-
-    sizes = np.asarray(grouped.sizes)[drawn].ravel()
-    runs = len(grouped)
+    sizes = one.sizes[drawn].ravel()
+    runs = int(one.starts[-1])
     # Each drawn task starts in the row of its resample, at its first run.
-    begins = np.asarray(grouped.starts[:-1])[drawn] + (np.arange(len(drawn)) * runs)[:, None]
+    begins = one.starts[:-1][drawn] + (np.arange(len(drawn)) * runs)[:, None]
     at = np.repeat(begins.ravel(), sizes) + ((words * np.repeat(sizes, sizes)) >> 31)
     return np.bincount(at, minlength=len(drawn) * runs).reshape(len(drawn), runs)
 
 
-def _row_medians(values: "Floats2", times: "NDArray[np.int64]") -> "Floats2":
+def _row_medians(values: Floats, times: Ints) -> Floats:
     """The median of the values, each as often as a row says; NaN of a row that has none."""
-    import numpy as np
-
     # NaN is ordered last, and left out.
     order = np.argsort(values, kind="stable")[: int((~np.isnan(values)).sum())]
     if not len(order):
@@ -248,26 +227,23 @@ def _row_medians(values: "Floats2", times: "NDArray[np.int64]") -> "Floats2":
     return np.where(size[:, 0] > 0, np.where(low == high, low, (low + high) / 2), np.nan)
 
 
-def _decisions(candidate: Columns, baseline: Columns, names: tuple[str, str]) -> list[str]:
-    """The decision of each resample, by the rule itself: only the order of the figures matters."""
-    import numpy as np
+def _decisions(
+    columns: list[Columns], samples: tuple[ArmSample, ArmSample]
+) -> tuple[list[Decision], Ints]:
+    """The decisions that occur and which one each resample has, by the rule itself.
 
-    orders = [
-        np.sign(getattr(candidate, name) - getattr(baseline, name))
-        for name in ("success_rate", "duration", "tokens")
-    ]
-    known: dict[tuple[str, ...], str] = {}
-    decisions = []
-    for signs in zip(*(order.tolist() for order in orders), strict=True):
-        key = tuple(map(str, signs))
-        if key not in known:
-            success, duration, tokens = (None if sign != sign else sign for sign in signs)
-            even = Figures(success_rate=0, median_duration_seconds=0, median_non_cache_tokens=0)
-            ours = Figures(
-                success_rate=success,
-                median_duration_seconds=duration,
-                median_non_cache_tokens=tokens,
-            )
-            known[key] = decide(judge(ours, even), *names)
-        decisions.append(known[key])
-    return decisions
+    Only the order of the figures matters.
+    """
+    signs = np.stack(
+        [np.sign(columns[0][gate.name] - columns[1][gate.name]) for gate in GATES], axis=1
+    )
+    patterns, which = np.unique(signs, axis=0, return_inverse=True)
+    even = Figures(**dict.fromkeys((gate.name for gate in GATES), 0.0))
+    kinds = []
+    for pattern in patterns.tolist():
+        known = {
+            gate.name: None if sign != sign else sign
+            for gate, sign in zip(GATES, pattern, strict=True)
+        }
+        kinds.append(decide(judge(Figures(**known), even), _arms(samples)))
+    return kinds, which.ravel()

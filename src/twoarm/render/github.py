@@ -1,14 +1,12 @@
 """The comment on a pull request, and the annotations of a workflow run."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from twoarm.quote import WHOLE_NAME, annotation, annotation_property, markdown_code, shortened
+from twoarm.analysis import Analysis
+from twoarm.escape import WHOLE_NAME, annotation, annotation_property, shortened
+from twoarm.number_format import figure
 from twoarm.render import markdown
-from twoarm.render.reading import read
-
-if TYPE_CHECKING:
-    from twoarm.analysis import Analysis
+from twoarm.render.summary import PROMOTED_BY, summarize
 
 # A bot finds its own comment by this line; no name from a record can be in it.
 MARKER = "<!-- twoarm report -->"
@@ -16,52 +14,30 @@ MARKER = "<!-- twoarm report -->"
 LONGEST = 65_536
 # GitHub shows no more than so many warnings of one step.
 MOST_ANNOTATIONS = 10
+# How many caveats stand outside of the folded report.
+CAVEATS = 3
 
-_ICONS = {"promote": "✅", "do not promote": "❌", "not enough data": "⏳"}
 
-
-def render(analysis: "Analysis") -> str:
-    """Decision, gates and what to do next; the whole report is folded away."""
-    reading = read(analysis)
-    first = [
-        MARKER,
-        f"## twoarm: {markdown_code(shortened(analysis.decision, WHOLE_NAME))}",
-        f"{_ICONS[reading.verdict]} **{reading.verdict.capitalize()}**: {reading.why}.",
-        f"{markdown_code(shortened(analysis.candidate, WHOLE_NAME))} (candidate) against "
-        f"{markdown_code(shortened(analysis.baseline, WHOLE_NAME))} (baseline).",
-        "\n".join(
-            (
-                "| gate | difference | standing | how sure |",
-                "| --- | --- | --- | --- |",
-                *(
-                    f"| {amount.label} | {amount.difference}"
-                    f"{f' ({amount.figures})' if amount.figures else ''} | {amount.standing} | "
-                    f"{amount.interval} |"
-                    for amount in reading.amounts
-                ),
-            )
-        ),
-        f"**Evidence:** {reading.evidence}.",
-        f"**Stability:** {reading.stability}.",
-    ]
-    if reading.steps:
-        numbered = (f"{number}. {step}" for number, step in enumerate(reading.steps, 1))
-        first.append("**What to do next**\n\n" + "\n".join(numbered))
-    report = markdown.render(analysis)
-    folded = _folded(report)
-    text = "\n\n".join((*first, folded)) + "\n"
+def render(analysis: Analysis) -> str:
+    """The summary; the whole report is folded away."""
+    summary = summarize(analysis)
+    first = [MARKER, *markdown.first_screen(summary)]
+    if summary.caveats:
+        listed = "\n".join(f"- {caveat}" for caveat in summary.caveats[:CAVEATS])
+        first.append(f"**Caveats** ({len(summary.caveats)})\n\n{listed}")
+    text = "\n\n".join((*first, _folded(markdown.render(analysis)))) + "\n"
     if len(text.encode()) > LONGEST:
-        first.append("The whole report is too long for a comment; `analysis.md` has it.")
+        first.append("The full report is too long for a comment; see `analysis.md`.")
         text = "\n\n".join(first) + "\n"
     return text
 
 
 def _folded(report: str) -> str:
     # The blank lines make GitHub read what is between the tags as Markdown.
-    return f"<details>\n<summary>The whole report</summary>\n\n{report}\n</details>"
+    return f"<details>\n<summary>Full report</summary>\n\n{report}\n</details>"
 
 
-def annotations(analysis: "Analysis") -> Iterator[str]:
+def annotations(analysis: Analysis) -> Iterator[str]:
     """Workflow commands: an error if the candidate may not go, a warning for what is in doubt."""
     found = list(_annotations(analysis))
     yield from found[:MOST_ANNOTATIONS]
@@ -70,16 +46,18 @@ def annotations(analysis: "Analysis") -> Iterator[str]:
         yield _command("notice", "twoarm", more)
 
 
-def _annotations(analysis: "Analysis") -> Iterator[str]:
-    reading = read(analysis)
-    if reading.verdict != "promote":
-        level = "error" if reading.verdict == "do not promote" else "warning"
-        title = f"twoarm: {shortened(analysis.decision, WHOLE_NAME)}"
-        yield _command(level, title, f"{reading.verdict}: {reading.why}")
-    for amount in reading.amounts:
-        if amount.standing == "worse":
-            message = f"{amount.label} is worse: {amount.difference}, {amount.figures}"
-            yield _command("warning", "twoarm gate", message)
+def _annotations(analysis: Analysis) -> Iterator[str]:
+    promotion = analysis.promotion
+    if promotion.verdict != "promote":
+        level = "error" if promotion.verdict == "do not promote" else "warning"
+        by = PROMOTED_BY[analysis.options.promote_by]
+        message = f"{promotion.verdict}, by {by}: {'; '.join(promotion.reasons)}"
+        yield _command(level, f"twoarm: {shortened(analysis.decision, WHOLE_NAME)}", message)
+    for gate in analysis.gates:
+        if gate.standing == "worse":
+            unit = gate.rule.metric.unit
+            figures = f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
+            yield _command("warning", "twoarm gate", f"{gate.rule.label} is worse: {figures}")
     for caveat in analysis.caveats:
         yield _command("warning", f"twoarm caveat {caveat.code}", caveat.message)
 

@@ -2,72 +2,94 @@
 
 from collections.abc import Iterable
 from functools import cache
-from typing import TYPE_CHECKING
 
+import msgspec
+
+from twoarm.analysis import Analysis
+from twoarm.chart_points import ChartPoints
 from twoarm.errors import ExtraError
-from twoarm.quote import counted, html, html_script, html_sentence, shortened
-from twoarm.render import sections
-from twoarm.render.page import charts, tables
-from twoarm.render.page.charts import Chart
+from twoarm.escape import counted, html, html_script, shortened
+from twoarm.render.evidence import report_tables
+from twoarm.render.page import gate_charts, run_charts, task_charts
+from twoarm.render.page.marks import CONFIG, Chart
 from twoarm.render.page.provenance import command, facts
-from twoarm.render.page.tables import Cell, Table
-from twoarm.render.reading import Amount, read
+from twoarm.render.summary import Amount, Summary, summarize
+from twoarm.render.tables import Cell, Column, Table, words
+from twoarm.sentence import Name, Sentence
 
-if TYPE_CHECKING:
-    from twoarm.analysis import Analysis
-
+# A page with more rows than this opens slowly; the analysis file holds them all.
+MOST_ROWS = 1_000
+_NAME = 120
 _MARKS = {"promote": "✓", "do not promote": "✗", "not enough data": "…"}
-_STANDINGS = {"better": "▲ better", "worse": "▼ worse"}
+_STANDINGS = {"better": "▲ better", "worse": "▼ worse", "~": "~ no clear difference"}
 
 
-def render(analysis: "Analysis") -> str:
+def render(analysis: Analysis, points: ChartPoints) -> str:
     """The whole page."""
     scripts = _scripts()
-    forest = list(charts.forest(analysis))
-    success, cost, when = (
-        charts.successes(analysis),
-        charts.costs(analysis),
-        charts.timeline(analysis),
-    )
-    deltas, spreads = list(charts.deltas(analysis)), list(charts.spreads(analysis))
-    drawn = [*forest, *deltas, success, *spreads, cost, when]
+    gates = list(gate_charts.forest(analysis))
+    tasks = [task_charts.successes(points), *task_charts.deltas(points)]
+    spreads = list(run_charts.spreads(analysis, points))
+    runs = [run_charts.costs(analysis, points), run_charts.timeline(analysis, points)]
+    tables = [*report_tables(analysis, "headline", MOST_ROWS), _caveats(analysis)]
     body = "\n".join(
         (
-            _banner(analysis),
+            _banner(analysis, tables),
             _section(
                 "gates",
                 "The three gates",
-                "Each gate compares one figure of the two arms. The mark is the difference; a bar "
-                "is the range that fits the runs, for the tasks it names. A bar that crosses zero "
-                "means that there may be no difference.",
-                _figures(forest, "thirds"),
+                "Each gate compares one number between the two arms. The mark is the difference; a "
+                "bar is its interval, for the tasks it names. A bar that crosses zero means that "
+                "there may be no difference.",
+                _figures(gates, "thirds"),
             ),
             _section(
                 "tasks-chart",
                 "Task by task",
                 "What the candidate changed in each task.",
-                _figures([success, *deltas]),
+                _figures(tasks),
             ),
             _section(
                 "runs-chart",
                 "Run by run",
-                "How the runs of each arm spread, what they cost, and when they were made.",
-                _figures(spreads, "thirds") + _figures([cost, when]),
+                "How the runs of each arm spread, what they cost, and when they started.",
+                _figures(spreads, "thirds") + _figures(runs),
             ),
-            *(_table(table) for table in tables.tables(analysis)),
+            *map(_table, tables),
             _provenance(analysis),
         )
     )
-    payload = _json(
-        {
-            "config": charts.CONFIG,
-            "charts": {chart.name: chart.spec for chart in drawn if chart.spec is not None},
-        }
+    drawn = {
+        chart.name: chart.spec
+        for chart in (*gates, *tasks, *spreads, *runs)
+        if chart.spec is not None
+    }
+    encoded = msgspec.json.encode({"config": CONFIG, "charts": drawn})
+    return _document(analysis, body, html_script(encoded.decode()), scripts)
+
+
+def _caveats(analysis: Analysis) -> Table:
+    return Table(
+        name="caveats",
+        heading="Caveats",
+        columns=(Column("what to know", "text"), Column("code", "text")),
+        rows=tuple(
+            (words(caveat.message), words(Name(caveat.code))) for caveat in analysis.caveats
+        ),
+        notes=() if analysis.caveats else ("None.",),
     )
-    return _document(analysis, body, payload, scripts)
 
 
-def _document(analysis: "Analysis", body: str, payload: str, scripts: tuple[str, str]) -> str:
+def _sentence_html(text: str) -> str:
+    """A sentence in HTML: its names are code elements."""
+    parts = text.parts if isinstance(text, Sentence) else (text,)
+    return "".join(
+        f"<code>{html(shortened(part, 60))}</code>" if isinstance(part, Name) else html(part)
+        for part in parts
+    )
+
+
+def _document(analysis: Analysis, body: str, payload: str, scripts: tuple[str, str]) -> str:
     style = _text_of("style.css")
     hashes = " ".join(map(_hash, scripts))
     # The policy allows what stands in this file, word for word, and nothing else.
@@ -83,7 +105,7 @@ def _document(analysis: "Analysis", body: str, payload: str, scripts: tuple[str,
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>twoarm: {html(analysis.decision)}</title>
+<title>twoarm: {html(analysis.promotion.verdict)}</title>
 <style>{style}</style>
 </head>
 <body>
@@ -100,45 +122,60 @@ def _document(analysis: "Analysis", body: str, payload: str, scripts: tuple[str,
 """
 
 
-def _banner(analysis: "Analysis") -> str:
-    reading = read(analysis)
-    verdict = reading.verdict
-    steps = "".join(f"<li>{html_sentence(step)}</li>" for step in reading.steps)
-    amounts = "".join(map(_amount, reading.amounts))
-    reasons = "".join(f"<li>{html_sentence(reason)}</li>" for reason in reading.reasons)
-    candidate = html(shortened(analysis.candidate, 60))
-    baseline = html(shortened(analysis.baseline, 60))
+def _banner(analysis: Analysis, tables: list[Table]) -> str:
+    summary = summarize(analysis)
+    verdict = summary.verdict
+    candidate, baseline = (
+        html(shortened(arm, 60)) for arm in (summary.candidate, summary.baseline)
+    )
+    fails = f"; {html(summary.fails)}" if summary.fails else ""
+    steps = "".join(f"<li>{_capital(_sentence_html(step))}.</li>" for step in summary.steps)
+    doubts = "".join(f"<li>{_sentence_html(doubt)}</li>" for doubt in summary.caveats[:3])
+    links = "".join(
+        f'<li><a href="#{table.name}">{html(table.heading.split(":")[0])}</a></li>'
+        for table in tables
+    )
     return f"""<header class="banner {verdict.replace(" ", "-")}">
-<p class="faint">{candidate} (candidate) against {baseline} (baseline)</p>
-<h1>{html(reading.decision)}</h1>
-<p><span class="pill">{_MARKS[verdict]} {verdict}</span> {html_sentence(reading.why)}</p>
-<p class="how">{html(sections.overview(analysis))}.</p>
+<p class="faint">{candidate} (candidate) vs. {baseline} (baseline): {html(summary.overview)}.</p>
+<h1>{_MARKS[verdict]} {html(verdict.capitalize())}</h1>
+<dl class="lines">
+<dt>Promote</dt><dd>{_sentence_html(summary.promote)}</dd>
+<dt>Decision</dt><dd>{html(summary.decision)}{fails}</dd>
+<dt>Evidence</dt><dd>{_sentence_html(summary.evidence)}</dd>
+<dt>Stability</dt><dd>{html(summary.stability)}</dd>
+</dl>
+{_amounts(summary)}
 <div class="facts">
-<section><h2>By how much</h2><ul class="plain">{amounts}</ul></section>
-<section><h2>How sure is that?</h2>
-<p><b>Evidence:</b> {html_sentence(reading.evidence)}.</p><ul>{reasons}</ul>
-<p><b>Stability:</b> {html_sentence(reading.stability)}.</p></section>
-<section><h2>What to do next</h2><ol>{steps}</ol></section>
+<section><h2>Next</h2><ol>{steps}</ol></section>
+<section><h2>Caveats</h2><ul>{doubts}</ul>
+<p><a href="#caveats">{html(counted(len(analysis.caveats), "caveat"))}</a></p></section>
 </div>
 <ul class="legend">
-<li>{_SYMBOLS["candidate"]}{candidate}, the candidate, or what favours it</li>
-<li>{_SYMBOLS["baseline"]}{baseline}, the baseline, or what favours it</li>
+<li>{_SYMBOLS["candidate"]}{candidate}, the candidate, or what favors it</li>
+<li>{_SYMBOLS["baseline"]}{baseline}, the baseline, or what favors it</li>
 <li>{_SYMBOLS["tied"]}no difference</li>
 </ul>
 <nav aria-label="Sections"><ul>
 <li><a href="#gates">Gates</a></li>
 <li><a href="#tasks-chart">Task by task</a></li>
 <li><a href="#runs-chart">Run by run</a></li>
-<li><a href="#deltas">Deltas</a></li>
-<li><a href="#arms">Arms</a></li>
-<li><a href="#tasks">Tasks</a></li>
-<li><a href="#excluded">Excluded</a></li>
-<li><a href="#caveats">{html(counted(len(analysis.caveats), "caveat"))}</a></li>
+{links}
 <li><a href="#provenance">Provenance</a></li>
 </ul></nav>
 <noscript><p>Scripts are off, so no chart is drawn. The text under each heading and the tables
 say the same.</p></noscript>
 </header>"""
+
+
+def _amounts(summary: Summary) -> str:
+    rows = "".join(map(_amount, summary.amounts))
+    heads = ("", "candidate", "baseline", summary.change, summary.level, "")
+    head = "".join(f'<th scope="col">{html(text)}</th>' for text in heads)
+    scope = f'<p class="how">{html(summary.scope)}</p>' if summary.scope else ""
+    return (
+        '<div class="scroll"><table class="amounts"><thead><tr>'
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>{scope}"
+    )
 
 
 _SYMBOLS = {
@@ -152,15 +189,18 @@ _SYMBOLS = {
 
 
 def _amount(amount: Amount) -> str:
-    # The difference says `tied` or `not measured` itself.
-    standing = _STANDINGS.get(amount.standing, "")
-    figures = f": {html(amount.figures)}" if amount.figures else ""
-    interval = f'<span class="small">{html(amount.interval)}</span>' if amount.interval else ""
+    label = f"{amount.label} ({amount.label_note})" if amount.label_note else amount.label
+    mark = _STANDINGS.get(amount.mark, amount.mark)
+    note = f'<span class="small">{html(amount.mark_note)}</span>' if amount.mark_note else ""
+    why = f'<span class="small">{html(amount.why)}</span>' if amount.why else ""
+    figures = "".join(
+        f'<td class="number">{html(text)}</td>'
+        for text in (amount.candidate, amount.baseline, amount.change)
+    )
     return (
-        f'<li><span class="big">{html(amount.difference)}</span> '
-        f'<span class="{html(amount.standing.replace(" ", "-"))}">{html(standing)}</span>'
-        f'<span class="small"><b>{html(_sentence(amount.label))}</b>{figures}</span>'
-        f"{interval}</li>"
+        f'<tr><th scope="row">{html(label)}</th>{figures}'
+        f'<td class="number">{html(amount.interval)}{why}</td>'
+        f'<td class="{amount.role or "tied"}">{html(mark)}{note}</td></tr>'
     )
 
 
@@ -176,7 +216,7 @@ def _figures(drawn: Iterable[Chart], kind: str = "") -> str:
 
 
 def _figure(chart: Chart) -> str:
-    how = f'<p class="how">{html(_sentence(chart.how))}</p>' if chart.how else ""
+    how = f'<p class="how">{html(_capital(chart.how))}</p>' if chart.how else ""
     place = ""
     if chart.spec is not None:
         place = (
@@ -185,59 +225,59 @@ def _figure(chart: Chart) -> str:
         )
     return (
         f'<figure class="card{" wide" if chart.wide else ""}"><figcaption>'
-        f"<h3>{html(_sentence(chart.heading))}</h3>{how}</figcaption>{place}"
-        f'<p class="shows">{html_sentence(chart.shows)}</p></figure>'
+        f"<h3>{html(_capital(chart.heading))}</h3>{how}</figcaption>{place}"
+        f'<p class="shows">{_sentence_html(chart.shows)}</p></figure>'
     )
 
 
-def _sentence(text: str) -> str:
+def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
 def _table(table: Table) -> str:
-    note = f'<p class="how">{html_sentence(table.note)}</p>' if table.note else ""
+    notes = "".join(f'<p class="how">{_sentence_html(note)}</p>' for note in table.notes)
     if not table.rows:
-        return f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{note}</section>'
+        return f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{notes}</section>'
     head = "".join(
-        f'<th scope="col" class="{kind}"><button type="button">{html(label)}</button></th>'
-        for label, kind in table.head
+        f'<th scope="col" class="{column.kind}"><button type="button">'
+        f"{html(shortened(column.head, 40))}</button></th>"
+        for column in table.columns
     )
-    kinds = [kind for _, kind in table.head]
-    rows = "\n".join(f"<tr>{''.join(map(_cell, row, kinds))}</tr>" for row in table.rows)
+    rows = "\n".join(f"<tr>{''.join(map(_cell, row, table.columns))}</tr>" for row in table.rows)
     tall = " tall" if len(table.rows) > 40 else ""
     return (
-        f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{note}'
+        f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{notes}'
         f'<div class="scroll{tall}" role="region" tabindex="0" aria-label="{html(table.heading)}">'
         f"<table><thead><tr>{head}</tr></thead>\n<tbody>{rows}</tbody></table></div></section>"
     )
 
 
-def _cell(cell: Cell, kind: str) -> str:
+def _cell(cell: Cell, column: Column) -> str:
     key = "" if cell.key is None else f' data-key="{html(str(cell.key))}"'
-    return f'<td class="{kind}"{key}>{cell.html}</td>'
+    shown = (
+        html(shortened(cell.text, _NAME))
+        if isinstance(cell.text, Name)
+        else _sentence_html(cell.text)
+    )
+    role = f" {cell.role}" if cell.role else ""
+    return f'<td class="{column.kind}{role}"{key}>{shown}</td>'
 
 
-def _provenance(analysis: "Analysis") -> str:
+def _provenance(analysis: Analysis) -> str:
     entries = "".join(
         f"<dt>{html(name)}</dt><dd>{html(value)}</dd>" for name, value in facts(analysis)
     )
     made = command(analysis)
     again = (
-        f"<p>The same input and options give the same figures:</p><pre><code>{html(made)}"
+        f"<p>The same input and options give the same numbers:</p><pre><code>{html(made)}"
         "</code></pre>"
         if made is not None
-        else "<p>The runs came from memory: no command reads them again.</p>"
+        else "<p>The runs came from memory, so no command can read them again.</p>"
     )
     return (
         '<section id="provenance"><h2>Provenance</h2><div class="card">'
         f"<dl>{entries}</dl>{again}</div></section>"
     )
-
-
-def _json(payload: dict[str, object]) -> str:
-    import msgspec
-
-    return html_script(msgspec.json.encode(payload).decode())
 
 
 @cache

@@ -1,15 +1,14 @@
 """The gates as test cases, so that any CI shows them: JUnit XML."""
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import msgspec
 
-from twoarm.quote import counted, xml
-from twoarm.render.reading import GATES_BY, Amount, read
-
-if TYPE_CHECKING:
-    from twoarm.analysis import Analysis
+from twoarm.analysis import Analysis
+from twoarm.decide import Gate
+from twoarm.escape import counted, xml
+from twoarm.number_format import NOT_MEASURED, figure
+from twoarm.render.summary import PROMOTED_BY, Amount, Summary, summarize
 
 SUITE = "twoarm"
 _PROMOTION = {"promote": "passed", "do not promote": "failure", "not enough data": "skipped"}
@@ -24,7 +23,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     details: str
 
 
-def render(analysis: "Analysis") -> str:
+def render(analysis: Analysis) -> str:
     """One test case per gate and one for adequacy; one more for a promotion by anything else."""
     found = list(cases(analysis))
     failures = sum(case.outcome == "failure" for case in found)
@@ -56,43 +55,52 @@ def render(analysis: "Analysis") -> str:
     return "\n".join(lines) + "\n"
 
 
-def cases(analysis: "Analysis") -> Iterator[Case]:
+def cases(analysis: Analysis) -> Iterator[Case]:
     """What is tested, in the order of the report."""
-    amounts = read(analysis).amounts
-    by = analysis.options.gate
+    by = analysis.options.promote_by
     # A gate that the promotion does not go by cannot fail the build.
-    fails = "failure" if by == "rule" else "skipped"
-    for gate, amount in zip(analysis.gates, amounts, strict=True):
-        outcome = {True: "passed", False: fails, None: "skipped"}[gate.holds]
-        yield Case(
-            name=f"gate {amount.label}",
-            outcome=outcome,
-            message=_message(amount),
-            details=amount.interval,
-        )
+    fails = "failure" if by == "gates" else "skipped"
+    summary = summarize(analysis)
+    for amount in summary.amounts:
+        if amount.gate is not None:
+            yield Case(
+                name=f"gate {amount.gate.rule.label}",
+                outcome={True: "passed", False: fails, None: "skipped"}[amount.gate.holds],
+                message=_message(amount.gate),
+                details=_details(amount, summary),
+            )
     adequacy = analysis.adequacy
     short = adequacy.short
     enough = adequacy.status != "below minimum"
     yield Case(
         name="adequacy",
         outcome="passed" if enough else "failure",
-        message=f"{counted(short, 'task-arm')} below {adequacy.minimum_repeats} repeats, "
-        f"the fewest has {adequacy.fewest_repeats}",
+        message=f"{counted(short, 'task-arm')} with fewer than {adequacy.minimum_repeats} measured "
+        f"repeats (the fewest: {adequacy.fewest_repeats})",
         details="",
     )
-    if by != "rule":
+    if by != "gates":
         yield Case(
-            name=f"promotion by the {GATES_BY[by]}",
+            name=f"promotion by {PROMOTED_BY[by]}",
             outcome=_PROMOTION[analysis.promotion.verdict],
             message="; ".join(analysis.promotion.reasons),
             details="",
         )
 
 
-def _message(amount: Amount) -> str:
-    if not amount.figures:
+def _message(gate: Gate) -> str:
+    unit = gate.rule.metric.unit
+    if gate.candidate is None or gate.baseline is None:
         return "not measured in at least one arm"
-    return f"{amount.standing}: {amount.difference}, {amount.figures}"
+    return f"{gate.standing}: {figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
+
+
+def _details(amount: Amount, summary: Summary) -> str:
+    if amount.change == NOT_MEASURED:
+        return amount.why
+    interval = f", {summary.level} {amount.interval}" if amount.interval != NOT_MEASURED else ""
+    found = f"{summary.change} {amount.change}{interval}"
+    return "\n".join(filter(None, (found, amount.why or summary.scope)))
 
 
 def _lines(case: Case) -> Iterator[str]:

@@ -1,62 +1,90 @@
-"""The report for a pull request: GitHub-flavoured Markdown."""
+"""The whole report as GitHub-flavored Markdown."""
 
-from typing import TYPE_CHECKING
-
-from twoarm.quote import WHOLE_NAME, markdown_cell, markdown_code, shortened
-from twoarm.render import sections, weighed
-from twoarm.render.sections import Name, Table
-
-if TYPE_CHECKING:
-    from twoarm.analysis import Analysis
+from twoarm.analysis import Analysis
+from twoarm.escape import WHOLE_NAME, markdown_cell, markdown_code, shortened
+from twoarm.render.evidence import Shown, report_tables
+from twoarm.render.summary import Amount, Summary, summarize
+from twoarm.render.tables import Column, Table
+from twoarm.sentence import Name
 
 _NAME_WIDTH = 80
+_LISTED = 20
+ICONS = {"promote": "✅", "do not promote": "❌", "not enough data": "⏳"}
 
 
-def render(analysis: "Analysis", shown: weighed.Shown = "headline") -> str:
-    """The whole report; the decision and the gates come first."""
-    promotion = analysis.promotion
-    first, *others = weighed.with_evidence(analysis, shown)
-    parts = [
-        f"## twoarm: {markdown_code(shortened(analysis.decision, WHOLE_NAME))}",
-        f"**{promotion.verdict.capitalize()}**: {'; '.join(promotion.reasons)}.",
-        f"{markdown_code(shortened(analysis.candidate, WHOLE_NAME))} (candidate) against "
-        f"{markdown_code(shortened(analysis.baseline, WHOLE_NAME))} (baseline). "
-        f"{sections.overview(analysis)}.",
-        _laid_out(first, heading=False),
-    ]
-    if analysis.evidence is not None:
-        parts.append(f"**Evidence**: {weighed.verdict(analysis)}.")
-        parts.append(f"**Stability**: {weighed.stability(analysis)}.")
-        rule = weighed.margin(analysis)
-        if rule is not None:
-            parts.append(f"**Margin rule**: {markdown_code(rule)}")
+def render(analysis: Analysis, shown: Shown = "headline") -> str:
+    """The summary, then every table; names are code spans."""
+    summary = summarize(analysis)
+    parts = first_screen(summary)
+    parts.append(f"**Stability**: {summary.stability}.")
     if analysis.diagnostics.explanations:
         parts.append(
-            "\n".join(f"- Moved with it: {text}" for text in analysis.diagnostics.explanations)
+            "\n".join(f"- Failed gate: {text}" for text in analysis.diagnostics.explanations)
         )
     if analysis.caveats:
         numbered = (f"{n}. {caveat.message}" for n, caveat in enumerate(analysis.caveats, 1))
         parts += ["### Caveats", "\n".join(numbered)]
-    parts += [_laid_out(table, heading=True) for table in others]
-    tool = analysis.tool
-    parts.append(f"<sub>{tool.name} {tool.version}</sub>")
+    parts += [laid_out(table) for table in report_tables(analysis, shown, _LISTED)]
+    parts.append(f"<sub>{analysis.tool.name} {analysis.tool.version}</sub>")
     return "\n\n".join(parts) + "\n"
 
 
-def _laid_out(table: Table, *, heading: bool) -> str:
-    lines = [f"### {table.heading}", ""] if heading else []
-    lines.append(_line(table.head))
-    figures = len(table.head) - table.text_columns
-    lines.append("|" + " --- |" * table.text_columns + " ---: |" * figures)
-    lines += [_line(row) for row in table.rows]
+def first_screen(summary: Summary) -> list[str]:
+    """What everyone reads."""
+    fails = f"; {summary.fails}" if summary.fails else ""
+    parts = [
+        f"## {ICONS[summary.verdict]} {summary.verdict.capitalize()}",
+        f"{_whole(summary.candidate)} (candidate) vs. {_whole(summary.baseline)} (baseline): "
+        f"{summary.overview}.",
+        f"- **Promote**: {summary.promote}.\n"
+        f"- **Decision**: {_whole(summary.decision)}{fails}.\n"
+        f"- **Evidence**: {summary.evidence}.",
+        "\n".join(
+            (
+                f"| | candidate | baseline | {summary.change} | {summary.level} | |",
+                "| --- | ---: | ---: | ---: | ---: | --- |",
+                *map(_amount, summary.amounts),
+            )
+        ),
+    ]
+    if summary.scope:
+        parts.append(summary.scope)
+    if summary.steps:
+        parts.append("**Next**: " + "; then ".join(summary.steps) + ".")
+    return parts
+
+
+def _whole(name: str) -> str:
+    return markdown_code(shortened(name, WHOLE_NAME))
+
+
+def _amount(amount: Amount) -> str:
+    notes = {amount.label: amount.label_note, amount.mark: amount.mark_note}
+    label, mark = (f"{text} ({note})" if note else text for text, note in notes.items())
+    why = amount.interval if not amount.why else f"{amount.interval} ({amount.why})"
+    cells = (label, amount.candidate, amount.baseline, amount.change, why, mark)
+    return f"| {' | '.join(cells)} |"
+
+
+def laid_out(table: Table) -> str:
+    """A table with its heading and notes."""
+    lines = [f"### {table.heading}", ""]
+    lines.append(_line([_head(column) for column in table.columns]))
+    kinds = (" --- |" if column.kind == "text" else " ---: |" for column in table.columns)
+    lines.append("|" + "".join(kinds))
+    lines += [_line([_cell(cell.text) for cell in row]) for row in table.rows]
     for note in table.notes:
         lines += ["", note]
     return "\n".join(lines)
 
 
-def _line(cells: tuple[str | Name, ...]) -> str:
-    return "| " + " | ".join(map(_cell, cells)) + " |"
+def _head(column: Column) -> str:
+    return _cell(column.head)
 
 
-def _cell(cell: str | Name) -> str:
-    return markdown_cell(shortened(cell.text, _NAME_WIDTH)) if isinstance(cell, Name) else cell
+def _line(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _cell(text: str) -> str:
+    return markdown_cell(shortened(text, _NAME_WIDTH)) if isinstance(text, Name) else text

@@ -1,117 +1,273 @@
-"""The report for a terminal: 100 columns, and readable without colour."""
+"""The report for a terminal: one screen, or everything; readable without color."""
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
 
-from twoarm.quote import WHOLE_NAME, columns, fitting, inert_lines, shortened, visible
-from twoarm.render import sections, weighed
-from twoarm.render.sections import Name, Table
+import msgspec
 
-if TYPE_CHECKING:
-    from twoarm.analysis import Analysis
+from twoarm.analysis import Analysis
+from twoarm.escape import WHOLE_NAME, columns, fitting, inert_lines, shortened, visible
+from twoarm.number_format import NOT_MEASURED
+from twoarm.render.evidence import Shown, of_rows, report_tables
+from twoarm.render.summary import Amount, Summary, summarize
+from twoarm.render.tables import Cell, Table
+from twoarm.sentence import Name
 
-WIDTH = 100
+NARROWEST = 60
+# Beyond, lines are hard to read.
+WIDEST = 120
+_LISTED = 20
 _NAME_WIDTH = 42
 _HEAD_WIDTH = 24
 _SHORTEST_NAME = 9
+_LABEL = 11
+# The lines of one screen, and of a part of it at the most where that is not two.
+_SCREEN = 24
+_MOST_LINES = {"PROMOTE": 3}
+# Which columns of the amounts are shown, the first choice that fits; all have a label and a mark.
+_CHOICES = (
+    ("candidate", "baseline", "change", "interval"),
+    ("change", "interval"),
+    ("interval",),
+    ("change",),
+)
+_MORE = "…"
 
 # Takes a role (`good`, `bad`, `strong`, `faint`) and a text, and gives the text in that look.
 Paint = Callable[[str, str], str]
 
-_ROLES = {
-    "better": "good",
-    "holds": "good",
-    "promote": "good",
-    "worse": "bad",
-    "fails": "bad",
-    "do not promote": "bad",
-}
+
+def plain(role: str, text: str) -> str:
+    """No color at all."""
+    return text
 
 
-def render(
-    analysis: "Analysis", paint: Paint | None = None, shown: weighed.Shown = "headline"
-) -> str:
-    """The whole report."""
-    look = paint or (lambda role, text: text)
-    promotion = analysis.promotion
-    lines = [
-        *_wrapped(
-            f"{shortened(analysis.candidate, WHOLE_NAME)} (candidate) against "
-            f"{shortened(analysis.baseline, WHOLE_NAME)} (baseline)"
-        ),
-        *_wrapped(sections.overview(analysis)),
-        "",
-        *_labelled("DECISION   ", shortened(analysis.decision, WHOLE_NAME), look, "strong"),
-        *_labelled(
-            "PROMOTION  ",
-            f"{promotion.verdict}: {'; '.join(promotion.reasons)}",
-            look,
-            _ROLES.get(promotion.verdict, "strong"),
-        ),
-    ]
-    if analysis.evidence is not None:
-        lines += _labelled("EVIDENCE   ", weighed.verdict(analysis), look, "strong")
-        lines += _labelled("STABILITY  ", weighed.stability(analysis), look, "strong")
-        rule = weighed.margin(analysis)
-        if rule is not None:
-            lines += _labelled("MARGIN     ", rule, look, "strong")
-    for table in weighed.with_evidence(analysis, shown):
-        lines += ["", *_laid_out(table, look)]
-        if table.heading == "Gates":
-            for explanation in analysis.diagnostics.explanations:
-                lines += _wrapped(explanation, first="  failed: ", rest="    ")
-    if analysis.caveats:
-        lines += ["", look("strong", "Caveats")]
-        for number, caveat in enumerate(analysis.caveats, 1):
-            first = f"{number:>3}. "
-            lines += _wrapped(caveat.message, first=first, rest=" " * len(first))
+class Look(msgspec.Struct, frozen=True, kw_only=True):
+    """How much to show, how wide, and in which color."""
+
+    full: bool = False
+    interval: Shown = "headline"
+    width: int = 80
+    paint: Paint = plain
+
+
+def render(analysis: Analysis, look: Look) -> str:
+    """One screen; with `full`, also every table and every caveat."""
+    width = min(max(look.width, NARROWEST), WIDEST)
+    screen = _Screen(width, look.paint)
+    summary = summarize(analysis)
+    lines = screen.first(summary, full=look.full)
+    if look.full:
+        lines += screen.everything(analysis, summary, look.interval)
     return "\n".join(lines) + "\n"
 
 
-def _wrapped(text: str, *, first: str = "", rest: str = "") -> list[str]:
-    """The text in lines no wider than the terminal, by columns; a word too wide for one is cut."""
-    lines, line, room = [], first, WIDTH - len(first)
-    for word in visible(text).split(" "):
-        if columns(word) > room and line.strip(" "):
-            lines.append(line.rstrip(" "))
-            line, room = rest, WIDTH - len(rest)
-        if not line.strip(" "):
-            word = inert_lines(word)
-        while columns(word) > room:
-            cut = fitting(word, room)
-            lines.append(line + word[:cut])
-            word = inert_lines(word[cut:])
-        line += word + " "
-        room -= columns(word) + 1
-    return [*lines, line.rstrip(" ")]
+class _Screen:
+    """Lays lines out for a terminal of one width."""
+
+    def __init__(self, width: int, paint: Paint) -> None:
+        self._width = width
+        self._paint = paint
+
+    def first(self, summary: Summary, *, full: bool) -> list[str]:
+        """What everyone reads: the lines above the figures, the figures, and what fits below."""
+        role = {"promote": "good", "do not promote": "bad"}.get(summary.verdict, "strong")
+        decision = shortened(summary.decision, WHOLE_NAME if full else self._width - _LABEL)
+        fails = f"; {summary.fails}" if summary.fails and summary.decision.kind == "mixed" else ""
+        above = [
+            *self._heading(summary),
+            *self._labelled("", summary.overview, "", full=full),
+            "",
+            *self._labelled("PROMOTE", summary.promote, role, full=full),
+            *self._labelled("DECISION", f"{decision}{fails}", "strong", full=full),
+            *self._labelled("EVIDENCE", summary.evidence, "strong", full=full),
+            "",
+        ]
+        lines = [*above, *self._amounts(summary), ""]
+        scope, missing, notes = self._footnotes(summary)
+        steps, caveats = self._next(summary), self._caveats(summary)
+        if full:
+            return [*lines, *scope, *missing, *notes, *steps]
+        room = _SCREEN - len(lines) - len(notes)
+        most = _shared_out([len(part) for part in (caveats, steps, scope, missing)], room)
+        return [
+            *lines,
+            *self._cut(scope, most[2]),
+            *self._cut(missing, most[3]),
+            *notes,
+            *self._cut(steps, most[1]),
+            *self._cut_caveats(caveats, most[0], len(summary.caveats)),
+        ]
+
+    def everything(self, analysis: Analysis, summary: Summary, shown: Shown) -> list[str]:
+        """The rest of the report."""
+        lines = self._labelled("STABILITY", summary.stability, "", full=True)
+        for number, table in enumerate(report_tables(analysis, shown, _LISTED)):
+            lines += ["", *self._laid_out(table)]
+            if number == 0:
+                for explanation in analysis.diagnostics.explanations:
+                    lines += self._wrapped(explanation, first="  failed gate: ", rest="    ")
+        if analysis.caveats:
+            lines += ["", self._paint("strong", "Caveats")]
+            for number, caveat in enumerate(analysis.caveats, 1):
+                first = f"{number:>3}. "
+                lines += self._wrapped(caveat.message, first=first, rest=" " * len(first))
+        return lines
+
+    def _heading(self, summary: Summary) -> list[str]:
+        ends = " (candidate) vs. ", " (baseline)"
+        room = (self._width - sum(map(len, ends))) // 2
+        names = [shortened(name, room) for name in (summary.candidate, summary.baseline)]
+        return [f"{inert_lines(names[0])}{ends[0]}{names[1]}{ends[1]}"]
+
+    def _labelled(self, label: str, text: str, role: str, *, full: bool) -> list[str]:
+        """A label and a text beside it, painted; cut after a few lines unless all is wanted."""
+        indent = _LABEL if label else 0
+        lines = self._wrapped(text, first=f"{label:<{indent}}", rest=" " * indent)
+        first, *others = lines if full else self._cut(lines, _MOST_LINES.get(label, 2))
+        return [first[:indent] + self._paint(role, first[indent:]), *others]
+
+    def _cut(self, lines: list[str], most: int) -> list[str]:
+        """The first lines, the last of them short enough to say that there was more."""
+        if len(lines) <= most:
+            return lines
+        last = lines[most - 1]
+        indent = len(last) - len(last.lstrip(" "))
+        while columns(last) > self._width - 2:
+            word = last.rfind(" ")
+            last = last[:word] if word > indent else last[: fitting(last, self._width - 2)]
+        return [*lines[: most - 1], f"{last} {_MORE}"]
+
+    def _next(self, summary: Summary) -> list[str]:
+        lines: list[str] = []
+        for step in summary.steps:
+            label = "" if lines else "NEXT"
+            lines += self._wrapped(step, first=f"{label:<{_LABEL}}", rest=" " * _LABEL)
+        return lines
+
+    def _caveats(self, summary: Summary) -> list[str]:
+        """The first caveat, and a line that counts the others."""
+        if not summary.caveats:
+            return []
+        rest = len(summary.caveats) - 1
+        others = [f"{'':<{_LABEL}}{rest} more with --full"] if rest else []
+        return self._labelled("CAVEATS", summary.caveats[0], "", full=False) + others
+
+    def _cut_caveats(self, lines: list[str], most: int, count: int) -> list[str]:
+        """The line that counts the others stays, and counts the first if there is no room."""
+        if len(lines) <= most or count == 1:
+            return self._cut(lines, most)
+        if most == 1:
+            return [f"{'CAVEATS':<{_LABEL}}{count} with --full"]
+        return [*self._cut(lines[:-1], most - 1), lines[-1]]
+
+    def _amounts(self, summary: Summary) -> list[str]:
+        notes = _numbered(summary.amounts)
+        heads = {"change": summary.change, "interval": summary.level}
+        choices: Sequence[Sequence[str]] = _CHOICES
+        if all(amount.interval == NOT_MEASURED for amount in summary.amounts):
+            choices = [[name for name in choice if name != "interval"] for choice in choices]
+        for choice in choices:
+            head = ("", *(heads.get(name, name) for name in choice), "")
+            rows = [
+                (
+                    _marked(amount.label, notes.get(amount.label_note)),
+                    *(getattr(amount, name) for name in choice),
+                    _marked(amount.mark, notes.get(amount.mark_note)),
+                )
+                for amount in summary.amounts
+            ]
+            widths = [max(map(len, cells)) for cells in zip(head, *rows, strict=True)]
+            if max(len(_row(row, widths)) for row in (head, *rows)) <= self._width:
+                break
+        lines = [self._paint("faint", _row(head, widths))]
+        for amount, row in zip(summary.amounts, rows, strict=True):
+            line = _row(row, widths)
+            mark = row[-1]
+            if amount.role is not None and mark:
+                line = line[: -len(mark)] + self._paint(amount.role, mark)
+            lines.append(line)
+        return lines
+
+    def _footnotes(self, summary: Summary) -> list[list[str]]:
+        """What has to be said about the figures: for which tasks, what is missing, the notes."""
+        why: dict[str, list[str]] = {}
+        for amount in summary.amounts:
+            if amount.why:
+                why.setdefault(amount.why, []).append(amount.label)
+        count = len(summary.amounts)
+        missing = " ".join(of_rows(text, labels, count) for text, labels in why.items())
+        notes = "   ".join(f"({n}) {text}" for text, n in _numbered(summary.amounts).items())
+        return [self._wrapped(text) if text else [] for text in (summary.scope, missing, notes)]
+
+    def _wrapped(self, text: str, *, first: str = "", rest: str = "") -> list[str]:
+        """The text in lines no wider than the terminal; a word too wide for one is cut."""
+        lines, line, room = [], first, self._width - len(first)
+        for word in visible(text).split(" "):
+            if columns(word) > room and line.strip(" "):
+                lines.append(line.rstrip(" "))
+                line, room = rest, self._width - len(rest)
+            if not line.strip(" "):
+                word = inert_lines(word)
+            while columns(word) > room:
+                cut = fitting(word, room)
+                lines.append(line + word[:cut])
+                word = inert_lines(word[cut:])
+            line += word + " "
+            room -= columns(word) + 1
+        return [*lines, line.rstrip(" ")]
+
+    def _laid_out(self, table: Table) -> list[str]:
+        shown = [number for number, column in enumerate(table.columns) if column.brief]
+        kinds = [table.columns[number].kind for number in shown]
+        cells = [[row[number] for number in shown] for row in table.rows]
+        for longest in range(_NAME_WIDTH, _SHORTEST_NAME - 1, -1):
+            rows = [_inert([_text(cell, longest) for cell in row]) for row in cells]
+            head = _inert(_head([table.columns[n].head for n in shown], min(longest, _HEAD_WIDTH)))
+            widths = [max(map(columns, column)) for column in zip(head, *rows, strict=True)]
+            if sum(widths) + 2 * len(widths) <= self._width:
+                break
+
+        def line(texts: list[str], roles: Sequence[str | None]) -> str:
+            parts = []
+            for text, width, kind, role in zip(texts, widths, kinds, roles, strict=True):
+                pad = " " * (width - columns(text))
+                padded = text + pad if kind == "text" else pad + text
+                parts.append(self._paint(role, padded) if role else padded)
+            return "  " + "  ".join(parts).rstrip()
+
+        lines = [self._paint("strong", table.heading), line(head, ["faint"] * len(head))]
+        lines += [
+            line(texts, [cell.role for cell in row]) for texts, row in zip(rows, cells, strict=True)
+        ]
+        for note in table.notes:
+            lines += self._wrapped(note, first="  ", rest="    ")
+        return lines
 
 
-def _labelled(label: str, text: str, look: Paint, role: str) -> list[str]:
-    first, *others = _wrapped(text, first=label, rest=" " * len(label))
-    return [label + look(role, first[len(label) :]), *others]
+def _shared_out(wanted: list[int], room: int) -> list[int]:
+    """How many lines each part gets: one each, then one more in turn, to those that want it."""
+    given = [min(lines, 1) for lines in wanted]
+    while sum(given) < min(room, sum(wanted)):
+        for part, lines in enumerate(wanted):
+            if given[part] < lines and sum(given) < room:
+                given[part] += 1
+    return given
 
 
-def _laid_out(table: Table, look: Paint) -> list[str]:
-    for longest in range(_NAME_WIDTH, _SHORTEST_NAME - 1, -1):
-        rows = [_inert([_cell(cell, longest) for cell in row]) for row in table.rows]
-        head = _inert(_head(table.head, min(longest, _HEAD_WIDTH)))
-        widths = [max(map(columns, cells)) for cells in zip(head, *rows, strict=True)]
-        if sum(widths) + 2 * len(widths) <= WIDTH:
-            break
+def _numbered(amounts: tuple[Amount, ...]) -> dict[str, int]:
+    """The footnotes, numbered in the order they come up."""
+    notes = (note for amount in amounts for note in (amount.label_note, amount.mark_note) if note)
+    return {note: number for number, note in enumerate(dict.fromkeys(notes), 1)}
 
-    def line(cells: list[str], painted: Callable[[str, str], str]) -> str:
-        parts = []
-        for number, (cell, width) in enumerate(zip(cells, widths, strict=True)):
-            pad = " " * (width - columns(cell))
-            padded = cell + pad if number < table.text_columns else pad + cell
-            parts.append(painted(cell, padded))
-        return "  " + "  ".join(parts).rstrip()
 
-    lines = [look("strong", table.heading), line(head, lambda _, padded: look("faint", padded))]
-    lines += [line(row, lambda cell, padded: look(_ROLES.get(cell, ""), padded)) for row in rows]
-    for note in table.notes:
-        lines += _wrapped(note, first="  ", rest="    ")
-    return lines
+def _marked(text: str, note: int | None) -> str:
+    return text if note is None else f"{text} ({note})".strip()
+
+
+def _row(cells: Sequence[str], widths: list[int]) -> str:
+    first, *figures, mark = cells
+    parts = [f"{text:>{width}}" for text, width in zip(figures, widths[1:-1], strict=True)]
+    return f"{first:<{widths[0]}}  {'  '.join(parts)}   {mark}".rstrip()
 
 
 def _inert(cells: list[str]) -> list[str]:
@@ -120,18 +276,18 @@ def _inert(cells: list[str]) -> list[str]:
     return [*cells[:first], inert_lines(cells[first]), *cells[first + 1 :]]
 
 
-def _head(cells: tuple[str | Name, ...], longest: int) -> list[str]:
+def _head(heads: Sequence[str | Name], longest: int) -> list[str]:
     """The heads of the columns; names that look alike when cut lose what they begin alike with."""
-    names = [cell.text for cell in cells if isinstance(cell, Name)]
+    names = [head for head in heads if isinstance(head, Name)]
     if len({shortened(name, longest) for name in names}) == len(set(names)):
-        return [_cell(cell, longest) for cell in cells]
+        return [_text(Cell(head), longest) for head in heads]
     differ = (at for at, letters in enumerate(zip(*names, strict=False)) if len(set(letters)) > 1)
     alike = next(differ, min(map(len, names)))
-    told_apart = [
-        Name(f"…{cell.text[alike:]}") if isinstance(cell, Name) else cell for cell in cells
+    return [
+        _text(Cell(Name(f"…{head[alike:]}") if isinstance(head, Name) else head), longest)
+        for head in heads
     ]
-    return [_cell(cell, longest) for cell in told_apart]
 
 
-def _cell(cell: str | Name, width: int) -> str:
-    return shortened(cell.text, width) if isinstance(cell, Name) else cell
+def _text(cell: Cell, width: int) -> str:
+    return shortened(cell.text, width) if isinstance(cell.text, Name) else cell.text

@@ -1,0 +1,149 @@
+"""From an attempt to a record: its outcome, its counts and its cost, and that scoring reads it."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from twoarm.collect.folder import SourceError
+from twoarm.collect.format import Attempt, Failed
+from twoarm.collect.moment import utc_text
+from twoarm.collect.prices import Prices, cost_of
+from twoarm.collect.swe_bench import TaskOutcomes
+from twoarm.collect.tokens import Spend, summed
+from twoarm.errors import Position
+from twoarm.escape import named, visible
+from twoarm.record import Line, Run, explain
+
+_ENCODER = msgspec.json.Encoder()
+
+
+class _Record(Run, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """A run as it is written: optional keys only where there is something to say."""
+
+
+class _Outcome(NamedTuple):
+    """Whether the run counts as a success, and who failed if not."""
+
+    success: bool
+    failure: Failed | None
+    caveats: tuple[str, ...]
+
+
+class _Usage(NamedTuple):
+    """The four counts, and the spends behind them."""
+
+    counts: tuple[int | None, ...]
+    spends: tuple[Spend, ...] | None
+    caveats: tuple[str, ...]
+
+
+class _Cost(NamedTuple):
+    """What the run cost."""
+
+    usd: float | None
+    caveats: tuple[str, ...]
+
+
+def settle(
+    attempt: Attempt, arm: str, report: TaskOutcomes | None, prices: Mapping[str, Prices] | None
+) -> Run:
+    """The record of an attempt; raises SourceError if its success cannot be known."""
+    outcome = _outcome(attempt, arm, report)
+    usage = _usage(attempt)
+    cost = _cost(attempt, usage, prices)
+    caveats = {*attempt.caveats, *outcome.caveats, *usage.caveats, *cost.caveats}
+    failure = outcome.failure
+    return _Record(
+        task_id=attempt.task_id,
+        arm=arm,
+        # One that the source does not number is numbered once all runs are known.
+        repeat=1 if attempt.repeat is None else attempt.repeat,
+        success=outcome.success,
+        duration_seconds=attempt.duration_seconds,  # type: ignore[arg-type]
+        total_cost_usd=cost.usd,
+        input_tokens=usage.counts[0],
+        output_tokens=usage.counts[1],
+        cache_read_tokens=usage.counts[2],
+        cache_write_tokens=usage.counts[3],
+        step_count=attempt.step_count,
+        tool_call_count=attempt.tool_call_count,
+        acceptance_cmd_count=attempt.acceptance_cmd_count,
+        acceptance_first_pass=attempt.acceptance_first_pass,
+        agent_exit_code=attempt.agent_exit_code,
+        acceptance_exit_code=attempt.acceptance_exit_code,
+        setup_exit_code=attempt.setup_exit_code,
+        arm_setup_exit_code=attempt.arm_setup_exit_code,
+        failure=None if failure is None else failure.failure,
+        failure_reason=None if failure is None else failure.reason,
+        run_id=attempt.run_id,
+        model=attempt.model,
+        agent=attempt.agent,
+        session_id=attempt.session_id,
+        started_at_utc=utc_text(attempt.started),
+        ended_at_utc=utc_text(attempt.ended),
+        acceptance_command=attempt.acceptance_command,
+        tags=sorted(caveats) or None,
+    )
+
+
+def _outcome(attempt: Attempt, arm: str, report: TaskOutcomes | None) -> _Outcome:
+    """A failure overrides success; a report is asked where the source does not know."""
+    success, failure = attempt.success, attempt.failure
+    if success is None:
+        if report is None:
+            raise SourceError(
+                attempt.where,
+                f"success is unknown; give --report {arm}=FILE, a SWE-bench report",
+            )
+        if attempt.task_id not in report:
+            raise SourceError(
+                attempt.where,
+                f"task {named(attempt.task_id)} is not in the report of arm {named(arm)}",
+            )
+        found = report[attempt.task_id]
+        success, failure = (False, found) if isinstance(found, Failed) else (found, failure)
+    if failure is None:
+        return _Outcome(success, None, ())
+    contradicts = success and failure.failure == "agent"
+    return _Outcome(False, failure, ("passed_despite_failure",) if contradicts else ())
+
+
+def _usage(attempt: Attempt) -> _Usage:
+    """Zeros are believed only of a run that called no model."""
+    counts = None if attempt.spends is None else summed(attempt.spends).counts
+    if counts is None or (attempt.took_steps and not any(counts)):
+        unknown = ("usage_unknown",) if attempt.took_steps else ()
+        return _Usage((None, None, None, None), None, unknown)
+    return _Usage(counts, attempt.spends, ())
+
+
+def _cost(attempt: Attempt, usage: _Usage, prices: Mapping[str, Prices] | None) -> _Cost:
+    """The cost of the source; a zero for work is not known, and prices fill what is not known."""
+    cost = attempt.cost_usd
+    free = cost == 0 and (attempt.took_steps or any(usage.counts))
+    if cost is not None and not free:
+        return _Cost(cost, ())
+    unknown = ("cost_unknown",) if free else ()
+    if prices is None or usage.spends is None:
+        return _Cost(None, unknown)
+    cost = cost_of(usage.spends, prices)
+    return _Cost(cost, (*unknown, "no_price") if cost is None else ("cost_computed",))
+
+
+def encoded(record: Run, where: Position) -> bytes:
+    """The record as the spool takes it, with repeat 1; raises SourceError if scoring would not
+    read it.
+    """
+    found = msgspec.to_builtins(record)
+    try:
+        msgspec.convert(found, Line)
+    except ValueError as error:
+        first = next(iter(explain(found, where)), None)
+        if first is None:
+            raise SourceError(where, visible(str(error))) from error
+        raise SourceError(where, first.message, first.field) from error
+    try:
+        return _ENCODER.encode(msgspec.structs.replace(record, repeat=1))
+    except ValueError as error:
+        raise SourceError(where, f"text that no file can hold: {visible(str(error))}") from error

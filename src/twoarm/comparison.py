@@ -1,0 +1,59 @@
+"""Comparison: two arms of the same runs, with every point estimate that the reports stand on."""
+
+import msgspec
+
+from twoarm.decide import Adequacy, Decision, Gate, assess, decide, judge
+from twoarm.options import Options
+from twoarm.pair import Paired, Pairing, aggregate, pair
+from twoarm.runs import Runs
+from twoarm.screen import Arms, Screening, screen
+from twoarm.summarize import ArmSummary, summarize
+from twoarm.tasks import Task, tabulate
+
+
+class Comparison(msgspec.Struct, frozen=True, kw_only=True):
+    """What was found in the runs themselves.
+
+    `on_pairs` is the decision of the gates without the runs that have no partner in the other arm.
+    """
+
+    runs: Runs
+    arms: Arms
+    screening: Screening
+    summaries: tuple[ArmSummary, ArmSummary]
+    pairing: Pairing
+    paired: Paired
+    tasks: tuple[Task, ...]
+    gates: tuple[Gate, ...]
+    decision: Decision
+    on_pairs: Decision
+    adequacy: Adequacy
+
+
+def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
+    """Screen, summarize, pair and judge the two arms."""
+    screening = screen(runs, arms, options)
+    ours, theirs = (summarize(arm) for arm in screening.arms)
+    pairing = pair(screening)
+    tasks = tabulate(runs.tasks, screening, pairing)
+    gates = judge(ours, theirs)
+    decision = decide(gates, arms)
+    return Comparison(
+        runs=runs,
+        arms=arms,
+        screening=screening,
+        summaries=(ours, theirs),
+        pairing=pairing,
+        paired=aggregate(pairing),
+        tasks=tasks,
+        gates=gates,
+        decision=decision,
+        on_pairs=_on_pairs(screening, pairing, arms) if pairing.unpaired else decision,
+        adequacy=assess(tasks, arms),
+    )
+
+
+def _on_pairs(screening: Screening, pairing: Pairing, arms: Arms) -> Decision:
+    ours = summarize(screening.candidate.take(pairing.candidate))
+    theirs = summarize(screening.baseline.take(pairing.baseline))
+    return decide(judge(ours, theirs), arms)

@@ -1,0 +1,192 @@
+"""Hostile text made safe to show: names and values in records are never trusted to be tidy.
+
+The runners of CI systems execute lines of a log: GitHub's `::command::` after leading blanks, and
+`##[command]` anywhere in a line; Azure's `##vso[command]` and TeamCity's `##teamcity[command]`.
+"""
+
+import re
+from collections.abc import Sequence
+
+# Seen by nobody, and passed over when a runner compares text by culture.
+_UNSEEN = (
+    "\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
+    "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001bca0-\U0001bca3\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_BLANK = " \t\r\x0b\x0c\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000"
+_COMMAND = re.compile(rf"#(?=[{_UNSEEN}]*#[\w{_UNSEEN}]*\[)")
+_LEADING_COMMAND = re.compile(rf"^([{_BLANK}{_UNSEEN}]*):(?=[{_UNSEEN}]*:)", re.MULTILINE)
+
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def _escaped(character: str) -> str:
+    code = ord(character)
+    if character in _SHORT:
+        return _SHORT[character]
+    if code < 0x100:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def visible(text: str) -> str:
+    """One line of printable characters: control, direction and other unseen ones become escapes.
+
+    Nothing inside it is a command to a runner; `inert_lines` is for what may begin a line.
+    """
+    if not text.isprintable():
+        text = "".join(c if c.isprintable() else _escaped(c) for c in text)
+    return _COMMAND.sub(r"\\x23", text) if "#" in text else text
+
+
+def visible_lines(text: str) -> str:
+    """`visible` for each line of a text."""
+    return "\n".join(map(visible, text.split("\n")))
+
+
+def inert_lines(text: str) -> str:
+    """Lines of which none is a command to a runner, wherever it begins and whatever is in it."""
+    if "#" in text:
+        text = _COMMAND.sub(r"\\x23", text)
+    return _LEADING_COMMAND.sub(r"\1\\x3a", text) if ":" in text else text
+
+
+def inert_json(text: str) -> str:
+    """JSON with the same values in which nothing is a command to a runner.
+
+    No line of JSON begins with a colon, and a `#` stands only inside a string.
+    """
+    return _COMMAND.sub(r"\\u0023", text) if "#" in text else text
+
+
+def columns(text: str) -> int:
+    """How many columns of a terminal the text takes."""
+    if text.isascii():
+        return len(text)
+    from unicodedata import combining, east_asian_width
+
+    return sum(0 if combining(c) else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
+
+
+# How much of a name is shown where there is room for all of any sensible one.
+WHOLE_NAME = 320
+
+# How many characters may share a column: a letter, and accents that take none of their own.
+_STACKED = 3
+
+
+def shortened(text: str, width: int) -> str:
+    """`visible` text that takes at most `width` columns; what is cut is in the middle."""
+    end = 2 * _STACKED * width
+    if len(text) > 2 * end:
+        # Of a name as long as a book, what is cut anyway is not looked at.
+        text = text[:end] + text[-end:]
+    text = visible(text)
+    if fitting(text, width) == len(text):
+        return text
+    back = (width - 1) // 3
+    first = fitting(text, width - 1 - back)
+    return f"{text[:first]}…{text[::-1][: fitting(text[::-1], back)][::-1]}"
+
+
+def fitting(text: str, width: int) -> int:
+    """How many characters of the text fit into so many columns."""
+    taken = 0
+    for at, character in enumerate(text):
+        taken += columns(character)
+        if taken > width or at >= _STACKED * width:
+            return at
+    return len(text)
+
+
+def markdown_code(text: str) -> str:
+    """A Markdown code span: no mention, link, emphasis or HTML inside it comes alive."""
+    text = visible(text)
+    longest = run = 0
+    for character in text:
+        run = run + 1 if character == "`" else 0
+        longest = max(longest, run)
+    fence = "`" * (longest + 1)
+    # A code span cannot be empty, and a backtick at its edge would join the fence.
+    pad = " " if not text.strip() or text[0] == "`" or text[-1] == "`" else ""
+    return f"{fence}{pad}{text}{pad}{fence}"
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def series(parts: Sequence[str], word: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    if len(parts) < 3:
+        return f" {word} ".join(parts)
+    return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
+
+
+def named(text: str) -> str:
+    """A name inside a sentence: short, and a code span wherever the sentence is Markdown."""
+    return markdown_code(shortened(text, 60))
+
+
+def markdown_cell(text: str) -> str:
+    """`markdown_code` for a table cell, where a bare `|` would end the cell."""
+    return markdown_code(text).replace("|", "\\|")
+
+
+def html(text: str) -> str:
+    """Text inside an HTML element or a quoted attribute."""
+    text = visible(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return text.replace('"', "&quot;").replace("'", "&#39;")
+
+
+def html_sentence(text: str) -> str:
+    """A sentence in HTML: the names that `named` put into code spans become code elements."""
+    parts = []
+    rest = text
+    while (start := rest.find("`")) >= 0:
+        fence = rest[start : len(rest) - len(rest[start:].lstrip("`"))]
+        end = _closing(rest, start + len(fence), fence)
+        if end < 0:
+            break
+        inner = rest[start + len(fence) : end]
+        if inner[:1] == inner[-1:] == " " and inner.strip():
+            inner = inner[1:-1]
+        parts.append(f"{html(rest[:start])}<code>{html(inner)}</code>")
+        rest = rest[end + len(fence) :]
+    return "".join(parts) + html(rest)
+
+
+def _closing(text: str, start: int, fence: str) -> int:
+    """Where a run of exactly so many backticks stands, or -1."""
+    at = text.find(fence, start)
+    while at >= 0:
+        after = at + len(fence)
+        while text[after : after + 1] == "`":
+            after += 1
+        if after - at == len(fence):
+            return at
+        at = text.find(fence, after)
+    return -1
+
+
+def html_script(json: str) -> str:
+    """JSON inside a script element: nothing in it can end the element or open a comment."""
+    for character in "<>&\u2028\u2029":
+        json = json.replace(character, f"\\u{ord(character):04x}")
+    return inert_json(json)
+
+
+def xml(text: str) -> str:
+    """Text or a quoted attribute in XML, which has no way at all to hold control characters."""
+    return html(text)
+
+
+def annotation(text: str) -> str:
+    """The message of a workflow command, which is one line."""
+    return visible(text).replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
+
+
+def annotation_property(text: str) -> str:
+    """A property of a workflow command, where a colon or comma would end it as well."""
+    return annotation(text).replace(":", "%3A").replace(",", "%2C")

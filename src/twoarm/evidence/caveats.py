@@ -1,0 +1,136 @@
+"""What the reader must know about the evidence, as caveats."""
+
+from collections.abc import Iterator
+
+from twoarm.comparison import Comparison
+from twoarm.decide import Decision
+from twoarm.errors import Caveat
+from twoarm.escape import counted
+from twoarm.evidence.weigh import Evidence
+from twoarm.metric import JUDGED, LABELS
+from twoarm.number_format import change
+from twoarm.screen import Arms
+from twoarm.sentence import Name, listed, say
+
+# Below this share of run-to-run noise, more repeats would narrow nothing much.
+FEW_REPEATS_HELP = 0.25
+_NAMED = 3
+
+
+def evidence_caveats(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
+    """All of them, the most important first."""
+    if evidence.on_shared_tasks != comparison.decision:
+        yield Caveat(
+            code="unshared_tasks_decide",
+            message=say(
+                "the decision depends on tasks that only one arm has: on the {} that both share it "
+                "would be {}",
+                counted(evidence.shared_tasks, "task"),
+                Name(evidence.on_shared_tasks),
+            ),
+        )
+    yield from _on_the_winner(evidence, comparison.decision)
+    yield from _on_excluded(evidence)
+    yield from _on_missing(evidence, comparison.arms)
+    yield from _on_single_tasks(evidence)
+    variance = evidence.variance
+    if variance is not None and variance.repeats_share < FEW_REPEATS_HELP:
+        yield Caveat(
+            code="add_tasks",
+            message=say(
+                "about {} of the uncertainty about duration comes from which tasks were used: add "
+                "tasks, not repeats",
+                f"{variance.tasks_share:.0%}",
+            ),
+        )
+
+
+def _on_the_winner(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
+    if decision.arm is not None and evidence.grade.verdict != f"{decision.kind} better":
+        yield Caveat(
+            code="winner_without_evidence",
+            message=say(
+                'the gates prefer {}, but the evidence says "{}": even when two arms are the same, '
+                "the gates name a winner about one time in three, however many the repeats",
+                Name(decision.arm),
+                evidence.grade.verdict,
+            ),
+        )
+
+
+def _on_excluded(evidence: Evidence) -> Iterator[Caveat]:
+    if evidence.exclusions.could_flip:
+        yield Caveat(
+            code="excluded_could_flip",
+            message=say(
+                "excluded runs could flip this decision: it would change if all excluded runs of "
+                "one arm had failed, or all had passed"
+            ),
+        )
+    p = evidence.exclusions.p
+    if p is not None and p <= 1.0 - evidence.level:
+        yield Caveat(
+            code="uneven_exclusion",
+            message=say(
+                "the arms lost runs at different rates (p = {}, exact test): find out why before "
+                "trusting either",
+                f"{p:.3g}",
+            ),
+        )
+
+
+def _on_missing(evidence: Evidence, arms: Arms) -> Iterator[Caveat]:
+    for found in evidence.exclusions.missing:
+        label = LABELS[found.metric]
+        shares = [
+            say("{} of {} of {}", missing, counted(runs, "run"), Name(arm))
+            for missing, runs, arm in zip(found.missing, found.runs, arms.both, strict=True)
+        ]
+        if found.p <= 1.0 - evidence.level:
+            yield Caveat(
+                code="uneven_missing",
+                message=say(
+                    "{} missing in {} and {}: one arm was measured less often (p = {}, exact "
+                    "test); find out why before trusting this gate",
+                    label,
+                    *shares,
+                    f"{found.p:.3g}",
+                ),
+            )
+        if found.could_flip:
+            yield Caveat(
+                code="missing_could_flip",
+                message=say(
+                    "missing values could flip this decision: it would change if {} were very low, "
+                    "or very high, in every run that lacks it",
+                    label,
+                ),
+            )
+
+
+def _on_single_tasks(evidence: Evidence) -> Iterator[Caveat]:
+    changes = [one.task_id for one in evidence.influence.decision_changes_without]
+    if changes:
+        yield Caveat(
+            code="one_task_decides",
+            message=say(
+                "the decision hangs on single tasks: dropping any one of {} tasks changes it ({})",
+                len(changes),
+                listed(changes, _NAMED),
+            )
+            if len(changes) > 1
+            else say("the decision hangs on one task: dropping {} changes it", Name(changes[0])),
+        )
+    driven: dict[str, list[str]] = {}
+    for metric in JUDGED:
+        mean = evidence.influence.means.get(metric.name)
+        if mean is not None and mean.driven_by is not None:
+            whole = change(evidence.deltas[metric.name].mean.estimate, metric.unit)
+            less = change(mean.mean_without_it, metric.unit)
+            moved = driven.setdefault(mean.driven_by, [])
+            moved.append(f"{metric.label} {whole} with it, {less} without")
+    for task, moved in driven.items():
+        yield Caveat(
+            code="one_task_drives",
+            message=say("task {} drives the mean delta: {}", Name(task), "; ".join(moved)),
+        )

@@ -1,0 +1,150 @@
+"""Distributions: quantiles and tails, sums of whole numbers, binomials and relabelled runs."""
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from twoarm.arrays import Floats, Ints
+
+# Cells of the distributions that are held at once.
+_MOST_CELLS = 1 << 21
+# The logarithm of a share too small to change a chance.
+_NOTHING = -50.0
+
+
+@lru_cache(maxsize=256)
+def student(p: float, df: float) -> float:
+    """The p-quantile of Student's t with `df` degrees of freedom."""
+    from scipy import special
+
+    return float(special.stdtrit(df, p))
+
+
+def normal_below(z: Floats) -> Floats:
+    """The chance that a standard normal is below each z."""
+    from scipy import special
+
+    found: Floats = special.ndtr(z)
+    return found
+
+
+def log_choose(n: Ints | int, k: Ints | int) -> Floats:
+    """The logarithm of the number of ways to choose k of n."""
+    from scipy import special
+
+    total, chosen, left = (special.gammaln(np.add(m, 1)) for m in (n, k, np.subtract(n, k)))
+    found: Floats = total - chosen - left
+    return found
+
+
+class Support(msgspec.Struct, frozen=True, kw_only=True):
+    """Values and the chance of each."""
+
+    values: Floats
+    chances: Floats
+
+
+def sum_of_draws(pmf: Floats, times: int) -> Floats:
+    """The chances of the sum of `times` independent draws from 0, 1, 2, ... with these chances."""
+    size = (len(pmf) - 1) * times + 1
+    # A power of two is quick to transform.
+    length = 1 << max(1, (size - 1).bit_length())
+    found = np.fft.irfft(_power(np.fft.rfft(pmf, length), times), length)[:size]
+    return np.clip(found, 0.0, 1.0)
+
+
+def _power(values: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
+    """By squaring: far quicker than numpy's own power of complex numbers."""
+    found = np.ones_like(values)
+    while True:
+        if times & 1:
+            found = found * values
+        times >>= 1
+        if not times:
+            return found
+        values = values * values
+
+
+def binomial_tails(sizes: Ints, counts: Ints, bounds: tuple[int, int]) -> Floats:
+    """For each row of counts: the chances that the sum over tasks of Binomial(size, count / size)
+    reaches each of the bounds."""
+    total = int(sizes.sum())
+    shares = counts / sizes
+    distinct, which = np.unique(shares, return_inverse=True)
+    # How many draws each row makes with each distinct share: tasks alike share a factor.
+    rows, kinds = len(counts), len(distinct)
+    at = which.reshape(shares.shape) + kinds * np.arange(rows)[:, None]
+    weights = np.broadcast_to(sizes, shares.shape)
+    draws = np.bincount(at.ravel(), weights=weights.ravel(), minlength=rows * kinds)
+    draws = draws.reshape(rows, kinds)
+    angle = np.pi * np.arange((total + 1) // 2 + 1) / (total + 1)
+    share = distinct[:, None]
+    with np.errstate(divide="ignore"):
+        # A factor of zero, finite so that no draws of it make one.
+        size = np.maximum(0.5 * np.log1p(-4.0 * share * (1.0 - share) * np.sin(angle) ** 2), -1e6)
+    turn = np.arctan2(-share * np.sin(2.0 * angle), 1.0 - share + share * np.cos(2.0 * angle))
+    cosines, sines = _beyond(total, bounds)
+    tails = []
+    step = max(1, _MOST_CELLS // len(angle))
+    for start in range(0, rows, step):
+        some = draws[start : start + step]
+        sizes_of = some @ size
+        # The transform only shrinks with the angle; what is left of it soon weighs nothing.
+        kept = int((sizes_of > _NOTHING).any(axis=0).sum())
+        height, turned = np.exp(sizes_of[:, :kept]), some @ turn[:, :kept]
+        found = height * np.cos(turned) @ cosines[:kept] + height * np.sin(turned) @ sines[:kept]
+        tails.append(np.clip(found, 0.0, 1.0))
+    return np.concatenate(tails)
+
+
+@lru_cache(maxsize=16)
+def _beyond(total: int, bounds: tuple[int, int]) -> tuple[Floats, Floats]:
+    """What turns the transform of chances on 0 to `total` into those from each bound on.
+
+    By Parseval: the product with the transform of "from the bound on", cosines and sines apart.
+    """
+    length = total + 1
+    reached = np.arange(length)[:, None] >= np.asarray(bounds)
+    transform = np.fft.rfft(reached.astype(np.float64), axis=0) / length
+    # The half of the transform that is not kept mirrors the one that is.
+    transform[1 : (length + 1) // 2] *= 2.0
+    return transform.real.copy(), transform.imag.copy()
+
+
+def subset_sums(values: Floats, size: int) -> Floats:
+    """The sum of every choice of `size` of the values."""
+    # Choices of the first k values, by how many of them were taken.
+    by_taken = [np.zeros(1)] + [np.empty(0)] * size
+    for value in values:
+        for taken in range(size, 0, -1):
+            by_taken[taken] = np.concatenate((by_taken[taken], by_taken[taken - 1] + value))
+    return by_taken[size]
+
+
+def all_sums(groups: Sequence[Floats]) -> Floats:
+    """Every sum of one value from each group, in order."""
+    sums = np.zeros(1)
+    for group in groups:
+        sums = (sums[:, None] + group).ravel()
+    return np.sort(sums)
+
+
+def share_beyond(left: Floats, right: Floats, bound: float) -> float:
+    """The share of sums of one of each, both ordered, that lie at least `bound` from zero."""
+    above = len(right) - np.searchsorted(right, bound - left, side="left")
+    below = np.searchsorted(right, -bound - left, side="right")
+    return float((above + below).sum() / (len(left) * len(right)))
+
+
+def difference_quantile(left: Support, right: Support, p: float) -> float:
+    """The p-quantile of left minus right, independent of each other."""
+    values = np.subtract.outer(left.values, right.values).ravel()
+    chances = np.multiply.outer(left.chances, right.chances).ravel()
+    values, chances = values[chances > 0], chances[chances > 0]
+    order = np.argsort(values, kind="stable")
+    reached = np.cumsum(chances[order])
+    at = int(np.searchsorted(reached, p * float(chances.sum()) - 1e-12))
+    return float(values[order[min(at, len(order) - 1)]])

@@ -1,0 +1,239 @@
+"""The evidence in tables: one question at a time."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+from twoarm.analysis import Analysis
+from twoarm.decide import GATES
+from twoarm.escape import counted
+from twoarm.evidence.deltas import DeltaEvidence
+from twoarm.evidence.interval import Estimate, Interval, Scope, reasons
+from twoarm.evidence.weigh import Evidence
+from twoarm.metric import JUDGED, SUCCESS, Metric
+from twoarm.number_format import NOT_MEASURED, change, figure, share
+from twoarm.render.tables import (
+    Cell,
+    Column,
+    Table,
+    arm_columns,
+    arms,
+    deltas,
+    excluded,
+    gates,
+    number,
+    shortfalls,
+    tasks,
+    words,
+)
+
+# Which intervals a report shows: those of the two questions, or the bootstrap.
+Shown = Literal["headline", "bootstrap"]
+
+OTHER: dict[Scope, Scope] = {
+    "these_tasks": "tasks_like_these",
+    "tasks_like_these": "these_tasks",
+}
+_HEADINGS = {
+    "these_tasks": "These tasks: would the same tasks show it again?",
+    "tasks_like_these": "Tasks like these: would other tasks of this kind show it?",
+}
+_ROWS_NAMED = 3
+_NO_RATIO = "No ratio: some values are zero."
+_EACH_BY_ITSELF = "p is for each row alone; the verdict allows for looking at three gates (Holm)."
+_TOO_NARROW = "Too narrow with few tasks; docs/statistics.md has the measured coverage."
+
+
+def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table]:
+    """Every table of the report in reading order, lists of names cut after so many rows."""
+    yield gates(analysis)
+    yield deltas(analysis)
+    evidence = analysis.evidence
+    if evidence is not None and shown == "bootstrap":
+        yield bootstrap(evidence)
+    elif evidence is not None:
+        for scope in (evidence.headline, OTHER[evidence.headline]):
+            yield intervals(evidence, scope)
+    yield tasks(analysis, most)
+    if evidence is not None:
+        yield repeats(analysis, evidence)
+    yield arms(analysis)
+    yield from excluded(analysis, most)
+    yield from shortfalls(analysis, most)
+
+
+def level(evidence: Evidence) -> str:
+    """What heads a column of intervals."""
+    return f"{evidence.level * 100:g}% interval"
+
+
+def intervals(evidence: Evidence, scope: Scope) -> Table:
+    """All that is known for one question: a row per gate, then one per metric."""
+    rows: list[tuple[Cell, ...]] = []
+    # What has to be said about an interval, and of which rows.
+    notes: dict[str, list[str]] = {}
+    for gate in GATES:
+        found = evidence.gates[gate.name].difference
+        label = f"{gate.label}, difference"
+        _note(notes, label, found, scope)
+        rows.append(
+            (
+                words(label),
+                number(change(found.estimate, gate.metric.unit), found.estimate),
+                _interval(getattr(found, scope), gate.metric.unit),
+                number("", None),
+            )
+        )
+    for metric in JUDGED:
+        delta = evidence.deltas[metric.name]
+        if delta.ratio is None and metric is not SUCCESS and delta.pairs:
+            notes.setdefault(_NO_RATIO, []).append(metric.label)
+        _note(notes, metric.label, delta.ratio or delta.mean, scope)
+        rows.append(_metric_row(metric, delta, scope))
+    tested = any(row[-1].key is not None for row in rows)
+    count = f" ({counted(evidence.tasks, 'task')})" if scope == "tasks_like_these" else ""
+    return Table(
+        name=scope.replace("_", "-"),
+        heading=_HEADINGS[scope] + count,
+        columns=(
+            Column("candidate vs. baseline", "text"),
+            Column("estimate"),
+            Column(level(evidence)),
+            Column("p"),
+        ),
+        rows=tuple(rows),
+        notes=(
+            *((_EACH_BY_ITSELF,) if tested and scope == evidence.headline else ()),
+            *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
+        ),
+    )
+
+
+def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cell, ...]:
+    p: float | None = getattr(delta.p, scope)
+    tested = number(NOT_MEASURED if p is None else "<0.001" if p < 0.001 else f"{p:.3f}", p)
+    if delta.ratio is not None:
+        estimate = None if delta.ratio.estimate is None else delta.ratio.estimate - 1.0
+        found: Interval | None = getattr(delta.ratio, scope)
+        return (
+            words(f"{metric.label}, ratio of pairs"),
+            number(share(estimate), estimate),
+            number(ratio_range(found), _low(found)),
+            tested,
+        )
+    return (
+        words(f"{metric.label}, mean of pairs"),
+        number(change(delta.mean.estimate, metric.unit), delta.mean.estimate),
+        _interval(getattr(delta.mean, scope), metric.unit),
+        tested,
+    )
+
+
+def _note(notes: dict[str, list[str]], label: str, found: Estimate, scope: Scope) -> None:
+    interval: Interval | None = getattr(found, scope)
+    said = reasons(found, scope) if interval is None else interval.caveats
+    for note in said:
+        notes.setdefault(note, []).append(label)
+
+
+def of_rows(note: str, labels: list[str], rows: int) -> str:
+    """A note that names the rows it is about, unless it is about all."""
+    if len(labels) == rows:
+        return note
+    rest = len(labels) - _ROWS_NAMED
+    listed = "; ".join(labels[:_ROWS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return f"{note.removesuffix('.')} ({listed})."
+
+
+def bootstrap(evidence: Evidence) -> Table:
+    """The bootstrap intervals that the scoring rules ask for."""
+    rows = []
+    for metric in JUDGED:
+        delta = evidence.deltas[metric.name]
+        rows.append(
+            (
+                words(metric.label),
+                number(change(delta.mean.estimate, metric.unit), delta.mean.estimate),
+                _interval(delta.mean.bootstrap, metric.unit),
+                number(change(delta.median.estimate, metric.unit), delta.median.estimate),
+                _interval(delta.median.bootstrap, metric.unit),
+            )
+        )
+    return Table(
+        name="bootstrap",
+        heading="Bootstrap intervals on the paired deltas (whole tasks resampled)",
+        columns=(
+            Column("", "text"),
+            Column("mean"),
+            Column(level(evidence)),
+            Column("median"),
+            Column(level(evidence)),
+        ),
+        rows=tuple(rows),
+        notes=(_TOO_NARROW,),
+    )
+
+
+def difference_range(interval: Interval | None, unit: str) -> str:
+    """Both ends of an interval, the unit said once."""
+    if interval is None:
+        return NOT_MEASURED
+    low, high = change(interval.low, unit), change(interval.high, unit)
+    for said in (" points", " s"):
+        if low.endswith(said) and high.endswith(said):
+            low = low.removesuffix(said)
+    return f"{low} to {high}"
+
+
+def ratio_range(interval: Interval | None) -> str:
+    """Both ends of an interval of ratios, as changes in percent."""
+    if interval is None:
+        return NOT_MEASURED
+    return f"{share(interval.low - 1.0)} to {share(interval.high - 1.0)}"
+
+
+def _interval(interval: Interval | None, unit: str) -> Cell:
+    return number(difference_range(interval, unit), _low(interval))
+
+
+def repeats(analysis: Analysis, evidence: Evidence) -> Table:
+    """What several attempts give, and what a solved task costs."""
+    both = evidence.repeats
+    rows: list[tuple[Cell, ...]] = []
+    for ours, theirs in zip(*(arm.pass_rates for arm in both), strict=False):
+        if ours.k == 1:
+            continue
+        for label, rates in (
+            (f"pass@{ours.k}, any of {ours.k} succeeds", (ours.at_least_one, theirs.at_least_one)),
+            (f"pass^{ours.k}, all {ours.k} succeed", (ours.all, theirs.all)),
+        ):
+            rows.append((words(label), *(number(f"{rate:.1%}", rate) for rate in rates)))
+    costs = [arm.cost_per_solved_usd for arm in both]
+    rows.append(
+        (
+            words("cost per solved task"),
+            *(number(figure(cost.estimate, "usd"), cost.estimate) for cost in costs),
+        )
+    )
+    found = [getattr(cost, evidence.headline) for cost in costs]
+    rows.append(
+        (
+            words(f"  {level(evidence)}"),
+            *(number(_cost_range(interval), _low(interval)) for interval in found),
+        )
+    )
+    return Table(
+        name="repeats",
+        heading="Repeats",
+        columns=(Column("", "text"), *arm_columns(analysis)),
+        rows=tuple(rows),
+    )
+
+
+def _cost_range(interval: Interval | None) -> str:
+    if interval is None:
+        return NOT_MEASURED
+    return f"{figure(interval.low, 'usd')} to {figure(interval.high, 'usd')}"
+
+
+def _low(interval: Interval | None) -> float | None:
+    return None if interval is None else interval.low

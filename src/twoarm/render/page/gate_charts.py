@@ -1,0 +1,100 @@
+"""The gates as charts: the difference, its intervals, and the line of no difference."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from twoarm.analysis import Analysis
+from twoarm.evidence.interval import Estimate
+from twoarm.metric import SUCCESS
+from twoarm.number_format import change
+from twoarm.render.page.marks import (
+    AXIS_FORMAT,
+    INK,
+    SURFACE,
+    Chart,
+    by_side,
+    chart_spec,
+    layer,
+    shape_by_side,
+    side_of,
+    zero_line,
+)
+from twoarm.render.summary import SCOPES
+
+
+def forest(analysis: Analysis) -> Iterator[Chart]:
+    """The gates: the difference, its intervals, and the line of no difference."""
+    for gate in analysis.gates:
+        label, unit = gate.rule.label, gate.rule.metric.unit
+        better = "right" if unit == SUCCESS.unit else "left"
+        if gate.candidate is None or gate.baseline is None:
+            shows = "Not measured in at least one arm: nothing to draw."
+            yield Chart(name=gate.name, heading=label, how="", shows=shows, wide=False, spec=None)
+            continue
+        moved = gate.candidate - gate.baseline
+        found: Estimate | None = None
+        scopes = ["tasks_like_these", "these_tasks"]
+        level = ""
+        if analysis.evidence is not None:
+            found = analysis.evidence.gates[gate.name].difference
+            # On the tasks that both arms have, as the bars are.
+            moved = moved if found.estimate is None else found.estimate
+            level = f"{analysis.evidence.level * 100:g}% interval"
+            if analysis.evidence.headline == "these_tasks":
+                scopes.reverse()
+        scale = 100.0 if unit == SUCCESS.unit else 1.0
+        rows, told = [], []
+        for scope in scopes:
+            interval = getattr(found, scope) if found is not None else None
+            if interval is not None:
+                ends = f"{change(interval.low, unit)} to {change(interval.high, unit)}"
+                told.append(f"{level} for {SCOPES[scope]} {ends}")
+                rows.append(
+                    {
+                        "row": SCOPES[scope],
+                        "low": interval.low * scale,
+                        "high": interval.high * scale,
+                        "said": ends,
+                    }
+                )
+        if not rows:
+            rows = [{"row": "no interval", "said": "no interval"}]
+        for row in rows:
+            row |= {"at": moved * scale, "side": side_of(moved, unit), "moved": change(moved, unit)}
+        why = "".join(f" {one.message}" for one in found.withheld) if found is not None else ""
+        yield Chart(
+            name=gate.name,
+            heading=label,
+            how=f"{better} of zero is better for the candidate",
+            shows=f"{label}: {change(moved, unit)}; {'; '.join(told) or 'no interval'}.{why}",
+            wide=False,
+            spec=_forest(rows, "points" if unit == SUCCESS.unit else unit),
+        )
+
+
+def _forest(rows: list[dict[str, Any]], unit: str) -> dict[str, Any]:
+    import altair as alt
+
+    y = alt.Y("row:N", sort=[row["row"] for row in rows]).title(None)
+    x = alt.X("at:Q").title(f"{unit}, candidate minus baseline").axis(format=AXIS_FORMAT[unit])
+    hint = [
+        alt.Tooltip("moved:N", title="difference"),
+        alt.Tooltip("row:N", title="interval for"),
+        alt.Tooltip("said:N", title="interval"),
+    ]
+    layers = [zero_line()]
+    if "low" in rows[0]:
+        end: dict[str, Any] = {"color": INK, "thickness": 2, "size": 12}
+        layers += [
+            layer("intervals", "rows")
+            .mark_rule(strokeWidth=3, color=INK)
+            .encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=hint),
+            layer("lows", "rows").mark_tick(**end).encode(x=alt.X("low:Q"), y=y),
+            layer("highs", "rows").mark_tick(**end).encode(x=alt.X("high:Q"), y=y),
+        ]
+    layers.append(
+        layer("differences", "rows")
+        .mark_point(filled=True, size=150, opacity=1, stroke=SURFACE, strokeWidth=1.5)
+        .encode(x=x, y=y, color=by_side(), shape=shape_by_side(), tooltip=hint)
+    )
+    return chart_spec(*layers, datasets={"rows": rows}, height=26 * len(rows))

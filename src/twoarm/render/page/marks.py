@@ -1,0 +1,167 @@
+"""What the charts of the page are made of: colors, axes, layers and labels.
+
+Colors are variables of the page's style, so that light, dark and paper need one drawing. Blue
+with circles is the candidate, or a task that favors it; orange with squares is the baseline.
+"""
+
+from typing import Any
+
+import msgspec
+
+from twoarm.escape import shortened
+from twoarm.metric import SUCCESS, Metric
+
+# More tasks than this have no room for their names: they stand side by side, in order.
+NAMED_TASKS = 40
+NAME = 34
+
+INK, MUTED, GRID = "var(--ink)", "var(--muted)", "var(--grid)"
+SURFACE = "var(--surface)"
+CANDIDATE, BASELINE = "var(--candidate)", "var(--baseline)"
+SIDES = ("candidate", "baseline", "tied")
+
+AXIS_FORMAT = {"seconds": ",~f", "usd": "$,~f", "tokens": "~s", "points": "+.0f", "count": "~s"}
+
+CONFIG: dict[str, Any] = {
+    "aria": False,
+    "background": "transparent",
+    "font": "system-ui, sans-serif",
+    "view": {"stroke": None},
+    "axis": {
+        "labelColor": MUTED,
+        "titleColor": MUTED,
+        "titleFontWeight": "normal",
+        "gridColor": GRID,
+        "domainColor": GRID,
+        "tickColor": GRID,
+        "labelFontSize": 12,
+        "titleFontSize": 12,
+        "labelOverlap": True,
+        "tickCount": 5,
+        # Vega writes a zero among thousands as 0k.
+        "labelExpr": "datum.value === 0 ? '0' : datum.label",
+    },
+    "axisY": {"labelLimit": 220},
+    "text": {"color": INK, "fontSize": 12},
+}
+
+
+class Chart(msgspec.Struct, frozen=True, kw_only=True):
+    """A chart, how to read it, and what it shows in words; without a spec only the words."""
+
+    name: str
+    heading: str
+    how: str
+    shows: str
+    wide: bool
+    spec: dict[str, Any] | None
+
+
+def axes(
+    alt: Any, labels: list[str], axis: dict[str, Any], title: str, domain: list[int] | None = None
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Tasks downwards with their names while there is room for them, else side by side."""
+    few = len(labels) <= NAMED_TASKS
+    value = (alt.X if few else alt.Y)("at:Q").axis(**axis).title(title)
+    if domain:
+        value = value.scale(domain=domain)
+    if few:
+        # Vega gathers a domain by names in an object, which has a `constructor` of its own.
+        task = alt.Y("task:N", sort=None).scale(domain=labels)
+        return {"y": task.title(None).axis(grid=True)}, {"x": value}
+    rank = alt.X("rank:Q").title(f"{len(labels):,} tasks, in order")
+    rank = rank.axis(labels=False, ticks=False, grid=False)
+    return {"x": rank.scale(domain=[0, len(labels) + 1], nice=False)}, {"y": value}
+
+
+def height(labels: list[str]) -> int:
+    """How tall a chart of tasks is."""
+    return 22 * len(labels) if len(labels) <= NAMED_TASKS else 280
+
+
+def layer(name: str, points: str) -> Any:
+    """A layer over one of the lists of points, under a name by which its marks can be found."""
+    import altair as alt
+
+    return alt.Chart(alt.NamedData(points), name=name)
+
+
+def zero_line(*, upright: bool = True) -> Any:
+    """The line of no difference."""
+    import altair as alt
+
+    line = layer("zero", "zero").mark_rule(strokeWidth=1.5, color=MUTED)
+    return line.encode(**({"x": alt.X("at:Q")} if upright else {"y": alt.Y("at:Q")}))
+
+
+def by_side() -> Any:
+    """The color of the arm that a mark belongs to or favors."""
+    import altair as alt
+
+    return alt.Color("side:N").scale(domain=SIDES, range=[CANDIDATE, BASELINE, MUTED]).legend(None)
+
+
+def shape_by_side() -> Any:
+    """The shape of the same, so that color is never the only signal."""
+    import altair as alt
+
+    return (
+        alt.Shape("side:N").scale(domain=SIDES, range=["circle", "square", "diamond"]).legend(None)
+    )
+
+
+def chart_spec(
+    *layers: Any, datasets: dict[str, list[dict[str, Any]]], **size: Any
+) -> dict[str, Any]:
+    """The layers as one Vega-Lite chart of the width of its place on the page.
+
+    The points are added last: Altair would check every one of them against its schema.
+    """
+    import altair as alt
+
+    spec: dict[str, Any] = (
+        alt.layer(*layers)
+        .properties(width="container", autosize={"type": "fit-x", "contains": "padding"}, **size)
+        .to_dict()
+    )
+    # The page has one config for all charts, and no network to fetch a schema from.
+    for unwanted in ("config", "$schema", "datasets"):
+        spec.pop(unwanted, None)
+    return {**spec, "datasets": {**datasets, "zero": [{"at": 0}]}}
+
+
+def side_of(moved: float, unit: str) -> str:
+    """Which arm a difference favors."""
+    if moved == 0:
+        return "tied"
+    higher = unit == SUCCESS.unit
+    return "candidate" if (moved > 0) == higher else "baseline"
+
+
+def axis_title(metric: Metric) -> str:
+    """What an axis of a metric is labeled."""
+    return {"seconds": "seconds", "usd": "US dollars"}.get(metric.unit, metric.label)
+
+
+def short(value: float) -> float:
+    """Six digits are more than a screen can show."""
+    return float(f"{value:.6g}")
+
+
+def labels_of(names: list[str]) -> list[str]:
+    """Names short enough for an axis, and still all different."""
+    seen: dict[str, int] = {}
+    labels = []
+    for name in names:
+        label = shortened(name, NAME)
+        seen[label] = seen.get(label, 0) + 1
+        labels.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+    return labels
+
+
+def moment(seconds: float) -> str:
+    """A start time in words."""
+    from datetime import UTC, datetime, timedelta
+
+    moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=int(seconds))
+    return moment.strftime("%Y-%m-%d %H:%M:%S")

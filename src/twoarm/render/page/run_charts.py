@@ -1,0 +1,310 @@
+"""The runs as charts: how they spread, what they cost, and when they started."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from twoarm.analysis import Analysis
+from twoarm.chart_points import MOST_STARTS, ChartPoints, MetricSpread, RunSpread, Starts
+from twoarm.escape import counted, shortened
+from twoarm.metric import BY_NAME, Metric
+from twoarm.number_format import figure
+from twoarm.render.page.marks import (
+    AXIS_FORMAT,
+    INK,
+    NAME,
+    SIDES,
+    SURFACE,
+    Chart,
+    axis_title,
+    by_side,
+    chart_spec,
+    layer,
+    moment,
+    shape_by_side,
+    short,
+)
+from twoarm.sentence import Name, say
+
+
+def spreads(analysis: Analysis, points: ChartPoints) -> Iterator[Chart]:
+    """How the runs of each arm spread, on a logarithmic axis."""
+    for found in points.spreads:
+        metric = BY_NAME[found.metric]
+        name, heading = f"spread-{metric.name}", metric.label
+        sides = [one for one in (found.candidate, found.baseline) if one is not None]
+        if not sides:
+            shows = f"No run has {metric.label} above zero: nothing is drawn."
+            yield Chart(name=name, heading=heading, how="", shows=shows, wide=False, spec=None)
+            continue
+        told = [
+            f"{shortened(arm, NAME)}: {_told(side, metric)}"
+            for arm, side in (
+                (analysis.candidate, found.candidate),
+                (analysis.baseline, found.baseline),
+            )
+        ]
+        how = "A dot is a run, the band spans the middle half, the line is the median."
+        drawn, runs = sum(len(s.points) for s in sides), sum(s.runs for s in sides)
+        zeros = sum(s.not_positive for s in sides)
+        if drawn < runs - zeros:
+            how += f" {drawn:,} of {runs:,} runs are drawn, evenly by rank."
+        if zeros:
+            how += f" Not shown on this axis: {counted(zeros, 'run')} at zero."
+        yield Chart(
+            name=name,
+            heading=heading,
+            how=how,
+            shows=f"{'; '.join(told)}.",
+            wide=False,
+            spec=_spread(found, metric, (analysis.candidate, analysis.baseline)),
+        )
+
+
+def _told(side: RunSpread | None, metric: Metric) -> str:
+    if side is None:
+        return "not measured"
+    low, middle, high = (figure(value, metric.unit) for value in side.quartiles)
+    return f"median {middle}, middle half {low} to {high}, {counted(side.runs, 'run')}"
+
+
+def _spread(found: MetricSpread, metric: Metric, arms: tuple[str, str]) -> dict[str, Any]:
+    import altair as alt
+
+    points, bands = [], []
+    for row, arm, side, spread in zip(
+        (1.0, 0.0), arms, SIDES[:2], (found.candidate, found.baseline), strict=True
+    ):
+        if spread is None:
+            continue
+        for number, point in enumerate(spread.points):
+            # Steps of the golden ratio spread the dots evenly, the same way each time.
+            shift = (number * 0.618034) % 1.0 - 0.5
+            points.append(
+                {
+                    "at": short(point),
+                    "row": round(row + 0.4 * shift, 3),
+                    "side": side,
+                    "said": figure(point, metric.unit),
+                }
+            )
+        low, middle, high = spread.quartiles
+        bands.append(
+            {
+                "low": low,
+                "middle": middle,
+                "high": high,
+                "side": side,
+                "from": row - 0.28,
+                "to": row + 0.28,
+                "top": row + 0.38,
+                "said": f"{shortened(arm, 24)}: median {figure(middle, metric.unit)}",
+            }
+        )
+    y = alt.Y("row:Q").scale(domain=[-0.4, 1.62], nice=False, zero=False).axis(None).title(None)
+    x = (
+        alt.X("at:Q")
+        .scale(type="log", nice=False, padding=12)
+        .axis(format=AXIS_FORMAT[metric.unit])
+        .title(f"{axis_title(metric)}, logarithmic")
+    )
+    height = {"y": alt.Y("from:Q").axis(None).title(None), "y2": "to:Q"}
+    return chart_spec(
+        layer("bands", "bands")
+        .mark_rect(opacity=0.22)
+        .encode(x=alt.X("low:Q"), x2="high:Q", **height, color=by_side()),
+        layer("points", "points")
+        .mark_point(filled=True, size=22, opacity=0.6)
+        .encode(
+            x=x,
+            y=y,
+            color=by_side(),
+            shape=shape_by_side(),
+            tooltip=[alt.Tooltip("said:N", title=metric.label)],
+        ),
+        layer("medians", "bands")
+        .mark_rule(strokeWidth=3, color=INK)
+        .encode(x=alt.X("middle:Q"), **height),
+        layer("arms", "bands")
+        .mark_text(align="left", baseline="bottom", color=INK)
+        .encode(x=alt.value(0), y=alt.Y("top:Q").axis(None).title(None), text="said:N"),
+        datasets={"points": points, "bands": bands},
+        height=170,
+    )
+
+
+def costs(analysis: Analysis, points: ChartPoints) -> Chart:
+    """What a run costs, and how often it succeeds."""
+    heading = "cost vs. success"
+    arms = [
+        (candidate, summary)
+        for candidate, summary in zip((True, False), analysis.arm_summaries, strict=True)
+        if summary.median_cost_usd is not None and summary.success_rate is not None
+    ]
+    if not points.costs:
+        shows = "Cost was not measured: nothing is drawn."
+        return Chart(name="cost", heading=heading, how="", shows=shows, wide=False, spec=None)
+    told = [
+        f"{shortened(summary.arm, NAME)}: {figure(summary.success_rate, 'points')} succeed at a "
+        f"median of {figure(summary.median_cost_usd, 'usd')} a run"
+        for _, summary in arms
+    ]
+    return Chart(
+        name="cost",
+        heading=heading,
+        how="A small mark is a task in one arm, a large one the whole arm. Up and to the left is "
+        "better: more success for less money.",
+        shows=f"{'; '.join(told)}.",
+        wide=False,
+        spec=_costs(analysis, points),
+    )
+
+
+def _costs(analysis: Analysis, points: ChartPoints) -> dict[str, Any]:
+    import altair as alt
+
+    tasks: list[dict[str, Any]] = [
+        {
+            "task": shortened(point.task_id, NAME),
+            "at": short(point.median_cost_usd),
+            "rate": short(point.success_rate),
+            "side": SIDES[not point.candidate],
+            "said": f"{figure(point.success_rate, 'points')} at "
+            f"{figure(point.median_cost_usd, 'usd')}",
+        }
+        for point in points.costs
+    ]
+    arms: list[dict[str, Any]] = [
+        {
+            "task": f"all of {shortened(summary.arm, 24)}",
+            "at": summary.median_cost_usd,
+            "rate": summary.success_rate,
+            "side": side,
+            "said": f"{figure(summary.success_rate, 'points')} at "
+            f"{figure(summary.median_cost_usd, 'usd')}",
+            "name": shortened(summary.arm, 24),
+        }
+        for side, summary in zip(SIDES, analysis.arm_summaries, strict=False)
+        if summary.median_cost_usd is not None
+    ]
+    positive = all(point["at"] > 0 for point in (*tasks, *arms))
+    x = (
+        alt.X("at:Q")
+        .scale(type="log" if positive else "linear", nice=False, padding=24)
+        .axis(format="$,~f")
+        .title(f"median cost of a run in US dollars{', logarithmic' if positive else ''}")
+    )
+    y = alt.Y("rate:Q").scale(domain=[0, 1]).axis(format=".0%").title("success rate")
+    hint = [
+        alt.Tooltip("task:N", title="task"),
+        alt.Tooltip("said:N", title="success and median cost"),
+    ]
+    look = {"color": by_side(), "shape": shape_by_side(), "tooltip": hint}
+    return chart_spec(
+        layer("tasks", "tasks")
+        .mark_point(filled=True, size=46, opacity=0.65)
+        .encode(x=x, y=y, **look),
+        layer("arms", "arms")
+        .mark_point(filled=True, size=320, opacity=1, stroke=SURFACE, strokeWidth=2)
+        .encode(x=x, y=y, **look),
+        datasets={"tasks": tasks, "arms": arms},
+        height=240,
+    )
+
+
+def timeline(analysis: Analysis, points: ChartPoints) -> Chart:
+    """When the runs of each arm started."""
+    heading = "start of the runs"
+    found = points.starts
+    if not found.timed:
+        shows = (
+            say("Not drawn: start times are only read with the evidence.")
+            if analysis.evidence is None
+            else say("Not drawn: no run has {}.", Name("started_at_utc"))
+        )
+        return Chart(name="timeline", heading=heading, how="", shows=shows, wide=False, spec=None)
+    how = "Both rows should look alike: at different times, runs meet different conditions."
+    if found.timed > MOST_STARTS:
+        how += " Runs are grouped by time; darker means more."
+    if found.untimed:
+        how += f" Not drawn: {counted(found.untimed, 'run')} without a start time."
+    blocked = analysis.evidence is not None and analysis.evidence.ran_first is not None
+    told = "; ".join(
+        f"{shortened(arm, NAME)} from {moment(starts[0].at)} to {moment(starts[-1].until)}"
+        for arm, starts in (
+            (analysis.candidate, found.candidate),
+            (analysis.baseline, found.baseline),
+        )
+        if starts
+    )
+    said = f"{told}. " + (
+        "The arms ran one after the other." if blocked else "The arms' runs are interleaved."
+    )
+    return Chart(
+        name="timeline",
+        heading=heading,
+        how=how,
+        shows=said,
+        wide=False,
+        spec=_timeline(found, (analysis.candidate, analysis.baseline)),
+    )
+
+
+def _timeline(found: Starts, arms: tuple[str, str]) -> dict[str, Any]:
+    import altair as alt
+
+    many = found.timed > MOST_STARTS
+    marks = []
+    for row, side, starts in zip(
+        (1.0, 0.0), SIDES, (found.candidate, found.baseline), strict=False
+    ):
+        most = max((start.runs for start in starts), default=1)
+        for start in starts:
+            mark = {
+                "at": round(start.at * 1000),
+                "low": row - 0.25,
+                "high": row + 0.25,
+                "side": side,
+                "said": counted(start.runs, "run")
+                if start.task_id is None
+                else shortened(start.task_id, NAME),
+                "when": moment(start.at),
+            }
+            if many:
+                mark["until"] = round(start.until * 1000)
+                mark["share"] = round(0.15 + 0.85 * start.runs / most, 3)
+            marks.append(mark)
+    names = [
+        {"row": row + 0.3, "said": shortened(arm, 40)}
+        for row, arm in zip((1.0, 0.0), arms, strict=True)
+    ]
+    y = alt.Y("low:Q").scale(domain=[-0.35, 1.65], nice=False, zero=False).axis(None).title(None)
+    x = alt.X("at:T").scale(type="utc", padding=6).title("start of the run (UTC)")
+    hint = [
+        alt.Tooltip("said:N", title="runs" if many else "task"),
+        alt.Tooltip("when:N", title="start (UTC)"),
+    ]
+    drawn = (
+        layer("starts", "starts")
+        .mark_rect()
+        .encode(
+            x=x,
+            x2="until:T",
+            y=y,
+            y2="high:Q",
+            color=by_side(),
+            opacity=alt.Opacity("share:Q").scale(None).legend(None),
+            tooltip=hint,
+        )
+        if many
+        else layer("starts", "starts")
+        .mark_rule(strokeWidth=2, opacity=0.75)
+        .encode(x=x, y=y, y2="high:Q", color=by_side(), tooltip=hint)
+    )
+    return chart_spec(
+        drawn,
+        layer("names", "names")
+        .mark_text(align="left", baseline="bottom", color=INK)
+        .encode(x=alt.value(0), y=alt.Y("row:Q").axis(None).title(None), text="said:N"),
+        datasets={"starts": marks, "names": names},
+        height=200,
+    )

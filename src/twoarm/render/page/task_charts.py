@@ -1,0 +1,235 @@
+"""The tasks as charts: every delta, and the success of each task in both arms."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from twoarm.chart_points import ChartPoints, MetricDeltas, Successes
+from twoarm.escape import counted, shortened
+from twoarm.metric import BY_NAME, SUCCESS, Metric
+from twoarm.number_format import change
+from twoarm.render.page.marks import (
+    AXIS_FORMAT,
+    BASELINE,
+    CANDIDATE,
+    INK,
+    NAME,
+    NAMED_TASKS,
+    SURFACE,
+    Chart,
+    axes,
+    axis_title,
+    by_side,
+    chart_spec,
+    height,
+    labels_of,
+    layer,
+    shape_by_side,
+    short,
+    side_of,
+    zero_line,
+)
+
+
+def deltas(points: ChartPoints) -> Iterator[Chart]:
+    """Every task's deltas, in order of their mean, for each metric."""
+    for found in points.deltas:
+        metric = BY_NAME[found.metric]
+        heading = f"{metric.label}, candidate minus baseline"
+        name = f"delta-{metric.name}"
+        if not found.tasks:
+            shows = f"No pair has {metric.label} in both arms: not measured, so nothing is drawn."
+            yield Chart(name=name, heading=heading, how="", shows=shows, wide=False, spec=None)
+            continue
+        lower = sum(task.mean < 0 for task in found.tasks)
+        higher = sum(task.mean > 0 for task in found.tasks)
+        least, most = found.tasks[0], found.tasks[-1]
+        shows = (
+            f"{lower} of {counted(len(found.tasks), 'task')} lower with the candidate, {higher} "
+            f"higher; task means from {change(least.mean, metric.unit)} "
+            f"({shortened(least.task_id, NAME)}) to {change(most.mean, metric.unit)} "
+            f"({shortened(most.task_id, NAME)})."
+        )
+        yield Chart(
+            name=name,
+            heading=heading,
+            how=_delta_how(found),
+            shows=shows,
+            wide=False,
+            spec=_deltas(found, metric),
+        )
+
+
+def _spans(found: MetricDeltas) -> bool:
+    """Whether there are too many pairs for a dot each, and too many tasks for a few of them."""
+    drawn = sum(len(task.points) for task in found.tasks)
+    return drawn < found.pair_count and len(found.tasks) > NAMED_TASKS
+
+
+def _delta_how(found: MetricDeltas) -> str:
+    drawn = sum(len(task.points) for task in found.tasks)
+    if _spans(found):
+        how = (
+            "A mark is the mean of a task; its line runs from the smallest to the largest of "
+            f"its pairs ({found.pair_count:,} in all)."
+        )
+    else:
+        how = "A small dot is one pair, a large mark the mean of its task."
+        if drawn < found.pair_count:
+            how += (
+                f" {drawn:,} of {found.pair_count:,} pairs are drawn: the smallest and largest "
+                "of each task, and some evenly spaced between."
+            )
+    if len(found.tasks) < found.task_count:
+        how += f" {len(found.tasks):,} of {found.task_count:,} tasks are drawn, evenly by rank."
+    return how
+
+
+def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
+    import altair as alt
+
+    labels = labels_of([task.task_id for task in found.tasks])
+    spans = _spans(found)
+    pairs, means = [], []
+    for rank, (task, label) in enumerate(zip(found.tasks, labels, strict=True), 1):
+        place = {"task": label, "rank": rank}
+        for point in () if spans else task.points:
+            said = change(point, metric.unit)
+            side = side_of(point, metric.unit)
+            pairs.append({**place, "at": short(point), "side": side, "said": said})
+        said = f"{change(task.mean, metric.unit)} over {counted(task.pairs, 'pair')}"
+        mean = {"at": short(task.mean), "side": side_of(task.mean, metric.unit), "said": said}
+        if spans:
+            mean |= {"low": short(task.points[0]), "high": short(task.points[-1])}
+        means.append(place | mean)
+    axis: dict[str, Any] = {"format": AXIS_FORMAT[metric.unit]}
+    by_task, value = axes(alt, labels, axis, axis_title(metric))
+    task_hint = alt.Tooltip("task:N", title="task")
+    few = len(labels) <= NAMED_TASKS
+    if spans:
+        spread = (
+            layer("spans", "means")
+            .mark_rule(opacity=0.45)
+            .encode(**by_task, y=alt.Y("low:Q"), y2="high:Q", color=by_side())
+        )
+    else:
+        spread = (
+            layer("pairs", "pairs")
+            .mark_point(filled=True, size=26 if few else 8, opacity=0.6)
+            .encode(
+                **by_task,
+                **value,
+                color=by_side(),
+                shape=shape_by_side(),
+                tooltip=[task_hint, alt.Tooltip("said:N", title="pair")],
+            )
+        )
+    layers = [
+        zero_line(upright=few),
+        spread,
+        layer("means", "means")
+        .mark_point(
+            filled=True,
+            size=110 if few else 22,
+            opacity=1,
+            stroke=SURFACE,
+            strokeWidth=1.5 if few else 0,
+        )
+        .encode(
+            **by_task,
+            **value,
+            color=by_side(),
+            shape=shape_by_side(),
+            tooltip=[task_hint, alt.Tooltip("said:N", title="task mean")],
+        ),
+    ]
+    return chart_spec(*layers, datasets={"pairs": pairs, "means": means}, height=height(labels))
+
+
+def successes(points: ChartPoints) -> Chart:
+    """The success rate of every task in both arms, and the pairs that flipped."""
+    found = points.successes
+    heading = "success rate per task"
+    if not found.tasks:
+        shows = "No task has runs in both arms: nothing to draw."
+        return Chart(name="success", heading=heading, how="", shows=shows, wide=False, spec=None)
+    helped = sum(task.candidate > task.baseline for task in found.tasks)
+    hurt = sum(task.candidate < task.baseline for task in found.tasks)
+    gained = sum(task.gained for task in found.tasks)
+    lost = sum(task.lost for task in found.tasks)
+    how = "A line joins the two arms of a task."
+    how += (
+        " ▲ counts the pairs that flipped from failed to passed with the candidate, ▼ those that "
+        "flipped from passed to failed."
+        if len(found.tasks) <= NAMED_TASKS
+        else " Tasks are side by side, the most helped first; the mark is the candidate's rate."
+    )
+    if len(found.tasks) < found.task_count:
+        how += f" {len(found.tasks):,} of {found.task_count:,} tasks are drawn, evenly by rank."
+    return Chart(
+        name="success",
+        heading=heading,
+        how=how,
+        shows=f"Of {counted(len(found.tasks), 'task')}, {helped} succeed more often with the "
+        f"candidate, {hurt} less often, {len(found.tasks) - helped - hurt} equally often; "
+        f"{counted(gained, 'pair')} flipped to passed and {lost} to failed.",
+        wide=True,
+        spec=_successes(found),
+    )
+
+
+def _successes(found: Successes) -> dict[str, Any]:
+    import altair as alt
+
+    tasks = found.tasks
+    labels = labels_of([task.task_id for task in tasks])
+    rows = [
+        {
+            "task": label,
+            "rank": rank,
+            "at": task.candidate,
+            "from": task.baseline,
+            "side": side_of(task.candidate - task.baseline, SUCCESS.unit),
+            "said": f"{task.candidate:.1%} vs. {task.baseline:.1%}",
+            "flips": " ".join(
+                f"{mark}{count}" for mark, count in (("▲", task.gained), ("▼", task.lost)) if count
+            ),
+            "gained": task.gained,
+            "lost": task.lost,
+        }
+        for rank, (task, label) in enumerate(zip(tasks, labels, strict=True), 1)
+    ]
+    few = len(labels) <= NAMED_TASKS
+    by_task, value = axes(alt, labels, {"format": ".0%"}, "success rate", domain=[0, 1])
+    start = {("x" if few else "y"): (alt.X if few else alt.Y)("from:Q")}
+    end = {"x2" if few else "y2": "at:Q"}
+    hint = [
+        alt.Tooltip("task:N", title="task"),
+        alt.Tooltip("said:N", title="candidate vs. baseline"),
+        alt.Tooltip("gained:Q", title="flipped to passed"),
+        alt.Tooltip("lost:Q", title="flipped to failed"),
+    ]
+    layers = [
+        layer("joins", "tasks")
+        .mark_rule(strokeWidth=3 if few else 1, opacity=0.55)
+        .encode(**by_task, **start, **end, color=by_side(), tooltip=hint)
+    ]
+    if few:
+        layers += [
+            layer("baselines", "tasks")
+            .mark_point(shape="square", size=130, strokeWidth=2.5, opacity=1, color=BASELINE)
+            .encode(**by_task, **start, tooltip=hint),
+            layer("candidates", "tasks")
+            .mark_point(filled=True, size=70, opacity=1, color=CANDIDATE)
+            .encode(**by_task, **value, tooltip=hint),
+            layer("flips", "tasks")
+            .mark_text(align="left", dx=12, color=INK)
+            .encode(**by_task, x=alt.value("width"), text="flips:N"),
+        ]
+    else:
+        layers.append(
+            layer("candidates", "tasks")
+            .mark_point(filled=True, size=20, opacity=0.9)
+            .encode(**by_task, **value, color=by_side(), shape=shape_by_side(), tooltip=hint)
+        )
+    padding = {"left": 5, "top": 5, "bottom": 5, "right": 62 if few else 5}
+    return chart_spec(*layers, datasets={"tasks": rows}, height=height(labels), padding=padding)

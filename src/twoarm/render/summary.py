@@ -1,0 +1,326 @@
+"""The ten-second summary: promote or not, by how much, how sure, what next.
+
+The terminal, the pull-request comment and the page's first screen all show this one.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from twoarm.analysis import Analysis
+from twoarm.decide import Decision, Gate, fails
+from twoarm.escape import counted, series
+from twoarm.evidence.grade import Grade
+from twoarm.evidence.interval import FEWEST_TASKS, Estimate, Interval, Scope, reasons
+from twoarm.evidence.weigh import Evidence
+from twoarm.metric import COST, LABELS, SUCCESS, Better, Metric
+from twoarm.number_format import NOT_MEASURED, change, figure, share
+from twoarm.promote import Verdict
+from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
+from twoarm.render.steps import FAIRLY_STABLE, STABLE, next_steps
+from twoarm.render.tables import Role, overview
+from twoarm.sentence import Name, Sentence, joined, say
+
+SCOPES = {"these_tasks": "these very tasks", "tasks_like_these": "tasks like these"}
+ANSWERS: dict[Verdict, str] = {
+    "promote": "yes",
+    "do not promote": "no",
+    "not enough data": "not yet",
+}
+# What a promotion goes by, in words.
+PROMOTED_BY = {"gates": "the gates", "evidence": "the evidence", "margin": "the margin rule"}
+
+NO_DIFFERENCE = "~"
+
+# What should make a reader stop comes first; the others follow as they were found.
+_ALARMING = (
+    "nothing_succeeded",
+    "nothing_differs",
+    "unshared_tasks_decide",
+    "unpaired_runs_decide",
+    "excluded_could_flip",
+    "uneven_exclusion",
+    "missing_could_flip",
+    "uneven_missing",
+    "separate_time_blocks",
+    "different_models",
+    "different_agents",
+    "bad_lines",
+)
+# What the lines above the caveats say already.
+_SAID = ("too_few_repeats", "insufficient_data", "add_tasks")
+
+_CLEAR_ALONE = "clear on its own, not after allowing for three gates"
+_NOT_A_GATE = "not a gate"
+
+
+class Amount(msgspec.Struct, frozen=True, kw_only=True):
+    """One figure of both arms: how far apart they are, and in which range the truth may lie.
+
+    `change` and `interval` are one estimand; `why` says why there is no interval; the notes are
+    footnotes.
+    """
+
+    gate: Gate | None
+    label: str
+    candidate: str
+    baseline: str
+    change: str
+    interval: str
+    mark: str
+    role: Role | None
+    label_note: str
+    mark_note: str
+    why: str
+
+
+class Summary(msgspec.Struct, frozen=True, kw_only=True):
+    """What a reader has time for."""
+
+    candidate: Name
+    baseline: Name
+    overview: str
+    verdict: Verdict
+    promote: Sentence
+    decision: Decision
+    fails: str
+    evidence: Sentence
+    amounts: tuple[Amount, ...]
+    change: str
+    level: str
+    scope: str
+    stability: str
+    steps: tuple[Sentence, ...]
+    caveats: tuple[Sentence, ...]
+
+
+def summarize(analysis: Analysis) -> Summary:
+    """Put the analysis into words."""
+    evidence = analysis.evidence
+    promotion = analysis.promotion
+    amounts = tuple(_amounts(analysis))
+    ranged = any(amount.interval != NOT_MEASURED for amount in amounts)
+    return Summary(
+        candidate=Name(analysis.candidate),
+        baseline=Name(analysis.baseline),
+        overview=overview(analysis),
+        verdict=promotion.verdict,
+        promote=say(
+            "{}, by {}: {}",
+            ANSWERS[promotion.verdict],
+            PROMOTED_BY[analysis.options.promote_by],
+            joined(promotion.reasons, "; "),
+        ),
+        decision=analysis.decision,
+        fails=fails(analysis.gates),
+        evidence=_evidence(analysis),
+        amounts=amounts,
+        # Without the evidence it is the change of the two figures beside it.
+        change="change" if evidence is None else "paired change",
+        level=level(evidence) if evidence is not None else "interval",
+        scope=_scope(evidence) if evidence is not None and ranged else "",
+        stability=_stability(analysis),
+        steps=tuple(next_steps(analysis)),
+        caveats=_caveats(analysis),
+    )
+
+
+def _caveats(analysis: Analysis) -> tuple[Sentence, ...]:
+    left = [caveat for caveat in analysis.caveats if caveat.code not in _SAID]
+    first = sorted(
+        (caveat for caveat in left if caveat.code in _ALARMING),
+        key=lambda caveat: _ALARMING.index(caveat.code),
+    )
+    rest = (caveat for caveat in left if caveat.code not in _ALARMING)
+    return tuple(caveat.message for caveat in (*first, *rest))
+
+
+# Amounts ------------------------------------------------------------------------------------------
+
+
+def _amounts(analysis: Analysis) -> Iterator[Amount]:
+    """A row for each gate, and one for the cost, which people ask for."""
+    for gate in analysis.gates:
+        yield _amount(
+            analysis,
+            gate.rule.metric,
+            gate.rule.label.replace("non-cache ", ""),
+            (gate.candidate, gate.baseline),
+            gate,
+        )
+    costs = [summary.median_cost_usd for summary in analysis.arm_summaries]
+    if costs != [None, None]:
+        yield _amount(analysis, COST, f"median {COST.label}", (costs[0], costs[1]), None)
+
+
+def _amount(
+    analysis: Analysis,
+    metric: Metric,
+    label: str,
+    figures: tuple[float | None, float | None],
+    gate: Gate | None,
+) -> Amount:
+    ours, theirs = figures
+    note = ""
+    moved, interval, mark, why = NOT_MEASURED, NOT_MEASURED, "", ""
+    role: Role | None = None
+    if analysis.evidence is None:
+        moved = _moved(metric, ours, theirs)
+        mark = (gate.standing if gate is not None else None) or ""
+    else:
+        found, ratio = _estimate(analysis.evidence, metric)
+        scope = analysis.evidence.headline
+        one: Interval | None = getattr(found, scope)
+        if found.estimate is not None:
+            moved = share(found.estimate - 1.0) if ratio else _points(found.estimate, metric)
+        interval = ratio_range(one) if ratio else difference_range(one, metric.unit)
+        why = " ".join(reasons(found, scope)) if one is None else ""
+        mark, role = _mark(analysis.evidence, metric)
+        nothing = 1.0 if ratio else 0.0
+        if mark == NO_DIFFERENCE and one is not None and not one.low <= nothing <= one.high:
+            note = _CLEAR_ALONE
+    return Amount(
+        gate=gate,
+        label=label,
+        candidate=figure(ours, metric.unit),
+        baseline=figure(theirs, metric.unit),
+        change=moved,
+        interval=interval.replace(" points", " pts"),
+        mark=mark,
+        role=role,
+        label_note="" if gate is not None else _NOT_A_GATE,
+        mark_note=note,
+        why=why,
+    )
+
+
+def _points(value: float, metric: Metric) -> str:
+    return change(value, metric.unit).replace(" points", " pts")
+
+
+def _moved(metric: Metric, ours: float | None, theirs: float | None) -> str:
+    """How far apart two figures are: in percent where there is something to take it of."""
+    if ours is None or theirs is None:
+        return NOT_MEASURED
+    if metric is SUCCESS or not theirs:
+        return _points(ours - theirs, metric)
+    return share(ours / theirs - 1.0)
+
+
+def _estimate(evidence: Evidence, metric: Metric) -> tuple[Estimate, bool]:
+    """What the pairs support about a metric, and whether that is a ratio."""
+    delta = evidence.deltas[metric.name]
+    return (delta.mean, False) if delta.ratio is None else (delta.ratio, True)
+
+
+def _mark(evidence: Evidence, metric: Metric) -> tuple[str, Role | None]:
+    """Better, worse or no clear difference: by the adjusted test of a gate's metric."""
+    for finding in evidence.grade.findings:
+        if finding.metric == metric.name:
+            standing = finding.standing
+            if standing == "no test":
+                return "", None
+            if standing == "no clear difference":
+                return NO_DIFFERENCE, None
+            return standing, "good" if standing == "better" else "bad"
+    found, ratio = _estimate(evidence, metric)
+    one: Interval | None = getattr(found, evidence.headline)
+    if one is None:
+        return "", None
+    nothing = 1.0 if ratio else 0.0
+    if one.low <= nothing <= one.high:
+        return NO_DIFFERENCE, None
+    good = (one.low > nothing) == (metric.better is Better.HIGHER)
+    return ("better", "good") if good else ("worse", "bad")
+
+
+def _scope(evidence: Evidence) -> str:
+    """Which tasks the intervals are for, and what success is for the others."""
+    tasks = counted(evidence.tasks, "task")
+    scope = evidence.headline
+    said = (
+        f"Intervals are for tasks like these {evidence.tasks}"
+        if scope == "tasks_like_these"
+        else f"Intervals are for these {tasks} only"
+        if evidence.tasks != 1
+        else "Intervals are for this one task only"
+    )
+    other: Scope = OTHER[scope]
+    found: Interval | None = getattr(evidence.deltas[SUCCESS.name].mean, other)
+    if found is None or scope != "tasks_like_these":
+        return f"{said}."
+    ends = difference_range(found, SUCCESS.unit)
+    return f"{said}; on {SCOPES[other]} success is {ends}."
+
+
+# Evidence -----------------------------------------------------------------------------------------
+
+_CHANGES = {
+    "success": ("higher success", "lower success"),
+    "duration_seconds": ("faster", "slower"),
+    "non_cache_tokens": ("fewer tokens", "more tokens"),
+}
+
+
+def _evidence(analysis: Analysis) -> Sentence:
+    evidence = analysis.evidence
+    if evidence is None:
+        return say("not weighed (--no-evidence)")
+    if not evidence.tasks:
+        return say("none: no task and repeat was run in both arms")
+    if evidence.grade.verdict == "too few tasks":
+        return say("too few tasks: no test could show a difference with so few runs")
+    where = ""
+    if evidence.grade.scope == "these_tasks":
+        where = (
+            ", on this one task" if evidence.tasks == 1 else f", on these {evidence.tasks} tasks"
+        )
+    return say("{}{}", "; ".join(_found(evidence.grade)), where)
+
+
+def _found(grade: Grade) -> Iterator[str]:
+    clear = [
+        _CHANGES[finding.metric][finding.standing == "worse"]
+        for finding in grade.findings
+        if finding.standing in ("better", "worse")
+    ]
+    if clear:
+        yield series(clear)
+    unclear = [
+        LABELS[finding.metric].replace("non-cache ", "")
+        for finding in grade.findings
+        if finding.standing == "no clear difference"
+    ]
+    if unclear:
+        yield f"no clear difference in {series(unclear, 'or')}"
+    untested = [
+        LABELS[finding.metric] for finding in grade.findings if finding.standing == "no test"
+    ]
+    if untested:
+        yield f"{series(untested)} not tested"
+
+
+def _stability(analysis: Analysis) -> str:
+    evidence = analysis.evidence
+    if evidence is None:
+        return "not known (--no-evidence)"
+    found = evidence.stability
+    if found is None:
+        if analysis.decision.kind == "insufficient":
+            return "no decision to resample"
+        if evidence.on_shared_tasks != analysis.decision:
+            return "not available: on the tasks that both arms share, the decision is different"
+        return f"not available: with fewer than {FEWEST_TASKS} shared tasks it would mislead"
+    held = found.decision_share
+    return (
+        f"{stability_word(held)}: the same decision in {held:.0%} of "
+        f"{counted(found.resamples, 'resample')} ({found.method}); this is not the probability of "
+        "being right"
+    )
+
+
+def stability_word(share: float) -> str:
+    """What a share of resamples with the same decision means."""
+    if share >= STABLE:
+        return "stable"
+    return "fairly stable" if share >= FAIRLY_STABLE else "could easily change"

@@ -1,0 +1,315 @@
+"""The tables of a report as data: each format only has to lay them out."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from twoarm.analysis import Analysis
+from twoarm.escape import counted, series
+from twoarm.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
+from twoarm.number_format import NOT_MEASURED, change, figure, share
+from twoarm.sentence import Name, Sentence
+from twoarm.tasks import Task
+
+# What a cell says beside its text: good or bad news, for formats that have color.
+Role = Literal["good", "bad"]
+_ROLES: dict[str | None, Role] = {"better": "good", "worse": "bad"}
+
+_ARM_FIGURES = (
+    ("runs", "count", "runs", None),
+    ("successes", "count", "successes", None),
+    ("success rate", SUCCESS.unit, "success_rate", None),
+    ("total cost", COST.unit, "total_cost_usd", COST),
+    ("average cost", COST.unit, "avg_cost_usd", COST),
+    *(
+        (f"median {metric.label}", metric.unit, metric.median, metric)
+        for metric in METRICS
+        if metric.median is not None
+    ),
+    ("solved per dollar", "rate", "solved_per_dollar", None),
+)
+
+# The kinds of excluded runs, what one of them is called, and where it is.
+_LEFT_OUT = (
+    ("infra", "infra failure", ""),
+    ("duplicate", "duplicate", ""),
+    ("other arm", "run", " in other arms"),
+)
+
+
+class Cell(msgspec.Struct, frozen=True):
+    """What is shown, what it is sorted by, and whether it is good or bad news."""
+
+    text: str | Name | Sentence
+    key: float | str | None = None
+    role: Role | None = None
+
+
+class Column(msgspec.Struct, frozen=True):
+    """A head, and whether the column holds text or numbers; `brief` ones fit a terminal."""
+
+    head: str | Name
+    kind: Literal["text", "number"] = "number"
+    brief: bool = True
+
+
+class Table(msgspec.Struct, frozen=True, kw_only=True):
+    """A heading, the columns, the rows, and what has to be said about them."""
+
+    name: str
+    heading: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    notes: tuple[str, ...] = ()
+
+
+def words(text: str | Name | Sentence) -> Cell:
+    """A cell of text."""
+    return Cell(text, text)
+
+
+def number(text: str, value: float | None, role: Role | None = None) -> Cell:
+    """A cell that is sorted as a number."""
+    return Cell(text, value, role)
+
+
+def arm_columns(analysis: Analysis) -> tuple[Column, Column]:
+    """A column for each arm, headed by its name."""
+    return Column(Name(analysis.candidate)), Column(Name(analysis.baseline))
+
+
+def more(count: int, listed: int) -> tuple[str, ...]:
+    """What a table that shows only so many rows says of the others."""
+    return (f"and {count - listed:,} more in analysis.json (--out)",) if count > listed else ()
+
+
+def gates(analysis: Analysis) -> Table:
+    """The three gates side by side."""
+    rows = []
+    for gate in analysis.gates:
+        unit = gate.rule.metric.unit
+        moved, difference = None, NOT_MEASURED
+        if gate.candidate is not None and gate.baseline is not None:
+            moved = gate.candidate - gate.baseline
+            difference = change(moved, unit)
+            if unit != SUCCESS.unit and gate.baseline:
+                difference += f" ({share(moved / gate.baseline)})"
+        rows.append(
+            (
+                words(gate.rule.label),
+                number(figure(gate.candidate, unit), gate.candidate),
+                number(figure(gate.baseline, unit), gate.baseline),
+                number(difference, moved),
+                Cell(gate.standing or NOT_MEASURED, gate.standing, _ROLES.get(gate.standing)),
+                Cell(
+                    {True: "holds", False: "fails", None: "not judged"}[gate.holds],
+                    None,
+                    {True: "good", False: "bad", None: None}[gate.holds],
+                ),
+            )
+        )
+    return Table(
+        name="gates-table",
+        heading="Gates",
+        columns=(
+            Column("", "text"),
+            *arm_columns(analysis),
+            Column("difference"),
+            Column("standing", brief=False),
+            Column("gate"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def deltas(analysis: Analysis) -> Table:
+    """Mean and median of every delta."""
+    paired = analysis.paired
+    rows = []
+    for metric in METRICS:
+        pairs = paired.pairs_with[metric.name]
+        middle = [getattr(paired, f"{kind}_{metric.delta}") for kind in ("mean", "median")]
+        rows.append(
+            (
+                words(metric.label),
+                number(f"{pairs:,}", pairs),
+                *(number(change(value, metric.unit), value) for value in middle),
+            )
+        )
+    return Table(
+        name="deltas",
+        heading="Paired deltas",
+        columns=(
+            Column("candidate minus baseline", "text"),
+            Column("pairs"),
+            Column("mean"),
+            Column("median"),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def arms(analysis: Analysis) -> Table:
+    """The figures of each arm."""
+    ours, theirs = analysis.arm_summaries
+    rows = []
+    for label, unit, name, metric in _ARM_FIGURES:
+        left, right = getattr(ours, name), getattr(theirs, name)
+        moved = None if left is None or right is None else left - right
+        absent = None
+        if metric is not None:
+            absent = ours.missing[metric.name] + theirs.missing[metric.name]
+        rows.append(
+            (
+                words(label),
+                number(figure(left, unit), left),
+                number(figure(right, unit), right),
+                number(change(moved, unit), moved),
+                number(NOT_MEASURED if absent is None else f"{absent:,}", absent),
+            )
+        )
+    return Table(
+        name="arms",
+        heading="Arms",
+        columns=(
+            Column("", "text"),
+            *arm_columns(analysis),
+            Column("difference"),
+            Column("missing", brief=False),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def tasks(analysis: Analysis, most: int) -> Table:
+    """Every task in both arms; those that were hurt come first."""
+    order = {"hurt": 0, "helped": 1, "unchanged": 2, None: 3}
+    ranked = sorted(
+        analysis.tasks,
+        key=lambda task: (order[task.standing], task.mean_pass_delta or 0, task.task_id),
+    )
+    count = {
+        word: sum(task.standing == word for task in analysis.tasks)
+        for word in ("helped", "hurt", "unchanged")
+    }
+    return Table(
+        name="tasks",
+        heading=(
+            f"Tasks by success: {count['helped']} helped, {count['hurt']} hurt, "
+            f"{count['unchanged']} unchanged"
+        ),
+        columns=(
+            Column("task", "text"),
+            Column("standing", "text"),
+            Column("candidate"),
+            Column("baseline"),
+            Column("gained"),
+            Column("lost"),
+            Column("pairs", brief=False),
+            *(
+                Column(f"{metric.label}, delta", brief=metric.unit == "seconds")
+                for metric in JUDGED
+            ),
+            Column("varies in", "text", brief=False),
+        ),
+        rows=tuple(_task(task) for task in ranked[:most]),
+        notes=more(len(ranked), most),
+    )
+
+
+def _task(task: Task) -> tuple[Cell, ...]:
+    passed = [
+        number(f"{arm.successes}/{arm.runs}", arm.successes / arm.runs if arm.runs else None)
+        for arm in (task.candidate, task.baseline)
+    ]
+    moved = [(metric, getattr(task, f"mean_{metric.delta}")) for metric in JUDGED]
+    roles: dict[str | None, Role] = {"helped": "good", "hurt": "bad"}
+    return (
+        words(Name(task.task_id)),
+        Cell(task.standing or "one arm only", task.standing, roles.get(task.standing)),
+        *passed,
+        number(f"{task.gained:,}", task.gained),
+        number(f"{task.lost:,}", task.lost),
+        number(f"{task.pairs:,}", task.pairs),
+        *(number(change(value, metric.unit), value) for metric, value in moved),
+        words(", ".join(LABELS[name] for name in task.high_variance)),
+    )
+
+
+def excluded(analysis: Analysis, most: int) -> Iterator[Table]:
+    """What was read and not counted, and why; nothing if all was."""
+    groups = analysis.excluded
+    if not groups:
+        return
+    notes = more(len(groups), most)
+    if analysis.evidence is not None:
+        flips = analysis.evidence.exclusions.could_flip
+        notes += (
+            "Excluded runs could flip this decision."
+            if flips
+            else "The decision would be the same if all excluded runs of one arm had failed, or "
+            "all had passed.",
+        )
+    yield Table(
+        name="excluded",
+        heading="Excluded runs",
+        columns=(Column("reason", "text"), Column("arm", "text"), Column("runs")),
+        rows=tuple(
+            (
+                words(Name(group.reason)),
+                words(Name(group.arm)),
+                number(f"{group.runs:,}", group.runs),
+            )
+            for group in groups[:most]
+        ),
+        notes=notes,
+    )
+
+
+def shortfalls(analysis: Analysis, most: int) -> Iterator[Table]:
+    """Every task and arm with fewer repeats than a promotion needs, if there are any."""
+    below = analysis.adequacy.below_minimum
+    if not below:
+        return
+    yield Table(
+        name="shortfalls",
+        heading=f"Fewer than {analysis.adequacy.minimum_repeats} repeats",
+        columns=(
+            Column("task", "text"),
+            Column("arm", "text"),
+            Column("metric", "text"),
+            Column("repeats"),
+        ),
+        rows=tuple(
+            (
+                words(Name(entry.task_id)),
+                words(Name(entry.arm)),
+                words(LABELS[entry.metric]),
+                number(str(entry.repeats), entry.repeats),
+            )
+            for entry in below[:most]
+        ),
+        notes=more(len(below), most),
+    )
+
+
+def overview(analysis: Analysis) -> str:
+    """What was read and what counts, in one line."""
+    runs = {run for task in analysis.tasks for run in (task.candidate.runs, task.baseline.runs)}
+    fewest, most = min(runs, default=0), max(runs, default=0)
+    repeats = counted(most, "repeat") if fewest == most else f"{fewest}-{most} repeats"
+    left_out = [
+        counted(count, noun) + where
+        for kind, noun, where in _LEFT_OUT
+        if (count := _excluded_runs(analysis, kind))
+    ]
+    return (
+        f"{counted(analysis.task_count, 'task')} x {repeats}; {analysis.effective_run_count:,} of "
+        f"{counted(analysis.run_count, 'run')} counted"
+        + (f", {series(left_out)} excluded" if left_out else "")
+    )
+
+
+def _excluded_runs(analysis: Analysis, kind: str) -> int:
+    return sum(group.runs for group in analysis.excluded if group.kind == kind)

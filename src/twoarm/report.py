@@ -1,0 +1,33 @@
+"""Report: an analysis that can be shown, as text, a page, or what CI systems read."""
+
+from twoarm.analysis import Analysis
+from twoarm.chart_points import chart_points
+from twoarm.comparison import Comparison
+from twoarm.render import github, html, junit, markdown, text
+from twoarm.render.evidence import Shown
+
+
+class Report(Analysis, frozen=True, kw_only=True):
+    """An analysis, with what the charts of its page are drawn from."""
+
+    comparison: Comparison
+
+    def to_text(self, *, full: bool = False, interval: Shown = "headline", width: int = 80) -> str:
+        """The report as the terminal shows it, without color."""
+        return text.render(self, text.Look(full=full, interval=interval, width=width))
+
+    def to_markdown(self, *, interval: Shown = "headline") -> str:
+        """The whole report as Markdown."""
+        return markdown.render(self, interval)
+
+    def to_github(self) -> str:
+        """The report as a comment on a pull request."""
+        return github.render(self)
+
+    def to_junit(self) -> str:
+        """The gates and adequacy as test cases, in JUnit XML."""
+        return junit.render(self)
+
+    def to_html(self) -> str:
+        """The report as one self-contained page; needs the extra `twoarm[html]`."""
+        return html.render(self, chart_points(self.comparison))

@@ -1,0 +1,339 @@
+"""`twoarm score` and `twoarm demo`: options, reports, files, exit code."""
+
+import os
+import sys
+from argparse import SUPPRESS, ArgumentParser, Namespace
+from collections.abc import Iterator, Sequence
+from typing import Literal, get_args
+
+from twoarm.bar import progress_bar
+from twoarm.console import Streams
+from twoarm.errors import ExtraError, InputError, UsageError
+from twoarm.escape import named, visible
+from twoarm.options import DEFAULTS, Duplicates, Missing, Options, PromoteBy
+from twoarm.render.github import annotations
+from twoarm.render.summary import PROMOTED_BY
+from twoarm.render.text import Look, Paint, plain, render
+from twoarm.report import Report
+from twoarm.runfile import Readable
+from twoarm.score import score
+from twoarm.write import Output, refuse_overlap, write
+
+EXIT_CODES = {"promote": 0, "do not promote": 1, "not enough data": 3}
+_OUT_NAMES = ("analysis.json", "analysis.md", "report.html")
+
+STANDARD_INPUT = 0
+STANDARD_OUTPUT = 1
+
+# The end of the year 9999.
+_LAST_SECOND = 253_402_300_799
+
+# What only the evidence looks at.
+_OF_THE_EVIDENCE = ("level", "seed", "resamples", "margin_success", "margin_ratio", "interval")
+
+
+def add_score_options(parser: ArgumentParser) -> None:
+    """The options of `score`: files, arms, and which runs count."""
+    add_files(parser)
+    add_report_options(parser)
+    option = _Adder(parser)
+    option("candidate", metavar="ARM", help="the arm with the change")
+    option("baseline", metavar="ARM", help="the arm without it")
+    option(
+        "duplicates",
+        choices=get_args(Duplicates),
+        help="refuse two runs of one task, arm and repeat, or count the first or the last",
+    )
+    option(
+        "missing",
+        choices=get_args(Missing),
+        help="keep null as not measured, or read it as 0, as older scripts did",
+    )
+    option("keep_infra", action="store_true", help="count infra failures as runs of their arm")
+    option(
+        "skip_bad",
+        action="store_true",
+        help="score the good lines; a caveat says how many were bad",
+    )
+
+
+def add_demo_options(parser: ArgumentParser) -> None:
+    """The options of `demo`."""
+    add_report_options(parser)
+    parser.add_argument("--runs", action="store_true", help="print the example's run file instead")
+
+
+def add_files(parser: ArgumentParser) -> None:
+    """The run files."""
+    parser.add_argument(
+        "files",
+        nargs="+",
+        metavar="FILE",
+        help="JSONL, plain or packed with gzip or zstd; several files are one data set; - is "
+        "standard input",
+    )
+
+
+def add_report_options(parser: ArgumentParser) -> None:
+    """What to report, how, and where."""
+    parser.add_argument(
+        "--full", action="store_true", help="print every table and caveat, not just one screen"
+    )
+    parser.add_argument(
+        "--format",
+        choices=("text", "json", "markdown", "html", "github"),
+        default="text",
+        help="what to write to standard output (default: text)",
+    )
+    parser.add_argument(
+        "--out",
+        metavar="DIR",
+        help="also write analysis.json, analysis.md and report.html into DIR; in a GitHub "
+        "workflow, add the report to the step summary",
+    )
+    parser.add_argument(
+        "--junit", metavar="FILE", help="also write the gates to FILE as test cases (JUnit XML)"
+    )
+    parser.add_argument(
+        "--annotate",
+        action="store_true",
+        help="also print GitHub workflow annotations to standard error",
+    )
+    parser.add_argument(
+        "--exit-code",
+        action="store_true",
+        help="make the exit code say whether to promote",
+    )
+    _add_evidence_options(parser)
+
+
+def _add_evidence_options(parser: ArgumentParser) -> None:
+    option = _Adder(parser)
+    option(
+        "promote_by",
+        choices=get_args(PromoteBy),
+        help="what decides a promotion; all three also require enough repeats",
+    )
+    parser.add_argument(
+        "--interval",
+        choices=("headline", "bootstrap"),
+        default=SUPPRESS,
+        help="which intervals the tables show (default: headline)",
+    )
+    parser.add_argument(
+        "--no-evidence",
+        dest="evidence",
+        action="store_false",
+        default=SUPPRESS,
+        help="skip the evidence: point estimates and the decision only",
+    )
+    option("level", type=float, help="confidence level, 0.5 to 0.9999")
+    option("seed", type=int, help="random seed")
+    option("resamples", type=int, help="number of resamples")
+    option(
+        "margin_success",
+        type=float,
+        metavar="SHARE",
+        help="how far success may drop under the margin rule; 0.10 is 10 points",
+    )
+    option(
+        "margin_ratio",
+        type=float,
+        metavar="SHARE",
+        help="how far time and tokens may rise under the margin rule; 0.10 is 10%%",
+    )
+
+
+class _Adder:
+    """Adds options that are fields of `Options`; their help says the default."""
+
+    def __init__(self, parser: ArgumentParser) -> None:
+        self._parser = parser
+
+    def __call__(self, name: str, *, help: str, **given: object) -> None:
+        usual = getattr(DEFAULTS, name)
+        said = "" if usual in (None, False) else f" (default: {usual})"
+        # What is not given is not there, so that an option without effect can be told.
+        flag = f"--{name.replace('_', '-')}"
+        self._parser.add_argument(flag, default=SUPPRESS, help=help + said, **given)  # type: ignore[arg-type]
+
+
+def run_score(given: Namespace, streams: Streams) -> int:
+    """Score run files."""
+    options = _options(given)
+    _refuse_overlap(given, given.files)
+    with progress_bar(sys.stderr) as progress:
+        report = score(opened(given.files), options, generated_at_utc=_now(), progress=progress)
+    return _show(report, given, streams)
+
+
+def run_demo(given: Namespace, streams: Streams) -> int:
+    """Score the bundled example, or print its run file."""
+    from importlib.resources import files
+
+    example = files("twoarm").joinpath("example.jsonl")
+    if given.runs:
+        _refuse_beside_runs(given)
+        streams.write_data(example.read_text(encoding="utf-8"))
+        return 0
+    options = _options(given)
+    _refuse_overlap(given, [])
+    with example.open("rb") as stream:
+        report = score([NamedStream(stream, "example.jsonl")], options, generated_at_utc=_now())
+    return _show(report, given, streams)
+
+
+def _refuse_beside_runs(given: Namespace) -> None:
+    """Whatever would shape a report: none is made."""
+    for name, value in vars(given).items():
+        if name == "evidence":
+            raise UsageError("--no-evidence has no effect with --runs")
+        if name not in ("runs", "command") and value not in (None, False, "text"):
+            raise UsageError(f"--{name.replace('_', '-')} has no effect with --runs")
+
+
+def _options(given: Namespace) -> Options:
+    """The options that were given; one that would have no effect is refused."""
+    said = vars(given)
+    if said.get("evidence") is False:
+        for name in _OF_THE_EVIDENCE:
+            if name in said:
+                raise UsageError(f"--{name.replace('_', '-')} has no effect with --no-evidence")
+    if given.full and given.format != "text":
+        raise UsageError(f"--full has no effect with --format {given.format}; it applies to text")
+    shown = given.full or given.format == "markdown" or given.out is not None
+    if "interval" in said and not shown:
+        raise UsageError("--interval has no effect without --full, --format markdown or --out")
+    return Options(**{key: said[key] for key in Options.__struct_fields__ if key in said})
+
+
+def _refuse_overlap(given: Namespace, files: Sequence[str]) -> None:
+    """Refuse outputs that are inputs or each other, before anything is read."""
+    outputs: dict[str, str | int] = {"standard output": STANDARD_OUTPUT}
+    if given.junit is not None:
+        outputs["--junit"] = given.junit
+    if given.out is not None:
+        outputs |= {f"--out {name}": os.path.join(given.out, name) for name in _OUT_NAMES}
+        if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
+            outputs["GITHUB_STEP_SUMMARY"] = summary
+    refuse_overlap(outputs, places(files))
+
+
+def places(files: Sequence[str]) -> list[str | int]:
+    """Where the inputs are: paths, or the number of standard input."""
+    return [STANDARD_INPUT if file == "-" else file for file in files]
+
+
+def _show(report: Report, given: Namespace, streams: Streams) -> int:
+    outputs = list(_outputs(report, given, streams))
+    write(outputs)
+    if written := [visible(output.path) for output in outputs if not output.append]:
+        streams.say(f"twoarm: wrote {', '.join(written)}")
+    if given.format == "text":
+        look = Look(
+            full=given.full, interval=_interval(given), width=_width(), paint=_paint() or plain
+        )
+        streams.write(render(report, look))
+    elif given.format == "markdown":
+        streams.write_data(report.to_markdown(interval=_interval(given)))
+    else:
+        streams.write_data(getattr(report, f"to_{given.format}")())
+    if given.annotate:
+        for line in annotations(report):
+            streams.command(line)
+    if not given.exit_code:
+        return 0
+    promotion = report.promotion
+    by = PROMOTED_BY[report.options.promote_by]
+    streams.say(f"twoarm: {promotion.verdict}, by {by}: {'; '.join(promotion.reasons)}")
+    return EXIT_CODES[promotion.verdict]
+
+
+def _interval(given: Namespace) -> Literal["headline", "bootstrap"]:
+    return getattr(given, "interval", "headline")
+
+
+def _outputs(report: Report, given: Namespace, streams: Streams) -> Iterator[Output]:
+    """The files that were asked for."""
+    texts = {}
+    if given.out is not None:
+        texts["analysis.json"] = report.to_json()
+        texts["analysis.md"] = report.to_markdown(interval=_interval(given))
+        try:
+            texts["report.html"] = report.to_html()
+        except ExtraError as error:
+            streams.say(f"twoarm: no report.html: {error}")
+    files = {os.path.join(given.out, name): text for name, text in texts.items()}
+    if given.junit is not None:
+        files[given.junit] = report.to_junit()
+    for path, text in files.items():
+        yield Output(path=path, content=[text.encode()], append=False)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY")
+    if given.out is not None and summary:
+        yield Output(path=summary, content=[report.to_github().encode()], append=True)
+
+
+class NamedStream:
+    """An open file under a name of our choice."""
+
+    def __init__(self, stream: Readable, name: str) -> None:
+        self.name = name
+        self.read = stream.read
+        # What a stream in non-blocking mode is waited for by.
+        self.fileno = getattr(stream, "fileno", None)
+
+
+def opened(files: list[str]) -> "list[str | Readable]":
+    """The files, standard input under a name of its own."""
+    if files.count("-") > 1:
+        raise InputError("standard input `-` can be read only once")
+    standard_input = NamedStream(sys.stdin.buffer, "<stdin>")
+    return [standard_input if file == "-" else file for file in files]
+
+
+def _now() -> str:
+    """The time of the report; SOURCE_DATE_EPOCH fixes it for builds that must repeat."""
+    from datetime import UTC, datetime
+
+    fixed = os.environ.get("SOURCE_DATE_EPOCH")
+    if not fixed:
+        moment = datetime.now(UTC)
+    elif fixed.isascii() and fixed.isdigit() and len(fixed) < 20 and int(fixed) <= _LAST_SECOND:
+        moment = datetime.fromtimestamp(int(fixed), UTC)
+    else:
+        raise UsageError(
+            "SOURCE_DATE_EPOCH: expected whole seconds since 1970, at most "
+            f"{_LAST_SECOND}, got {named(fixed)}"
+        )
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _width() -> int:
+    """The columns of the terminal; 80 when the output is piped."""
+    from shutil import get_terminal_size
+
+    return get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
+
+
+def _paint() -> Paint | None:
+    """Color for a terminal that wants it; rich is not imported for anything else."""
+    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
+        return None
+    from rich.color import ColorSystem
+    from rich.console import Console
+    from rich.style import Style
+
+    if Console().color_system is None:
+        return None
+    styles = {
+        "strong": Style(bold=True),
+        "good": Style(color="green", bold=True),
+        "bad": Style(color="red", bold=True),
+        "faint": Style(dim=True),
+    }
+
+    def paint(role: str, text: str) -> str:
+        style = styles.get(role)
+        return style.render(text, color_system=ColorSystem.STANDARD) if style else text
+
+    return paint

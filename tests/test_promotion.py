@@ -1,0 +1,309 @@
+"""Whether the candidate may be promoted: by the gates, by the evidence, by the margin rule."""
+
+from typing import Any
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+
+import twoarm
+from tests.conftest import both, run
+from tests.test_evidence import WITH, WITHOUT, suite
+from twoarm.decide import Adequacy, Decision, fails
+from twoarm.evidence.grade import MarginRange
+from twoarm.evidence.weigh import Evidence
+from twoarm.promote import promote
+from twoarm.render.github import annotations
+from twoarm.render.summary import ANSWERS
+from twoarm.report import Report
+
+MODES: tuple[Any, ...] = ("gates", "evidence", "margin")
+YES, NO, NOT_YET = "promote", "do not promote", "not enough data"
+
+# The table ----------------------------------------------------------------------------------------
+
+CANDIDATE, BASELINE = Decision("candidate", WITH), Decision("baseline", WITHOUT)
+MIXED, INSUFFICIENT = Decision("mixed"), Decision("insufficient")
+
+
+@pytest.fixture(scope="module")
+def clear() -> Report:
+    """A candidate that is better by every way to look at it."""
+    return twoarm.score(suite(12, 5, effect=0.6, pass_rate=1.0))
+
+
+def verdicts(report: Report, evidence: Evidence | None = None, **changed: Any) -> list[str]:
+    """What each mode says, with some of what was found replaced."""
+    comparison = msgspec.structs.replace(report.comparison, **changed)
+    return [promote(comparison, evidence or report.evidence, by).verdict for by in MODES]
+
+
+def too_few(report: Report) -> Adequacy:
+    return msgspec.structs.replace(report.adequacy, status="below minimum", fewest_repeats=4)
+
+
+# The decision of the gates, of the pairs alone, enough repeats; by gates, by evidence, by margin.
+FIRST_THE_GATES = [
+    (CANDIDATE, CANDIDATE, True, [YES, YES, YES]),
+    (CANDIDATE, CANDIDATE, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (CANDIDATE, MIXED, True, [YES, NOT_YET, NOT_YET]),
+    (CANDIDATE, INSUFFICIENT, True, [YES, NOT_YET, NOT_YET]),
+    (CANDIDATE, MIXED, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (BASELINE, BASELINE, True, [NO, NO, NO]),
+    (BASELINE, CANDIDATE, True, [NO, NO, NO]),
+    (BASELINE, BASELINE, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (MIXED, MIXED, True, [NO, YES, YES]),
+    (MIXED, CANDIDATE, True, [NO, NOT_YET, NOT_YET]),
+    (MIXED, MIXED, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (INSUFFICIENT, INSUFFICIENT, True, [NOT_YET, NOT_YET, NOT_YET]),
+    (INSUFFICIENT, CANDIDATE, True, [NOT_YET, NOT_YET, NOT_YET]),
+    (INSUFFICIENT, INSUFFICIENT, False, [NOT_YET, NOT_YET, NOT_YET]),
+]
+
+
+@pytest.mark.parametrize(("decision", "on_pairs", "enough", "expected"), FIRST_THE_GATES)
+def test_enough_data_comes_first_then_the_gates_then_what_was_chosen(
+    clear: Report, decision: Decision, on_pairs: Decision, enough: bool, expected: list[str]
+) -> None:
+    adequacy = clear.adequacy if enough else too_few(clear)
+    found = verdicts(clear, decision=decision, on_pairs=on_pairs, adequacy=adequacy)
+    assert found == expected
+
+
+GRADES = [
+    ("candidate better", "tasks_like_these", YES),
+    ("candidate better", "these_tasks", NOT_YET),
+    ("baseline better", "tasks_like_these", NO),
+    ("trade-off", "tasks_like_these", NO),
+    ("no clear difference", "tasks_like_these", NO),
+    ("no clear difference", "these_tasks", NOT_YET),
+    ("too few tasks", "these_tasks", NOT_YET),
+    ("too few tasks", "tasks_like_these", NOT_YET),
+]
+
+
+@pytest.mark.parametrize(("verdict", "scope", "expected"), GRADES)
+def test_only_evidence_that_reaches_other_tasks_promotes(
+    clear: Report, verdict: str, scope: str, expected: str
+) -> None:
+    assert clear.evidence is not None
+    grade = msgspec.structs.replace(clear.evidence.grade, verdict=verdict, scope=scope)
+    evidence = msgspec.structs.replace(clear.evidence, grade=grade)
+    assert verdicts(clear, evidence) == [YES, expected, YES]
+
+
+# The verdict of the margin rule, whether an interval is beyond its margin, what that means.
+MARGINS = [
+    ("candidate", False, YES),
+    ("candidate", True, NO),
+    ("baseline", False, NO),
+    ("baseline", True, NO),
+    ("inconclusive", False, NOT_YET),
+    ("inconclusive", True, NO),
+]
+
+
+@pytest.mark.parametrize(("verdict", "beyond", "expected"), MARGINS)
+def test_beyond_one_margin_is_enough_not_to_promote(
+    clear: Report, verdict: str, beyond: bool, expected: str
+) -> None:
+    assert clear.evidence is not None
+    ranges = (
+        MarginRange(metric="success", low=-0.3, high=-0.2, beyond=beyond),
+        MarginRange(metric="duration_seconds", low=None, high=None, beyond=False),
+    )
+    margin = msgspec.structs.replace(clear.evidence.margin, verdict=verdict, ranges=ranges)
+    evidence = msgspec.structs.replace(clear.evidence, margin=margin)
+    assert verdicts(clear, evidence) == [YES, YES, expected]
+    reasons = promote(clear.comparison, evidence, "margin").reasons
+    words = "inconclusive"
+    if verdict != "inconclusive":
+        words = f"the {verdict} is within the margins and better somewhere"
+    assert reasons[0] == (f"{words} (success: -30.0 to -20.0 points; duration: no interval)")
+    assert reasons[1:] == (("worse by more than the margin: success",) if beyond else ())
+
+
+@pytest.mark.parametrize(
+    ("failed", "words"),
+    [
+        ((), ""),
+        ((1,), "fails the median duration gate"),
+        ((0, 2), "fails the success rate and median non-cache tokens gates"),
+        ((0, 1, 2), "fails every gate"),
+    ],
+)
+def test_the_gates_that_fail_are_named(clear: Report, failed: tuple[int, ...], words: str) -> None:
+    gates = tuple(
+        msgspec.structs.replace(gate, holds=at not in failed) for at, gate in enumerate(clear.gates)
+    )
+    assert fails(gates) == words
+
+
+def test_what_is_lacking_is_said_all_at_once(clear: Report) -> None:
+    gates = (msgspec.structs.replace(clear.gates[0], holds=None, standing=None), *clear.gates[1:])
+    short = too_few(clear)
+    comparison = msgspec.structs.replace(
+        clear.comparison, decision=INSUFFICIENT, gates=gates, adequacy=short
+    )
+    for by in MODES:
+        assert promote(comparison, clear.evidence, by).reasons == (
+            "a gate cannot be judged: success rate",
+            "not enough repeats to promote: 0 task-arms with fewer than 5 measured repeats (the "
+            "fewest: 4)",
+        )
+
+
+# From runs ----------------------------------------------------------------------------------------
+
+
+def much_faster_and_failing() -> list[dict[str, Any]]:
+    runs = suite(12, 5, effect=0.5, pass_rate=1.0)
+    return [one | {"success": one["arm"] == WITHOUT or one["repeat"] == 1} for one in runs]
+
+
+FROM_RUNS: list[tuple[list[dict[str, Any]], str, str]] = [
+    (suite(12, 5, effect=0.6, pass_rate=1.0), "evidence", YES),
+    (suite(12, 5, effect=1.0, pass_rate=1.0), "evidence", NO),
+    (suite(12, 5, effect=1.7, pass_rate=1.0), "evidence", NO),
+    (suite(5, 6, effect=0.4, pass_rate=1.0), "evidence", NOT_YET),
+    (suite(12, 4, effect=0.6, pass_rate=1.0), "evidence", NOT_YET),
+    (suite(12, 5, effect=0.6, pass_rate=1.0), "margin", YES),
+    (suite(12, 5, effect=1.7, pass_rate=1.0), "margin", NO),
+    (suite(12, 5, effect=1.0, pass_rate=0.5), "margin", NOT_YET),
+    (much_faster_and_failing(), "margin", NO),
+    (suite(12, 4, effect=0.6, pass_rate=1.0), "margin", NOT_YET),
+    (suite(12, 5, effect=0.6, pass_rate=1.0), "gates", YES),
+    (suite(12, 4, effect=0.6, pass_rate=1.0), "gates", NOT_YET),
+    (much_faster_and_failing(), "gates", NO),
+    ([run()], "gates", NOT_YET),
+    ([run()], "evidence", NOT_YET),
+    ([run()], "margin", NOT_YET),
+]
+
+
+@pytest.mark.parametrize(("runs", "by", "verdict"), FROM_RUNS)
+def test_a_promotion_goes_by_the_gates_the_evidence_or_the_margin(
+    runs: list[dict[str, Any]], by: Any, verdict: str
+) -> None:
+    report = twoarm.score(runs, promote_by=by)
+    assert report.promotion.verdict == verdict
+    assert report.to_dict()["promotion"]["verdict"] == verdict
+    assert report.to_dict()["options"]["promote_by"] == by
+    # Every report says the same.
+    assert f"\nPROMOTE    {ANSWERS[report.promotion.verdict]}, by the " in report.to_text()
+    assert f" {verdict.capitalize()}\n" in report.to_github()
+    errors = [line for line in annotations(report) if line.startswith("::error ")]
+    assert bool(errors) == (verdict == NO)
+    assert bool(failed(report)) == (verdict == NO or "adequacy" in failed(report))
+
+
+def failed(report: Report) -> list[str]:
+    cases = ElementTree.fromstring(report.to_junit()).iter("testcase")
+    return [case.attrib["name"] for case in cases if case.find("failure") is not None]
+
+
+@pytest.mark.parametrize("by", MODES)
+def test_a_gate_that_nobody_measured_is_not_enough_data(by: Any) -> None:
+    runs = suite(12, 5, effect=0.5, pass_rate=1.0)
+    for one in runs:
+        one["output_tokens"] = None
+    found = twoarm.score(runs, promote_by=by)
+    assert found.decision.kind == "insufficient"
+    assert found.promotion.verdict == NOT_YET
+    assert found.promotion.reasons[0] == "a gate cannot be judged: median non-cache tokens"
+
+
+@pytest.mark.parametrize("by", MODES)
+@pytest.mark.parametrize(("measured", "verdict"), [(4, NOT_YET), (5, YES)])
+def test_five_measured_repeats_are_needed_whatever_the_promotion_goes_by(
+    by: Any, measured: int, verdict: str
+) -> None:
+    runs = suite(12, 10, effect=0.5, pass_rate=1.0)
+    for one in runs:
+        if one["task_id"] == "t003" and one["arm"] == WITH and one["repeat"] > measured:
+            one["input_tokens"] = None
+    found = twoarm.score(runs, promote_by=by)
+    assert found.adequacy.fewest_repeats == measured
+    assert found.promotion.verdict == verdict
+
+
+@pytest.mark.parametrize("by", MODES)
+def test_what_the_gates_prefer_not_is_never_promoted(by: Any) -> None:
+    runs = suite(12, 5, effect=1.7, pass_rate=1.0)
+    runs[0]["success"] = False
+    found = twoarm.score(runs, promote_by=by)
+    assert found.decision.kind == "baseline"
+    assert found.promotion.verdict == NO
+    assert found.promotion.reasons == ("`with_skelly` fails every gate",)
+
+
+@pytest.mark.parametrize("by", ["evidence", "margin"])
+def test_what_cannot_say_says_what_to_do(by: Any) -> None:
+    found = twoarm.score(suite(3, 6, effect=0.9), promote_by=by)
+    assert found.promotion.verdict == NOT_YET
+    step = "add tasks: with 3 tasks nothing can be said about others; it takes at least 6"
+    assert step in found.to_github()
+    assert step in " ".join(found.to_text(full=True).split())
+
+
+def failing_without_partners(*, infra: bool) -> list[dict[str, Any]]:
+    """The candidate is fast where it has a partner; its failed runs have none, or an infra one."""
+    runs = []
+    for task in range(10):
+        for repeat in range(1, 11):
+            for arm, seconds in ((WITH, 8.0), (WITHOUT, 16.0)):
+                fast = {"duration_seconds": seconds + (task * repeat) % 7 / 10, "success": True}
+                fast |= {"input_tokens": seconds * (10 + task) + repeat, "output_tokens": 1}
+                runs.append(run(f"t{task}", arm, repeat, **fast))
+        for repeat in range(11, 36):
+            slow = {"duration_seconds": 652.0, "success": False, "input_tokens": 9_999}
+            runs.append(run(f"t{task}", WITH, repeat, **slow))
+            if infra:
+                runs.append(run(f"t{task}", WITHOUT, repeat, failure="infra"))
+    return runs
+
+
+@pytest.mark.parametrize("infra", [False, True])
+@pytest.mark.parametrize("by", MODES)
+def test_failed_runs_without_a_partner_keep_a_candidate_from_promotion(
+    by: Any, infra: bool
+) -> None:
+    found = twoarm.score(failing_without_partners(infra=infra), promote_by=by)
+    assert found.decision == f"prefer {WITHOUT}"
+    assert found.promotion.verdict == NO
+    assert "unpaired_runs_decide" in {caveat.code for caveat in found.caveats}
+
+
+@pytest.mark.parametrize("by", ["evidence", "margin"])
+def test_pairs_that_decide_otherwise_than_all_runs_are_not_enough_data(by: Any) -> None:
+    runs = failing_without_partners(infra=False)
+    for one in runs:
+        if one["repeat"] > 10:
+            one["success"] = True
+    found = twoarm.score(runs, promote_by=by)
+    assert found.decision == "mixed results - inspect paired deltas"
+    assert found.comparison.on_pairs == f"prefer {WITH}"
+    assert found.promotion.verdict == NOT_YET
+    assert f"prefer {WITH}" in found.promotion.reasons[0]
+    assert twoarm.score(runs).promotion.verdict == NO
+
+
+@pytest.mark.parametrize("by", ["evidence", "margin"])
+def test_runs_without_a_partner_that_change_nothing_are_no_obstacle(by: Any) -> None:
+    runs = failing_without_partners(infra=False)
+    for one in runs:
+        if one["repeat"] > 10:
+            one |= {
+                "success": True,
+                "duration_seconds": 8.0,
+                "input_tokens": 80,
+                "output_tokens": 1,
+            }
+    found = twoarm.score(runs, promote_by=by)
+    assert found.paired.unpaired_runs == 250
+    assert found.promotion.verdict == YES
+
+
+def test_runs_that_all_have_a_partner_decide_as_they_do() -> None:
+    comparison = twoarm.score([*both(), *both("u")]).comparison
+    assert comparison.on_pairs is comparison.decision
