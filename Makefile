@@ -4,22 +4,23 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test core check golden broken fuzz bench coverage clean
+.PHONY: demo test core check golden broken fuzz bench bench-run coverage clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
 
 test: $(VENV)/dev
 	@tools/chromium.sh
-	$(BIN)/python -m pytest -n auto
+	@tools/agents.sh
+	$(BIN)/python -m pytest -n auto --dist loadgroup
 
-# What can differ between Pythons: reading, scoring, the evidence, collecting, the command line.
+# What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
 CORE = tests/test_rules.py tests/test_reading.py tests/test_nothing_lost.py tests/test_kernels.py \
   tests/test_evidence.py tests/test_properties.py tests/test_options.py tests/test_promotion.py \
   tests/test_sentence.py tests/test_collect_formats.py tests/test_collect_rules.py tests/test_cli.py \
-  tests/test_golden.py
+  tests/test_golden.py tests/test_run_suite.py tests/test_run_loop.py tests/test_run_supervisor.py
 core: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto $(CORE)
+	$(BIN)/python -m pytest -n auto --dist loadgroup $(CORE)
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -43,6 +44,10 @@ fuzz: $(VENV)/dev
 # About 15 minutes, 8 GB of disk and Debian's jq; SIZES=20 is quick.
 bench:
 	$(PYTHON) benchmarks/bench.py
+
+# What twoarm run promises in numbers; about five minutes. PARTS="overhead kills" for some of them.
+bench-run: $(VENV)/dev
+	$(BIN)/python benchmarks/run.py $(PARTS)
 
 # The simulation behind docs/statistics.md; about an hour on one core, DATASETS=50 for a quick look.
 coverage: $(VENV)/dev

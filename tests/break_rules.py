@@ -49,6 +49,16 @@ PROMOTION = "tests/test_promotion.py"
 OPTIONS = "tests/test_options.py"
 SENTENCES = "tests/test_sentence.py"
 PAGE = "tests/test_page.py"
+SUITE = "tests/test_run_suite.py"
+SCHEDULE = "tests/test_run_schedule.py"
+LOOP = "tests/test_run_loop.py"
+SUPERVISOR = "tests/test_run_supervisor.py"
+SECRETS = "tests/test_run_secrets.py"
+RUN = "tests/test_run_command.py"
+LAUNCH = "tests/test_run_launch.py"
+PLACE = "tests/test_run_place.py"
+RUN_OPTIONS = "tests/test_run_options.py"
+WAITING = "tests/test_collect_waiting.py"
 
 BROKEN = [
     Broken("total tokens are all four counts", "metric.py", '"output_tokens", "cache_read_tokens", "cache_write_tokens")', '"output_tokens", "cache_read_tokens")'),
@@ -433,6 +443,74 @@ BROKEN = [
     Broken("a bar for whoever has to wait", "bar.py", "PATIENCE_SECONDS = 0.5", "PATIENCE_SECONDS = 50", f"{CLI}::test_a_terminal_that_has_to_wait_sees_a_progress_bar"),
     Broken("progress counts all files", "stream.py", "self._done += len(block)", "self._done = len(block)", f"{CLI}::test_progress_counts_the_bytes_of_all_files"),
     Broken("nothing that differs is no advice to promote", "render/steps.py", 'elif verdict == "promote" and evidence is not None and not tied:', 'elif verdict == "promote" and evidence is not None:', CI),
+    Broken("a key that nobody knows", "run/suite_file.py", "if name not in fields:", "if False:", SUITE),
+    Broken("two equal arms are no comparison", "run/suite_file.py", "if one == other:", "if False:", SUITE),
+    Broken("a placeholder that nobody defines", "run/suite_file.py", "if found not in PLACEHOLDERS:", "if False:", SUITE),
+    Broken("a path stays inside its folder", "run/suite_file.py", 'or ".." in parts', "", SUITE),
+    Broken("the shell keeps its own braces", "run/suite.py", r'(?<!\$)', "", SUITE),
+    Broken("tasks are shuffled in each round", "run/schedule.py", '_draw(seed, "task", repeat, task)', '_draw(seed, "task", 0, task)', SCHEDULE),
+    Broken("each arm is first equally often", "run/schedule.py", "chosen[: (repeats + coin) // 2]", "chosen[: repeats // 3]", SCHEDULE),
+    Broken("the odd start is a coin", "run/schedule.py", '_draw(seed, "coin", 0, task)[0] % 2', "0", SCHEDULE),
+    Broken("both arms of a block are paid for", "run/loop.py", "self._budget.admits(len(self._waiting[0]))", "self._budget.admits(1)", LOOP),
+    Broken("what runs is reserved", "run/budget.py", "self.spent + self.reserved + trials * each", "self.spent + trials * each", LOOP),
+    Broken("a retry is paid for", "run/loop.py", "if not self._budget.admits(1):", "if False:", LOOP),
+    Broken("the overshoot is reserved", "run/budget.py", "limit * (1 + self.terms.overshoot)", "limit", LOOP),
+    Broken("an agent's failure is never tried again", "run/loop.py", 'if settled.state == "run":\n            self._publish(settled)\n        elif settled.state in ("infra", "lost"):', 'if False:\n            self._publish(settled)\n        elif settled.state in ("infra", "lost", "run"):', LOOP),
+    Broken("so many retries and no more", "run/loop.py", "if self._failures[name] <= self._retries:", "if self._failures[name] < self._retries:", LOOP),
+    Broken("infra pauses everything", "run/loop.py", 'if wanted == "go" and not pausing:', 'if wanted == "go":', LOOP),
+    Broken("a pause is no lack of money", "run/loop.py", "                if not pausing:\n", "                if not self._pausing():\n", LOOP),
+    Broken("enough is enough", "run/loop.py", "if self._in_a_row >= ENOUGH:", "if self._in_a_row > ENOUGH:", LOOP),
+    Broken("orphans come to the supervisor", "run/processes.py", "prctl(_SUBREAPER, 1, 0, 0, 0)", "prctl(_SUBREAPER, 0, 0, 0, 0)", f"{SUPERVISOR}::test_no_child_outlives_its_attempt"),
+    Broken("nobody is left after a step", "run/processes.py", "left = sweep(self._marker)", "left: list[str] = []", f"{SUPERVISOR}::test_no_child_outlives_its_attempt"),
+    Broken("SIGKILL follows SIGTERM", "run/processes.py", "        _signal_group(pid, signal.SIGKILL)\n", "", f"{SUPERVISOR}::test_an_agent_that_hangs_is_timed_out_whatever_it_ignores"),
+    Broken("the runner's clock says what a time-out is", "run/processes.py", 'why = "timeout"', 'why = "exit"', SUPERVISOR),
+    Broken("ignored signals are not inherited", "run/processes.py", "setsigdef=_DEFAULTS,", "setsigdef=(),", f"{SUPERVISOR}::test_the_agent_gets_signals_as_anybody"),
+    Broken("the word budget is for the agent alone", "run/processes.py", 'elif most is not None and self.lifeline.word == "budget":', 'elif self.lifeline.word == "budget":', f"{SUPERVISOR}::test_the_word_budget_stops_the_agent_and_keeps_its_run"),
+    Broken("acceptance that says 99 did run", "run/supervisor.py", "1 if code == _NEVER_RAN else code", "code", f"{SUPERVISOR}::test_an_acceptance_that_says_99_did_run"),
+    Broken("links are not written through", "run/supervisor.py", "if os.path.islink(at) or not os.path.isdir(at):", "if not os.path.isdir(at):", f"{SUPERVISOR}::test_restoring_never_writes_through_a_link_that_the_agent_made"),
+    Broken("what an agent breaks is its failure", "run/supervisor.py", "except OSError as error:\n        return {", "except KeyError as error:\n        return {", f"{SUPERVISOR}::test_an_agent_that_breaks_its_folders_has_failed_and_nobody_else"),
+    Broken("half an export is none", "run/supervisor.py", 'if (code, why) != (0, "exit") and os.path.exists(kept):', "if False:", f"{SUPERVISOR}::test_half_an_output_of_a_command_afterwards_is_not_kept"),
+    Broken("acceptance has a home of its own", "run/supervisor.py", 'home = self.clean_home if kind == "acceptance" else self.home', "home = self.home", f"{SUPERVISOR}::test_acceptance_has_its_own_time_limit_and_nothing_of_the_agents"),
+    Broken("a secret across two pieces", "run/strike.py", "len(rest) if last else len(rest) - self._longest + 1", "len(rest)", SECRETS),
+    Broken("a secret in base64", "run/strike.py", "for before in range(3):", "for before in range(1):", SECRETS),
+    Broken("a secret in JSON in JSON", "run/strike.py", "(once, twice, ", "(once, ", SECRETS),
+    Broken("a secret in the name of a file", "run/strike.py", "os.path.join(target, self.text(entry.name))", "os.path.join(target, entry.name)", SECRETS),
+    Broken("a secret in the suite", "run/session.py", "if value in text:", "if False:", SECRETS),
+    Broken("one runner at a time", "run/ledger.py", "fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)", f"{RUN}::test_one_wish_to_stop_lets_the_running_trial_finish_and_reports"),
+    Broken("what has changed is refused", "run/session.py", "for key, then, now in _without_budget(frozen)", "for key, then, now in () and _without_budget(frozen)", f"{RUN}::test_what_has_changed_since_the_schedule_was_frozen_is_named"),
+    Broken("a budget only grows", "run/session.py", "wanted.budget_usd < home.budget_usd", "wanted.budget_usd < 0", f"{RUN}::test_a_budget_stops_the_run_and_more_of_it_goes_on"),
+    Broken("the budget of the first start is kept", "run/session.py", "budget_usd=wanted.budget_usd or home.budget_usd,", "budget_usd=wanted.budget_usd,", f"{RUN}::test_a_budget_stops_the_run_and_more_of_it_goes_on"),
+    Broken("a killed supervisor is the agent's doing", "run/loop.py", "elif outcome.died and not outcome.cancelled:", "elif False:", f"{RUN}::test_what_an_agent_can_cause_is_its_own_failure_and_never_tried_again"),
+    Broken("instructions above are avoided", "run/place.py", "if above is not None:", "if False:", f"{RUN}::test_a_cache_that_cannot_be_used_is_told"),
+    Broken("LFS pointers are no files", "run/tree.py", "if file.read(len(_POINTER)) == _POINTER:", "if False:", f"{RUN}::test_submodules_and_lfs_pointers_are_refused_with_a_way_out"),
+    Broken("the user's own instructions are above, too", "run/place.py", '    ".claude/CLAUDE.md",\n', "", PLACE),
+    Broken("a suite's option takes the place of a default", "run/agents/options.py", "if not default.unless & given", "if True", LAUNCH),
+    Broken("an option may carry its value", "run/agents/options.py", 'word.partition("=")[0]', "word", LAUNCH),
+    Broken("codex stays in its sandbox", "run/agents/codex.py", '("--sandbox", "workspace-write")', '("--sandbox", "danger-full-access")', LAUNCH),
+    Broken("a smaller sandbox is one, too", "run/agents/codex.py", "word.endswith(_UNBOXED) for", 'word == "--sandbox" for', LAUNCH),
+    Broken("claude asks, unless a tool is allowed", "run/agents/claude_code.py", '("--permission-mode", "acceptEdits")', '("--permission-mode", "bypassPermissions")', LAUNCH),
+    Broken("claude keeps to the limit", "run/agents/claude_code.py", '                    valued("--max-budget-usd", limit),\n', "", LAUNCH),
+    Broken("opencode gets the prompt without quotes", "run/agents/opencode.py", '*start.prompt.split(" ")', "start.prompt", LAUNCH),
+    Broken("sub-agents are exported", "run/agents/opencode.py", "session(?:ID|Id)", "sessionID", LAUNCH),
+    Broken("sub-agents of opencode are metered", "run/agents/opencode.py", "steps = [*self._own, *self._below]", "steps = [*self._own]", LAUNCH),
+    Broken("a query does not go on for ever", "run/agents/opencode.py", "            database.set_progress_handler(lambda: 1, 1_000_000)\n", "", LAUNCH),
+    Broken("a cost of nothing is priced", "run/agents/opencode.py", "if told or self._prices is None:", "if True:", LAUNCH),
+    Broken("a table has the model and all its prices", "run/agents/metered.py", "return cost_of([any_spend], prices) is not None", "return True", LAUNCH),
+    Broken("both arms are priced", "run/session.py", "{model_of(plan, arm) for arm in plan.arms}", "{model_of(plan, next(iter(plan.arms)))}", LAUNCH),
+    Broken("a prompt that is too long is refused", "run/orders.py", "if longest > LONGEST_ARGUMENT:", "if False:", LAUNCH),
+    Broken("a message of a chat counts once", "collect/gemini_cli.py", "return {message.id: spend}", "return {str(id(spend)): spend}", LAUNCH),
+    Broken("a meter waits at no pipe", "run/agent.py", "flags | os.O_NOFOLLOW | os.O_NONBLOCK", "flags", LAUNCH),
+    Broken("what is settled is refused", "run_command.py", "if given.resume is not None and name in _SETTLED:", "if False:", RUN_OPTIONS),
+    Broken("a dry run reports nothing", "run_command.py", 'if given.dry_run and name not in (*_OF_A_DRY_RUN, "dry_run"):', "if False:", RUN_OPTIONS),
+    Broken("a status takes no options", "run_command.py", "if getattr(given, mode) is not None and name != mode:", "if False:", RUN_OPTIONS),
+    Broken("outputs of a run are checked before it", "run_command.py", "    refuse_outputs(given, [given.suite])\n", "", RUN_OPTIONS),
+    Broken("one seed for order and report", "run_command.py", "        seed=options.seed,\n", "", RUN_OPTIONS),
+    Broken("the seed has an effect without evidence", "run_command.py", 'used=("seed", "interval")', 'used=("interval",)', RUN_OPTIONS),
+    Broken("a dry run looks for the sandbox", "run/session.py", "    check_isolation(wanted.isolation, agent)\n", "", RUN_OPTIONS),
+    Broken("gemini waits for its provider", "collect/gemini_cli.py", "waiting=_waiting(folder, lines[-1]),", "waiting=None,", WAITING),
+    Broken("gemini in a tool does not wait", "collect/gemini_cli.py", 'if last.type != "tool_result" and not (last.type == "message" and last.role == "user"):', "if False:", WAITING),
+    Broken("opencode waits for its provider", "collect/opencode.py", " or refused_since(folder, seen)", "", WAITING),
+    Broken("an answer ends the wait of opencode", "collect/opencode_log.py", "(moment is not None and at <= moment)", "False", WAITING),
 ]  # fmt: skip
 
 

@@ -211,6 +211,7 @@ def test_every_format_is_an_entry_point() -> None:
         "gemini-cli",
         "mini-swe-agent",
         "table",
+        "command",
     ]
     assert all(name == one.name for name, one in load_formats().known.items())
 

@@ -5,7 +5,7 @@ import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 
-from twoarm import __version__, collect_command, score_command
+from twoarm import __version__, collect_command, run_command, score_command
 from twoarm.analysis import analysis_schema
 from twoarm.check import check
 from twoarm.collect.sidecar import sidecar_schema
@@ -14,6 +14,7 @@ from twoarm.errors import BadRunsError, TwoarmError
 from twoarm.escape import counted, named, shortened
 from twoarm.interrupt import Terminated, termination_unwinds
 from twoarm.record import record_schema
+from twoarm.run.suite import suite_schema
 from twoarm.write import refuse_overlap
 
 DONE = 0
@@ -27,7 +28,12 @@ exit codes:
   2  bad input, bad usage, or an unexpected error
   3  with --exit-code: not enough data to say
 """
-_SCHEMAS = {"record": record_schema, "analysis": analysis_schema, "sidecar": sidecar_schema}
+_SCHEMAS = {
+    "record": record_schema,
+    "analysis": analysis_schema,
+    "sidecar": sidecar_schema,
+    "suite": suite_schema,
+}
 
 
 class _Help(RawDescriptionHelpFormatter):
@@ -103,6 +109,11 @@ def _parser(streams: Streams) -> ArgumentParser:
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"twoarm {__version__}")
+    _add_commands(parser)
+    return parser
+
+
+def _add_commands(parser: ArgumentParser) -> None:
     # With `prog` given, argparse does not build a help formatter for every command line.
     commands = parser.add_subparsers(prog="twoarm", required=True, metavar="COMMAND")
 
@@ -134,8 +145,8 @@ def _parser(streams: Streams) -> ArgumentParser:
     schema = command(
         "schema",
         "print a JSON Schema",
-        "Print the JSON Schema of a run record, of the analysis file, or of the sidecar run.json "
-        "that collect reads.",
+        "Print the JSON Schema of a run record, of the analysis file, of the sidecar run.json that "
+        "collect reads, or of a suite.",
     )
     schema.add_argument("name", choices=tuple(_SCHEMAS))
     schema.set_defaults(command=_schema)
@@ -146,14 +157,21 @@ def _parser(streams: Streams) -> ArgumentParser:
     )
     collect_command.add_options(collect)
     collect.set_defaults(command=collect_command.run)
+    running = command(
+        "run",
+        "run a suite of tasks in two arms, then score the runs",
+        run_command.DESCRIPTION,
+        epilog=_EXIT_CODES,
+    )
+    run_command.add_options(running)
+    running.set_defaults(command=run_command.run)
     demo = command(
         "demo",
-        "print the example's run file instead",
+        "score a bundled example",
         "Score a bundled example with made-up numbers: 12 tasks, 10 repeats, two arms.",
     )
     score_command.add_demo_options(demo)
     demo.set_defaults(command=score_command.run_demo)
-    return parser
 
 
 def _check(given: Namespace, streams: Streams) -> int:

@@ -3,27 +3,21 @@
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable
-from itertools import islice
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from twoarm.bar import progress_bar
 from twoarm.errors import BadRunsError, UsageError
-from twoarm.escape import counted, inert_json, named, visible
+from twoarm.escape import counted, named, visible
 from twoarm.write import Output, refuse_overlap, write
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from twoarm.collect.gather import Collection, Place
     from twoarm.console import Streams
     from twoarm.stream import Progress
 
 DONE = 0
 BAD = 2
-
-# How many records are written at a time.
-_BATCH = 1000
 
 DESCRIPTION = (
     "Turn the results of other programs into run records. Arms are never guessed: name the arm "
@@ -36,8 +30,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "format",
         metavar="FORMAT",
-        help="harbor, opencode, claude-code, codex, inspect, gemini-cli, mini-swe-agent, table; "
-        "or auto, to recognize it from the files",
+        help="harbor, opencode, claude-code, codex, inspect, gemini-cli, mini-swe-agent, table, "
+        "command; or auto, to recognize it from the files",
     )
     parser.add_argument(
         "paths", nargs="*", metavar="PATH", help="with --arm-key: folders that hold both arms"
@@ -122,7 +116,7 @@ def run(given: Namespace, streams: "Streams") -> int:
         )
         return BAD
     with collection:
-        batches = _batches(collection)
+        batches = collection.batches()
         if given.output is None:
             for batch in batches:
                 streams.write_data(batch.decode())
@@ -133,12 +127,6 @@ def run(given: Namespace, streams: "Streams") -> int:
     if given.output is not None:
         streams.say(f"twoarm: wrote {visible(given.output)}")
     return DONE
-
-
-def _batches(collection: "Collection") -> "Iterator[bytes]":
-    lines = collection.lines()
-    while batch := b"".join(islice(lines, _BATCH)):
-        yield inert_json(batch.decode()).encode() if b"#" in batch else batch
 
 
 def _places(given: Namespace) -> "list[Place]":

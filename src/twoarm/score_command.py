@@ -3,7 +3,7 @@
 import os
 import sys
 from argparse import SUPPRESS, ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, get_args
 
 from twoarm.bar import progress_bar
@@ -74,7 +74,13 @@ def add_files(parser: ArgumentParser) -> None:
     )
 
 
-def add_report_options(parser: ArgumentParser) -> None:
+_OUT = (
+    "also write analysis.json, analysis.md and report.html into DIR; in a GitHub workflow, add the "
+    "report to the step summary"
+)
+
+
+def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> None:
     """What to report, how, and where."""
     parser.add_argument(
         "--full", action="store_true", help="print every table and caveat, not just one screen"
@@ -85,12 +91,7 @@ def add_report_options(parser: ArgumentParser) -> None:
         default="text",
         help="what to write to standard output (default: text)",
     )
-    parser.add_argument(
-        "--out",
-        metavar="DIR",
-        help="also write analysis.json, analysis.md and report.html into DIR; in a GitHub "
-        "workflow, add the report to the step summary",
-    )
+    parser.add_argument("--out", metavar="DIR", help=out)
     parser.add_argument(
         "--junit", metavar="FILE", help="also write the gates to FILE as test cases (JUnit XML)"
     )
@@ -160,11 +161,9 @@ class _Adder:
 
 def run_score(given: Namespace, streams: Streams) -> int:
     """Score run files."""
-    options = _options(given)
-    _refuse_overlap(given, given.files)
-    with progress_bar(sys.stderr) as progress:
-        report = score(opened(given.files), options, generated_at_utc=_now(), progress=progress)
-    return _show(report, given, streams)
+    options = options_of(given)
+    refuse_outputs(given, given.files)
+    return score_and_show(opened(given.files), options, given, streams)
 
 
 def run_demo(given: Namespace, streams: Streams) -> int:
@@ -176,38 +175,58 @@ def run_demo(given: Namespace, streams: Streams) -> int:
         _refuse_beside_runs(given)
         streams.write_data(example.read_text(encoding="utf-8"))
         return 0
-    options = _options(given)
-    _refuse_overlap(given, [])
+    options = options_of(given)
+    refuse_outputs(given, [])
     with example.open("rb") as stream:
-        report = score([NamedStream(stream, "example.jsonl")], options, generated_at_utc=_now())
+        named_stream = NamedStream(stream, "example.jsonl")
+        return score_and_show([named_stream], options, given, streams)
+
+
+def score_and_show(
+    files: "list[str | Readable]", options: Options, given: Namespace, streams: Streams
+) -> int:
+    """Score run files, write and show what was asked for, and give the exit code."""
+    with progress_bar(sys.stderr) as progress:
+        report = score(files, options, generated_at_utc=_now(), progress=progress)
     return _show(report, given, streams)
+
+
+def given_options(given: Namespace) -> dict[str, str]:
+    """The options that were given, as they are written; one that equals its default is not seen."""
+    return {
+        name: "--no-evidence" if name == "evidence" else f"--{name.replace('_', '-')}"
+        for name, value in vars(given).items()
+        if name == "evidence"
+        or not (name == "command" or value is None or value is False or value in ([], "text"))
+    }
 
 
 def _refuse_beside_runs(given: Namespace) -> None:
     """Whatever would shape a report: none is made."""
-    for name, value in vars(given).items():
-        if name == "evidence":
-            raise UsageError("--no-evidence has no effect with --runs")
-        if name not in ("runs", "command") and value not in (None, False, "text"):
-            raise UsageError(f"--{name.replace('_', '-')} has no effect with --runs")
+    for name, option in given_options(given).items():
+        if name != "runs":
+            raise UsageError(f"{option} has no effect with --runs")
 
 
-def _options(given: Namespace) -> Options:
-    """The options that were given; one that would have no effect is refused."""
+def options_of(given: Namespace, *, used: Collection[str] = ()) -> Options:
+    """The options that were given; one that would have no effect is refused.
+
+    `used` are those that the command has a use for beside the evidence.
+    """
     said = vars(given)
     if said.get("evidence") is False:
         for name in _OF_THE_EVIDENCE:
-            if name in said:
+            if name in said and name not in used:
                 raise UsageError(f"--{name.replace('_', '-')} has no effect with --no-evidence")
     if given.full and given.format != "text":
         raise UsageError(f"--full has no effect with --format {given.format}; it applies to text")
     shown = given.full or given.format == "markdown" or given.out is not None
-    if "interval" in said and not shown:
+    if "interval" in said and not shown and "interval" not in used:
         raise UsageError("--interval has no effect without --full, --format markdown or --out")
     return Options(**{key: said[key] for key in Options.__struct_fields__ if key in said})
 
 
-def _refuse_overlap(given: Namespace, files: Sequence[str]) -> None:
+def refuse_outputs(given: Namespace, files: Sequence[str]) -> None:
     """Refuse outputs that are inputs or each other, before anything is read."""
     outputs: dict[str, str | int] = {"standard output": STANDARD_OUTPUT}
     if given.junit is not None:

@@ -333,6 +333,28 @@ def _spend(usage: _Usage, before: _Usage, model: str | None, where: Position) ->
     )
 
 
+class Tally:
+    """What a thread has spent so far, from the lines of its rollout."""
+
+    def __init__(self) -> None:
+        self._model: str | None = None
+        self.spend: Spend | None = None
+
+    def add(self, line: bytes) -> None:
+        """One more line; one that cannot be read counts nothing, and is refused at the end."""
+        try:
+            found = _LINE.decode(line)
+            if found.type == "turn_context":
+                self._model = _CONTEXT.decode(found.payload).model or self._model
+            elif found.type == "event_msg":
+                counted = _MESSAGE.decode(found.payload).info
+                if counted is not None:
+                    total = counted.total_token_usage
+                    self.spend = _spend(total, _NOTHING, self._model, Position(""))
+        except (ValueError, RecursionError, SourceError):
+            return
+
+
 # The events that end a turn; errors and warnings on the way do not.
 _ENDS = ("turn.completed", "turn.failed")
 

@@ -25,6 +25,7 @@ _ORDER = (
     "gemini-cli",
     "mini-swe-agent",
     "table",
+    "command",
 )
 _OWN = "twoarm.collect."
 

@@ -4,7 +4,7 @@ import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import pairwise
+from itertools import islice, pairwise
 from operator import attrgetter
 
 import msgspec
@@ -27,13 +27,15 @@ from twoarm.errors import (
     Problem,
     UsageError,
 )
-from twoarm.escape import counted
+from twoarm.escape import counted, inert_json
 from twoarm.record import Run
 from twoarm.runfile import LISTED
 from twoarm.sentence import Name, say
 from twoarm.stream import Progress
 
 _NAME_SETS = 1000
+# How many records are written at a time.
+_BATCH = 1000
 
 _MEASURED = (
     "total_cost_usd",
@@ -93,6 +95,12 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     def lines(self) -> Iterator[bytes]:
         """The records as JSON lines, sorted by task, arm and repeat."""
         return self.spool.lines()
+
+    def batches(self) -> Iterator[bytes]:
+        """The same as they are written: many at a time, and none a command to a CI runner."""
+        lines = self.lines()
+        while batch := b"".join(islice(lines, _BATCH)):
+            yield inert_json(batch.decode()).encode() if b"#" in batch else batch
 
 
 class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):

@@ -1,5 +1,6 @@
 """Gemini CLI: the output of `gemini -p` as json or as stream-json."""
 
+import re
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
@@ -7,13 +8,14 @@ from typing import Any, ClassVar
 import msgspec
 
 from twoarm.collect.failure import agent, infra, of_provider
-from twoarm.collect.folder import Folder, decoded
+from twoarm.collect.folder import Folder, SourceError, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import between, seconds
 from twoarm.collect.run_folder import AgentOutput, Command, claim, finish, output_of
 from twoarm.collect.sidecar import read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
 from twoarm.errors import Position, Problem
+from twoarm.escape import visible
 
 AGENT = "gemini-cli"
 
@@ -23,6 +25,9 @@ ERRORS = ("stderr.log", "stderr.txt")
 # Exit codes that the program documents for ends of its own.
 TURN_LIMIT = 53
 BAD_INPUT = 42
+
+# How standard error tells that the provider refused and is asked again.
+_RETRIED = re.compile(rb"^(Attempt \d+ failed[^.\n]*)\.", re.MULTILINE)
 
 
 class _Tokens(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -84,6 +89,7 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timestamp: datetime
     session_id: str | None = None
     model: str | None = None
+    role: str | None = None
     tool_name: str | None = None
     parameters: Any = None
     status: str | None = None
@@ -91,7 +97,24 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     stats: _Totals | None = None
 
 
+class _Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The tokens of a message in a chat file; `input` includes what was cached."""
+
+    input: Count
+    output: Count
+    cached: Count = 0
+    thoughts: Count = 0
+    tool: Count = 0
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    id: str
+    tokens: _Said
+    model: str | None = None
+
+
 _DOCUMENT = msgspec.json.Decoder(_Document)
+_MESSAGE = msgspec.json.Decoder(_Message)
 _LINE = msgspec.json.Decoder(_Line)
 
 
@@ -205,8 +228,7 @@ def _parse_stream(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
         name=name,
         agent=AGENT,
         failure=failure,
-        # It retries without a word in its output.
-        waiting=None,
+        waiting=_waiting(folder, lines[-1]),
         duration_seconds=took or between(first, last),
         first_event=first,
         last_event=last,
@@ -251,6 +273,35 @@ def _streamed_spends(
 
 def _most_asked(models: dict[str, _Model]) -> str | None:
     return max(sorted(models), key=lambda name: models[name].api.total_requests, default=None)
+
+
+def _waiting(folder: Folder, last: _Line) -> str | None:
+    """What the provider last said, if an answer of the model was still to come."""
+    if last.type != "tool_result" and not (last.type == "message" and last.role == "user"):
+        return None
+    for log in ERRORS:
+        found = _RETRIED.findall(folder.read(log)) if log in folder else []
+        if found:
+            return visible(found[-1].decode("utf-8", "replace"))
+    return None
+
+
+def chat_spend(line: bytes, where: Position) -> dict[str, Spend]:
+    """What a message of a chat file spent, by its id; nothing where a line is none."""
+    try:
+        message = _MESSAGE.decode(line)
+        used = message.tokens
+        spend = Spend(
+            model=message.model,
+            input=outside_cache(used.input, used.cached, where=where) + used.tool,
+            output=used.output + used.thoughts,
+            cache_read=used.cached,
+            cache_write=None,
+        )
+    except (ValueError, RecursionError, SourceError):
+        # Settings of the chat, or a message without tokens.
+        return {}
+    return {message.id: spend}
 
 
 def _verdict(error: _Error) -> Failed:

@@ -10,6 +10,7 @@ from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import Milliseconds, between
+from twoarm.collect.opencode_log import refused_since
 from twoarm.collect.run_folder import AgentOutput, Command, claim, finish
 from twoarm.collect.sidecar import Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, model_name
@@ -184,9 +185,10 @@ def _parse_output(
         caveats.append("spend_incomplete")
     if included and cost and any(step.tokens and step.tokens.reasoning for step in work.steps):
         caveats.append("cost_charges_reasoning_twice")
-    first = last = duration = None
+    first = last = seen = duration = None
     if events:
         first, last = events[0].timestamp / 1000, events[-1].timestamp / 1000
+        seen = last
     model = None
     if export is not None:
         first = export.info.time.created / 1000
@@ -204,7 +206,7 @@ def _parse_output(
         duration_seconds=duration,
         first_event=first,
         last_event=last,
-        waiting=_waiting(export),
+        waiting=_waiting(export) or refused_since(folder, seen),
         cut=cut,
         cost_usd=round(cost + child_cost, 9) if spends else None,
         spends=(*spends, *children) or None,
@@ -296,6 +298,25 @@ def _spend(tokens: _Tokens | None, included: bool, model: str | None) -> Spend:
         cache_read=tokens.cache.read,
         cache_write=tokens.cache.write,
     )
+
+
+class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One step of a session, or all of them, as opencode counts it."""
+
+    cost: float
+    spend: Spend
+
+
+def step_of(line: bytes, model: str | None) -> Step | None:
+    """The step that an event ends, of a version that counts reasoning beside output; else None."""
+    try:
+        part = _EVENT.decode(line).part
+    except (ValueError, RecursionError):
+        # The run is refused when it is read; while it runs the line only counts nothing.
+        return None
+    if part is None or part.type != "step-finish" or part.tokens is None:
+        return None
+    return Step(cost=part.cost, spend=_spend(part.tokens, included=False, model=model))
 
 
 def _model(message: _Message) -> str | None:

@@ -1,0 +1,61 @@
+"""Claude Code: `claude -p` with an allow-list of tools; it keeps to a budget of its own."""
+
+from collections.abc import Mapping
+from typing import ClassVar
+
+from twoarm.collect.prices import Prices
+from twoarm.run.agent import Cost, Launch, Meter, Start
+from twoarm.run.agents.installed import Installed
+from twoarm.run.agents.options import Default, options, valued
+
+# What a task in a workspace needs; everything else is refused, because nobody is there to ask.
+TOOLS = "Bash,Edit,Write,Read,Glob,Grep"
+
+_MODE = Default(
+    ("--permission-mode", "acceptEdits"),
+    frozenset({"--permission-mode", "--dangerously-skip-permissions"}),
+)
+
+
+class ClaudeCode(Installed):
+    """Claude Code, not interactive."""
+
+    name: ClassVar[str] = "claude-code"
+    oldest: ClassVar[str | None] = "2.1.197"
+    executable = "claude"
+    format = "claude-code"
+    # It looks at what it has spent after each turn of the model.
+    overshoot = 0.25
+
+    def cost(self, prices: Mapping[str, Prices] | None) -> Cost:
+        """It stops itself, by the prices it knows."""
+        return "held"
+
+    def launch(self, start: Start) -> Launch:
+        """Not interactive, everything on standard output, nothing but the model asked."""
+        limit = None if start.trial_usd is None else f"{start.trial_usd:.6f}"
+        return Launch(
+            argv=(
+                *("claude", "-p", "--output-format", "stream-json", "--verbose"),
+                *options(
+                    start.args,
+                    _MODE,
+                    # More of them add to it.
+                    Default(("--allowedTools", TOOLS)),
+                    valued("--model", start.model),
+                    valued("--max-budget-usd", limit),
+                ),
+                *("--", start.prompt),
+            ),
+            output="stream.jsonl",
+            env={
+                "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+                "DISABLE_AUTOUPDATER": "1",
+                "DISABLE_ERROR_REPORTING": "1",
+                "DISABLE_TELEMETRY": "1",
+            },
+        )
+
+    def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
+        """None: it keeps to the limit itself."""
+        return None

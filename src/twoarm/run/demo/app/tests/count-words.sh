@@ -1,0 +1,2 @@
+. ./lib.sh
+[ "$(echo one two three | count_words)" = 3 ]

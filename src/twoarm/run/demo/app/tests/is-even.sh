@@ -1,0 +1,2 @@
+. ./lib.sh
+is_even 4 && ! is_even 5

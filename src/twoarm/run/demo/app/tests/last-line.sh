@@ -1,0 +1,2 @@
+. ./lib.sh
+[ "$(printf "a\nb\n" | last_line)" = b ]

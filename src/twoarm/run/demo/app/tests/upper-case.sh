@@ -1,0 +1,2 @@
+. ./lib.sh
+[ "$(echo lazy | upper_case)" = LAZY ]

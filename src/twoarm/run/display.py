@@ -1,0 +1,151 @@
+"""What is shown while trials run: counts, money and time, and no effect."""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import TYPE_CHECKING, Protocol, TextIO
+
+from twoarm.escape import counted, shortened
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from twoarm.run.loop import View
+
+_LINE_SECONDS = 10.0
+
+
+class Display(Protocol):
+    """Is told the state all the time, and shows of it what fits."""
+
+    def __enter__(self) -> "Display": ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        raised: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+    def show(self, view: "View") -> None:
+        """The state as it is now."""
+        ...
+
+
+def progress_of(view: "View") -> str:
+    """Where a run stands, in one line."""
+    parts = [f"{view.done:,} of {counted(view.trials, 'trial')} done"]
+    if view.running:
+        parts.append(f"{len(view.running)} running")
+    if view.infra:
+        parts.append(f"{view.infra:,} infra")
+    parts.append(_money(view))
+    left = view.trials - view.done - view.infra
+    if view.each_seconds is not None and left > 0:
+        seconds = view.each_seconds * left / max(1, len(view.running))
+        parts.append(f"about {duration(seconds)} left")
+    if view.wish != "go":
+        parts.append("stopping")
+    elif view.paused_until > time.monotonic():
+        wait = duration(view.paused_until - time.monotonic())
+        parts.append(f"paused for {wait}: {shortened(view.reason, 60)}")
+    return ", ".join(parts)
+
+
+def _money(view: "View") -> str:
+    at_least = "at least " if view.unknown_costs else ""
+    spent = f"{at_least}${view.spent:.2f}"
+    if view.budget is None:
+        return f"{spent} spent" if view.spent or not view.unknown_costs else "cost not known"
+    return f"{spent} of ${view.budget:.2f} spent, ${view.reserved:.2f} reserved"
+
+
+def duration(seconds: float) -> str:
+    """A time as people say it."""
+    whole = max(1, round(seconds))
+    hours, minutes = whole // 3600, whole % 3600 // 60
+    if hours:
+        return f"{hours} h {minutes} min"
+    if minutes:
+        return f"{minutes} min {whole % 60} s" if whole % 60 else f"{minutes} min"
+    return f"{whole} s"
+
+
+class Quiet:
+    """Shows nothing."""
+
+    def __enter__(self) -> "Quiet":
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        return
+
+    def show(self, view: "View") -> None:
+        """Nothing."""
+
+
+class Lines(Quiet):
+    """A line now and then, for logs."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._next = 0.0
+        self._told = (-1, -1)
+
+    def show(self, view: "View") -> None:
+        """A line for the first, the last, every infra failure, and else every few seconds."""
+        now = time.monotonic()
+        state = (view.done, view.infra)
+        if state == self._told:
+            return
+        last = view.done + view.infra == view.trials
+        if now >= self._next or last or view.infra != self._told[1]:
+            self._told = state
+            self._next = now + _LINE_SECONDS
+            self._say(f"twoarm: {progress_of(view)}")
+
+
+class Live:
+    """Slots and counts, drawn in place."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        from rich.console import Console
+        from rich.live import Live as Drawn
+
+        console = Console(file=terminal, force_terminal=True)
+        self._drawn = Drawn(console=console, refresh_per_second=8, transient=True)
+
+    def __enter__(self) -> "Live":
+        self._drawn.start()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._drawn.stop()
+
+    def show(self, view: "View") -> None:
+        """The state as it is now."""
+        self._drawn.update(_drawn(view))
+
+
+def _drawn(view: "View") -> "Group":
+    from rich.console import Group
+    from rich.progress_bar import ProgressBar
+    from rich.table import Table
+    from rich.text import Text
+
+    slots = Table.grid(padding=(0, 2))
+    now = time.monotonic()
+    for number, (attempted, since) in sorted(view.running.items()):
+        again = f"attempt {attempted.attempt}" if attempted.attempt > 1 else ""
+        slots.add_row(
+            f"slot {number + 1}",
+            Text(shortened(attempted.task, 40)),
+            f"repeat {attempted.repeat}",
+            Text(shortened(attempted.arm, 30)),
+            duration(now - since),
+            again,
+        )
+    # In a table, since a bar alone does not end its line.
+    bar = Table.grid()
+    bar.add_row(ProgressBar(total=max(1, view.trials), completed=view.done, width=40))
+    return Group(bar, Text(progress_of(view)), slots)

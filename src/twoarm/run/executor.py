@@ -1,0 +1,29 @@
+"""Where attempts run: this machine, or later others."""
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from twoarm.run.agent import Meter
+from twoarm.run.order import Order, Outcome
+
+
+class Executor(Protocol):
+    """Takes orders, and gives back folders."""
+
+    slots: int
+
+    def submit(self, attempt: str, order: Order, meter: Meter | None, limit: float | None) -> None:
+        """Start an attempt; the meter is read while it runs, and stops it above the limit."""
+        ...
+
+    def cancel(self, attempt: str) -> None:
+        """Kill an attempt; its outcome is incomplete."""
+        ...
+
+    def completed(self, seconds: float) -> Iterator[Outcome]:
+        """What has ended; waits so long for the first one."""
+        ...
+
+    def close(self) -> None:
+        """End whatever still runs."""
+        ...

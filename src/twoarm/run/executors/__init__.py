@@ -1,0 +1,1 @@
+"""Executors, one file each; `executor.py` is what they have in common."""

@@ -1,0 +1,144 @@
+"""From a suite to a schedule: what it means today, digested, so that it cannot change unseen."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from twoarm import __version__
+from twoarm.collect.version import numbers
+from twoarm.errors import InputError, UsageError
+from twoarm.escape import named, visible
+from twoarm.run.agent import Agent
+from twoarm.run.schedule import SCHEMA, Frozen, arrange
+from twoarm.run.suite import Task
+from twoarm.run.suite_file import Plan
+from twoarm.run.tree import check_root, commit_of, digest_of
+
+_VERSION_SECONDS = 30
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """The program on this machine."""
+
+    path: str
+    digest: str
+    version: str | None
+
+
+def find_program(agent: Agent, plan: Plan) -> Found:
+    """The agent's program, its version, and whether that will do."""
+    name = agent.executable
+    # What an arm builds is looked up when it is built.
+    if "{" in name:
+        return Found(path=name, digest="", version=None)
+    path = shutil.which(plan.at(name) if os.sep in name else name)
+    if path is None:
+        raise InputError(
+            f"agent {named(agent.name)}: no program {named(name)} on PATH; install it, "
+            "or put the folder it is in on PATH"
+        )
+    version = agent.version(_asked(path)) if agent.name != "command" else None
+    if agent.oldest is not None:
+        if version is None:
+            raise InputError(
+                f"agent {named(agent.name)}: {visible(path)} does not tell its version"
+            )
+        if numbers(version) < numbers(agent.oldest):
+            raise InputError(
+                f"agent {named(agent.name)}: {visible(path)} is {version}; "
+                f"the oldest that will do is {agent.oldest}"
+            )
+    return Found(path=path, digest=_digest_of_program(path), version=version)
+
+
+def _asked(path: str) -> str:
+    """What the program says of its version, in a HOME of its own."""
+    with tempfile.TemporaryDirectory(prefix="twoarm-") as home:
+        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home}
+        try:
+            done = subprocess.run(
+                [path, "--version"],
+                env=env,
+                cwd=home,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_VERSION_SECONDS,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            raise InputError(f"{visible(path)} --version: {visible(str(error))}") from error
+    return (done.stdout + done.stderr).decode("utf-8", "replace")
+
+
+def _digest_of_program(path: str) -> str:
+    found = sha256()
+    with open(os.path.realpath(path), "rb") as file:
+        while piece := file.read(1 << 20):
+            found.update(piece)
+    return found.hexdigest()
+
+
+def choose_tasks(plan: Plan, only: Sequence[str], tags: Sequence[str]) -> list[Task]:
+    """The tasks that were asked for, in the order of the suite."""
+    known = {task.id for task in plan.tasks}
+    for name in only:
+        if name not in known:
+            listing = ", ".join(map(named, sorted(known)[:20]))
+            raise UsageError(f"--only: no task {named(name)}; tasks are {listing}")
+    chosen = [task for task in plan.tasks if not only or task.id in only]
+    chosen = [task for task in chosen if not tags or set(tags) & set(task.tags)]
+    if not chosen:
+        raise UsageError("no task is left; see --only and --tag")
+    return chosen
+
+
+def freeze(
+    plan: Plan, version: str | None, tasks: Sequence[Task], repeats: int, seed: int
+) -> Frozen:
+    """The schedule of a suite as it stands now."""
+    place = plan.workspace
+    if place.repo is not None:
+        check_root(plan.at(place.repo))
+        origin = commit_of(plan.at(place.repo), place.ref)
+    else:
+        origin = digest_of(plan.at(place.copy or ""))
+    sources = {
+        name: commit_of(plan.at(arm.source.repo), arm.source.ref)
+        for name, arm in plan.arms.items()
+        if arm.source is not None
+    }
+    blocks = arrange([task.id for task in tasks], tuple(plan.arms), repeats, seed)
+    return Frozen(
+        schema=SCHEMA,
+        twoarm=__version__,
+        suite_id=plan.suite.suite_id or os.path.splitext(os.path.basename(plan.path))[0],
+        suite=msgspec.structs.replace(plan.suite, tasks_from=None, tasks=tuple(tasks)),
+        version=version,
+        origin=origin,
+        digests=dict(_digests(plan, tasks)),
+        candidate=plan.candidate,
+        baseline=plan.baseline,
+        sources=sources,
+        seed=seed,
+        repeats=repeats,
+        trials=tuple(trial for block in blocks for trial in block),
+    )
+
+
+def _digests(plan: Plan, tasks: Sequence[Task]) -> Iterator[tuple[str, str]]:
+    """Everything that the suite names and does not hold."""
+    for task in tasks:
+        yield f"prompts.{task.id}", sha256(plan.prompts[task.id].encode()).hexdigest()
+    overlays = {"agent.home": plan.agent.home}
+    for name, arm in sorted(plan.arms.items()):
+        overlays |= {f"arms.{name}.files": arm.files, f"arms.{name}.home": arm.home}
+    for key, entries in overlays.items():
+        for path, source in sorted(entries.items()):
+            yield f"{key}.{path}", digest_of(plan.at(source))
+    if plan.suite.limits.prices is not None:
+        yield "limits.prices", digest_of(plan.at(plan.suite.limits.prices))

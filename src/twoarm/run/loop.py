@@ -1,0 +1,331 @@
+"""The whole program: start what is next, settle what has ended, until nothing is left to do."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from statistics import fmean
+from typing import Literal
+
+import msgspec
+
+from twoarm.errors import InputError
+from twoarm.escape import counted, named, visible
+from twoarm.run.budget import Budget
+from twoarm.run.executor import Executor
+from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.order import Outcome
+from twoarm.run.orders import Orders
+from twoarm.run.schedule import Block, Trial
+from twoarm.run.settle import Reader, abandon, bury, settle
+
+# So many infra failures in a row, and the whole run stops.
+ENOUGH = 6
+_LONGEST_PAUSE_SECONDS = 600.0
+_TICK_SECONDS = 0.25
+
+Wish = Literal["go", "finish", "kill"]
+End = Literal["done", "stopped", "budget", "killed"]
+
+
+class View(msgspec.Struct, kw_only=True):
+    """What a display may show; no effect is in it."""
+
+    trials: int
+    done: int
+    infra: int
+    # By slot: what runs there and since when.
+    running: dict[int, tuple[Attempted, float]]
+    spent: float
+    reserved: float
+    budget: float | None
+    unknown_costs: int
+    # Until when no trial starts, and why; 0 for now.
+    paused_until: float
+    reason: str
+    # Of an attempt, on average; None before the first has ended.
+    each_seconds: float | None
+    wish: Wish
+
+
+class Slot:
+    """One place to run in: a block of both arms, one after the other."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.trials: deque[Trial] = deque()
+        self.attempted: Attempted | None = None
+        self.since = 0.0
+
+
+class Loop:
+    """The state of a run, and the steps that change it."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        orders: Orders,
+        executor: Executor,
+        budget: Budget,
+        reader: Reader,
+        *,
+        retries: int,
+        retry_seconds: float,
+    ) -> None:
+        self._folder = folder
+        self._orders = orders
+        self._executor = executor
+        self._budget = budget
+        self._reader = reader
+        self._retries = retries
+        self._retry_seconds = retry_seconds
+        self._slots = [Slot(number) for number in range(executor.slots)]
+        # Attempts of each trial by number, ever; and infra failures of each in this session.
+        self._numbers: dict[str, int] = {}
+        self._failures: dict[str, int] = {}
+        self._infra: set[str] = set()
+        self._in_a_row = 0
+        self._pause_until = 0.0
+        self._reason = ""
+        # The last few, for an estimate of what is left.
+        self._seconds: deque[float] = deque(maxlen=100)
+        self._done: set[str] = set()
+        self._waiting: deque[tuple[Trial, ...]] = deque()
+        self._all = 0
+        self._stop: StoppedError | None = None
+
+    def run(
+        self, blocks: Iterable[Block], wish: Callable[[], Wish], show: Callable[[View], None]
+    ) -> End:
+        """Run the blocks; `wish` is asked all the time, `show` told all the time."""
+        self._plan(blocks)
+        self._folder.say("started", done=len(self._done), of=self._all, slots=self._executor.slots)
+        end = self._go(self._heeded(wish), show)
+        self._folder.say("ended", end=end, done=len(self._done), of=self._all)
+        return end
+
+    def _heeded(self, wish: Callable[[], Wish]) -> Callable[[], Wish]:
+        """What is wanted, with each change in the journal."""
+        last: list[Wish] = ["go"]
+
+        def heeded() -> Wish:
+            # What runs has been paid for, so it may finish.
+            wanted = "finish" if self._stop is not None and wish() == "go" else wish()
+            if wanted != last[0]:
+                last[0] = wanted
+                self._folder.say("wanted", wish=wanted)
+            return wanted
+
+        return heeded
+
+    def _go(self, wish: Callable[[], Wish], show: Callable[[View], None]) -> End:
+        while True:
+            wanted = wish()
+            if wanted == "kill":
+                self._kill(show)
+                return "killed"
+            # Asked once: a pause that ends in between is no lack of money.
+            pausing = self._pausing()
+            if wanted == "go" and not pausing:
+                self._start()
+            show(self._view(wanted))
+            running = any(slot.attempted for slot in self._slots)
+            if not running:
+                if self._stop is not None:
+                    raise self._stop
+                if wanted == "finish":
+                    return "stopped"
+                if not self._left():
+                    return "done"
+                if not pausing:
+                    return "budget"
+            for outcome in self._executor.completed(_TICK_SECONDS):
+                self._end(outcome)
+            if not running:
+                time.sleep(min(_TICK_SECONDS, max(0.0, self._pause_until - time.monotonic())))
+
+    # What is done, and what is not.
+
+    def _plan(self, blocks: Iterable[Block]) -> None:
+        """What the folders tell: done, spent, left unfinished by an earlier runner."""
+        for run in self._folder.runs():
+            self._folder.check_whole(run)
+            self._done.add(run.trial.id)
+            self._numbers[run.trial.id] = run.attempt
+            self._budget.charge(run.charged_usd, run.cost_usd)
+        for attempted in sorted(self._folder.attempts(), key=lambda one: one.attempt):
+            name = attempted.trial.id
+            self._numbers[name] = max(self._numbers.get(name, 0), attempted.attempt)
+            if attempted.state == "running":
+                attempted = self._adopted(attempted)
+            if attempted.state == "run" and name not in self._done:
+                self._publish(attempted)
+            elif attempted.state == "infra" and name not in self._done:
+                self._infra.add(name)
+            self._budget.charge(attempted.charged_usd, attempted.cost_usd)
+        whole = []
+        for block in blocks:
+            self._all += len(block)
+            left = tuple(trial for trial in block if trial.id not in self._done)
+            if len(left) == 1:
+                # The other arm has run: this one is next.
+                self._waiting.append(left)
+            elif left:
+                whole.append(left)
+        self._waiting.extend(whole)
+
+    def _adopted(self, attempted: Attempted) -> Attempted:
+        """An attempt that an earlier runner did not see end."""
+        folder = self._folder.folder_of(attempted)
+        try:
+            settled = settle(folder, attempted, self._reader)
+        except FileNotFoundError:
+            settled = abandon(attempted, "the runner was gone before it ended", interrupted=True)
+        self._folder.record(settled)
+        self._folder.say("adopted", attempt=settled.id, state=settled.state)
+        return settled
+
+    def _left(self) -> bool:
+        return bool(self._waiting) or any(slot.trials for slot in self._slots)
+
+    def _pausing(self) -> bool:
+        return time.monotonic() < self._pause_until
+
+    # Starting.
+
+    def _start(self) -> None:
+        """Fill the slots, as far as there is money."""
+        for slot in self._slots:
+            if slot.attempted is not None:
+                continue
+            if not slot.trials and not self._take(slot):
+                continue
+            trial = slot.trials[0]
+            if self._budget.reserved_for(trial.id) is None and self._budget.terms.budget_usd:
+                # A retry: what was reserved is spent.
+                if not self._budget.admits(1):
+                    continue
+                self._budget.reserve(trial.id)
+            slot.trials.popleft()
+            self._begin(slot, trial)
+
+    def _take(self, slot: Slot) -> bool:
+        """The next block, if all of it is paid for."""
+        if not self._waiting or not self._budget.admits(len(self._waiting[0])):
+            return False
+        slot.trials = deque(self._waiting.popleft())
+        for trial in slot.trials:
+            self._budget.reserve(trial.id)
+        return True
+
+    def _begin(self, slot: Slot, trial: Trial) -> None:
+        number = self._numbers.get(trial.id, 0) + 1
+        self._numbers[trial.id] = number
+        attempted = Attempted(
+            task=trial.task,
+            repeat=trial.repeat,
+            arm=trial.arm,
+            attempt=number,
+            state="running",
+            reserved_usd=self._budget.reserved_for(trial.id) or self._budget.reservation(),
+        )
+        folder = self._folder.begin(attempted)
+        self._folder.mention("begun", attempt=attempted.id)
+        order, meter = self._orders.make(trial, folder)
+        self._executor.submit(attempted.id, order, meter, self._budget.terms.trial_usd)
+        slot.attempted, slot.since = attempted, time.monotonic()
+
+    # Ending.
+
+    def _end(self, outcome: Outcome) -> None:
+        """Settle one attempt; publish it, try again, or stop."""
+        slot = next(
+            slot
+            for slot in self._slots
+            if slot.attempted is not None and slot.attempted.id == outcome.attempt
+        )
+        attempted = slot.attempted
+        assert attempted is not None
+        folder = self._folder.folder_of(attempted)
+        if outcome.complete:
+            settled = settle(folder, attempted, self._reader)
+        elif outcome.died and not outcome.cancelled:
+            seconds = time.monotonic() - slot.since
+            settled = bury(folder, attempted, self._reader, seconds)
+        else:
+            settled = abandon(attempted, outcome.reason, interrupted=outcome.cancelled)
+        self._folder.record(settled)
+        self._budget.free(settled.trial.id)
+        self._budget.charge(settled.charged_usd, settled.cost_usd)
+        slot.attempted = None
+        self._seconds.append(time.monotonic() - slot.since)
+        if settled.state == "run":
+            self._publish(settled)
+        elif settled.state in ("infra", "lost"):
+            self._failed(slot, settled)
+        self._folder.say(
+            "ended attempt", attempt=settled.id, state=settled.state, reason=settled.reason
+        )
+
+    def _publish(self, settled: Attempted) -> None:
+        self._folder.publish(settled)
+        self._done.add(settled.trial.id)
+        self._infra.discard(settled.trial.id)
+        self._in_a_row = 0
+
+    def _failed(self, slot: Slot, settled: Attempted) -> None:
+        """An infra failure: no trial of either arm starts for a while, then this one again."""
+        name = settled.trial.id
+        self._in_a_row += 1
+        self._failures[name] = self._failures.get(name, 0) + 1
+        self._reason = settled.reason or "no reason given"
+        pause = self._retry_seconds * 2 ** (self._in_a_row - 1)
+        self._pause_until = time.monotonic() + min(pause, _LONGEST_PAUSE_SECONDS)
+        if self._failures[name] <= self._retries:
+            slot.trials.appendleft(settled.trial)
+        else:
+            self._infra.add(name)
+            if settled.facts.get("setup_exit_code"):
+                self._stop = StoppedError(
+                    f"the set-up of arm {named(settled.arm)} keeps failing "
+                    f"(exit code {settled.facts['setup_exit_code']}); "
+                    f"see {visible(self._folder.folder_of(settled))}/setup.log"
+                )
+        if self._in_a_row >= ENOUGH:
+            self._stop = StoppedError(
+                f"{counted(self._in_a_row, 'attempt')} in a row failed for reasons that are not "
+                f"the agent's, the last one: {visible(self._reason)}"
+            )
+
+    def _kill(self, show: Callable[[View], None]) -> None:
+        """End what runs; nothing of it is a run."""
+        for slot in self._slots:
+            if slot.attempted is not None:
+                self._executor.cancel(slot.attempted.id)
+        while any(slot.attempted for slot in self._slots):
+            for outcome in self._executor.completed(_TICK_SECONDS):
+                self._end(outcome)
+            show(self._view("kill"))
+
+    def _view(self, wish: Wish) -> View:
+        return View(
+            trials=self._all,
+            done=len(self._done),
+            infra=len(self._infra),
+            running={
+                slot.number: (slot.attempted, slot.since)
+                for slot in self._slots
+                if slot.attempted is not None
+            },
+            spent=self._budget.spent,
+            reserved=self._budget.reserved,
+            budget=self._budget.terms.budget_usd,
+            unknown_costs=self._budget.unknown,
+            paused_until=self._pause_until,
+            reason=self._reason,
+            each_seconds=fmean(self._seconds) if self._seconds else None,
+            wish=wish,
+        )
+
+
+class StoppedError(InputError):
+    """The run cannot go on as it is; nothing is lost, and --resume goes on."""

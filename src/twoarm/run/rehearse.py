@@ -1,0 +1,85 @@
+"""The dry run: everything but the agent, and what to expect of it."""
+
+import os
+import secrets
+import shutil
+import tempfile
+from math import sqrt
+
+from twoarm.escape import counted, named, visible
+from twoarm.run.display import duration
+from twoarm.run.place import choose_place
+from twoarm.run.prepare import Ground, warnings_of
+from twoarm.run.session import Setting, preparation
+
+# Acceptance runs twice on each task: one that flips is flaky.
+_CHECKS = 2
+_SHOWN = 12
+# Two-sided 5 %, power 80 %.
+_DEVIATIONS = 2.8
+
+
+def rehearse(setting: Setting) -> Ground:
+    """Build, set up and try acceptance, in folders that are gone afterwards."""
+    from twoarm.run.executors.local import Local
+
+    token = secrets.token_hex(6)
+    place = choose_place(token, os.environ)
+    executor = Local(setting.jobs)
+    logs = tempfile.mkdtemp(prefix="twoarm-dry-run-")
+    try:
+        ground = preparation(setting, place, executor, logs, token).ground(_CHECKS)
+        # What went wrong is in the logs; nothing did.
+        shutil.rmtree(logs, ignore_errors=True)
+        return ground
+    finally:
+        executor.close()
+        shutil.rmtree(place.path, ignore_errors=True)
+
+
+def outlook(setting: Setting, ground: Ground) -> list[str]:
+    """What the run would do, cost at most, and be able to see."""
+    frozen, terms, found = setting.frozen, setting.terms, setting.found
+    tasks, trials = len(frozen.suite.tasks), len(frozen.trials)
+    limits = frozen.suite.limits
+    longest = sum(task.timeout_seconds or limits.timeout_seconds for task in frozen.suite.tasks) * (
+        2 * frozen.repeats
+    )
+    version = f" {found.version}" if found.version else ""
+    lines = [
+        f"suite {named(frozen.suite_id)}: {counted(tasks, 'task')} x "
+        f"{counted(frozen.repeats, 'repeat')} x 2 arms = {counted(trials, 'trial')}",
+        f"agent {named(setting.agent.name)}{version}: {visible(found.path)}",
+        f"workspace at {frozen.origin[:12]}, {counted(setting.jobs, 'job')}",
+        f"time: at most {duration(longest / setting.jobs)}, if every trial takes all it may",
+        f"cost: {_cost(terms.budget_usd, terms.trial_usd, trials, terms.kind)}",
+        _smallest(tasks, frozen.repeats),
+    ]
+    lines += [f"warning: {text}" for text in warnings_of(ground.untouched)]
+    lines.append("order:")
+    for number, (first, second) in enumerate(frozen.blocks[:_SHOWN], 1):
+        lines.append(
+            f"  {number}. {visible(first.task)}, repeat {first.repeat}: "
+            f"{visible(first.arm)}, then {visible(second.arm)}"
+        )
+    if len(frozen.blocks) > _SHOWN:
+        lines.append(f"  and {len(frozen.blocks) - _SHOWN} more")
+    return lines
+
+
+def _cost(budget: float | None, trial: float | None, trials: int, kind: str) -> str:
+    if trial is None:
+        return "nothing limits it; set limits.trial_usd and limits.budget_usd"
+    most = f"at most ${trial * trials:,.2f} (${trial:g} a trial)"
+    return most if budget is None else f"{most}; the budget is ${budget:,.2f}, {kind}"
+
+
+def _smallest(tasks: int, repeats: int) -> str:
+    """For these tasks, at a success rate of one half, where a difference is hardest to see."""
+    points = 100 * _DEVIATIONS * sqrt(0.5 / (tasks * repeats))
+    if points >= 100:
+        return "can see: no difference in success, however large; add tasks or repeats"
+    return (
+        f"can see: a difference of about {points:.0f} points in success on these tasks, "
+        "four times out of five"
+    )

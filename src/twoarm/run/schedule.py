@@ -1,0 +1,121 @@
+"""The schedule: every trial in its order, frozen once; the same suite and seed, the same bytes."""
+
+from collections.abc import Iterator, Sequence
+from hashlib import sha256
+
+import msgspec
+
+from twoarm.run.suite import Suite
+
+SCHEMA = "twoarm.schedule/1"
+
+
+class Trial(msgspec.Struct, frozen=True, kw_only=True, order=True):
+    """One planned run."""
+
+    task: str
+    repeat: int
+    arm: str
+
+    @property
+    def name(self) -> str:
+        """The folder of its run, below the folder of its arm."""
+        return f"{self.task}.{self.repeat}"
+
+    @property
+    def id(self) -> str:
+        """What it is called everywhere."""
+        return f"{self.arm}/{self.name}"
+
+
+Block = tuple[Trial, Trial]
+
+
+def arrange(tasks: Sequence[str], arms: Sequence[str], repeats: int, seed: int) -> list[Block]:
+    """Rounds of every task once, in random order; each task a block of both arms, side by side.
+
+    Which arm is first is random too, and each of them is first equally often at every task. Hashes
+    and not a generator: the order is the same in every version of Python, and that of one task
+    does not depend on the others.
+    """
+    one, other = sorted(arms)
+    first = {task: _first_arms(task, repeats, seed) for task in tasks}
+    blocks = []
+    for repeat in range(1, repeats + 1):
+        for task in sorted(tasks, key=lambda task: _draw(seed, "task", repeat, task)):
+            order = (one, other) if first[task][repeat - 1] else (other, one)
+            a, b = (Trial(task=task, repeat=repeat, arm=arm) for arm in order)
+            blocks.append((a, b))
+    return blocks
+
+
+def _first_arms(task: str, repeats: int, seed: int) -> list[bool]:
+    """Whether the first arm starts, per repeat: half of them, and of an odd number a coin more."""
+    coin = _draw(seed, "coin", 0, task)[0] % 2
+    chosen = sorted(range(repeats), key=lambda repeat: _draw(seed, "arm", repeat, task))
+    starts = set(chosen[: (repeats + coin) // 2])
+    return [repeat in starts for repeat in range(repeats)]
+
+
+def _draw(seed: int, what: str, number: int, name: str) -> bytes:
+    return sha256(f"{seed}\0{what}\0{number}\0{name}".encode()).digest()
+
+
+class Frozen(msgspec.Struct, frozen=True, kw_only=True):
+    """What a run folder was made for; nothing in it may change once a trial has run."""
+
+    schema: str
+    twoarm: str
+    suite_id: str
+    # As its file spells it, with the tasks of the other file in it.
+    suite: Suite
+    # What the agent says of itself; None where it says nothing.
+    version: str | None
+    # The commit of the workspace, or the digest of the folder that is copied.
+    origin: str
+    # Of everything the suite names, by the key that names it.
+    digests: dict[str, str]
+    candidate: str
+    baseline: str
+    # The commits of the arms' sources.
+    sources: dict[str, str]
+    seed: int
+    repeats: int
+    # In the order in which they start.
+    trials: tuple[Trial, ...]
+
+    @property
+    def blocks(self) -> list[Block]:
+        """The trials, two by two."""
+        return list(zip(self.trials[::2], self.trials[1::2], strict=True))
+
+    def differences(self, other: "Frozen") -> Iterator[tuple[str, object, object]]:
+        """The keys in which two schedules differ, with both values."""
+        yield from _differences("suite.", self.suite, other.suite)
+        yield from _differences("", self, other)
+
+
+def _differences(
+    prefix: str, one: msgspec.Struct, other: msgspec.Struct
+) -> Iterator[tuple[str, object, object]]:
+    for field in one.__struct_fields__:
+        mine, theirs = getattr(one, field), getattr(other, field)
+        if isinstance(mine, Suite):
+            continue
+        if isinstance(mine, dict):
+            for name in sorted({*mine, *theirs}):
+                if mine.get(name) != theirs.get(name):
+                    yield f"{prefix}{field}.{name}", mine.get(name), theirs.get(name)
+        elif mine != theirs:
+            yield f"{prefix}{field}", mine, theirs
+
+
+def frozen_bytes(frozen: Frozen) -> bytes:
+    """The file `schedule.json`."""
+    text = msgspec.json.format(msgspec.json.encode(frozen, order="sorted"), indent=1)
+    return text + b"\n"
+
+
+def thaw(text: bytes) -> Frozen:
+    """The schedule of a file; ValueError if it is none."""
+    return msgspec.json.decode(text, type=Frozen, strict=True)

@@ -1,0 +1,246 @@
+"""The suite: tasks, two arms, and the agent that runs them; its keys are defined here, once."""
+
+import re
+from typing import Annotated, Any
+
+import msgspec
+from msgspec import Meta
+
+from twoarm.record import tidied
+
+# Names become folders: nothing in them may leave one, and none of them is hidden.
+Slug = Annotated[
+    str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=100, description="a name")
+]
+Text = Annotated[str, Meta(min_length=1)]
+Seconds = Annotated[float, Meta(gt=0, le=604_800)]
+Dollars = Annotated[float, Meta(gt=0, le=1_000_000)]
+Count = Annotated[int, Meta(ge=0, le=100)]
+Megabytes = Annotated[int, Meta(ge=1, le=100_000)]
+# The environment of a trial has few names, all of them portable.
+Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
+
+# What `args`, `env`, `argv` and `prompt_template` may name in braces.
+PLACEHOLDERS = (
+    "prompt",
+    "prompt_file",
+    "model",
+    "task_id",
+    "acceptance_command",
+    "suite",
+    "workspace",
+    "build",
+    "usage",
+)
+# A shell uses braces too: in commands only these are filled in, and `${name}` never is.
+SHELL_PLACEHOLDERS = ("suite", "workspace", "build")
+
+NO_FORMAT = "none"
+
+
+class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    pass
+
+
+class Task(_Table, frozen=True, kw_only=True):
+    """One task: what the agent is asked, and the command that tells whether it was done."""
+
+    id: Slug
+    acceptance_command: Text
+    prompt: Text | None = None
+    prompt_file: Text | None = None
+    acceptance_files: tuple[Text, ...] = ()
+    setup_commands: tuple[Text, ...] = ()
+    timeout_seconds: Seconds | None = None
+    tags: tuple[str, ...] = ()
+
+
+class Source(_Table, frozen=True, kw_only=True):
+    """A repository at one commit."""
+
+    repo: Text
+    ref: Text = "HEAD"
+
+
+class Arm(_Table, frozen=True, kw_only=True):
+    """What one arm has of its own; everything else is the same in both."""
+
+    model: Text | None = None
+    args: tuple[str, ...] = ()
+    env: dict[Variable, str] = {}
+    files: dict[Text, Text] = {}
+    home: dict[Text, Text] = {}
+    remove: tuple[Text, ...] = ()
+    prompt_template: Text | None = None
+    source: Source | None = None
+    build_commands: tuple[Text, ...] = ()
+    setup_commands: tuple[Text, ...] = ()
+
+
+class Program(_Table, frozen=True, kw_only=True):
+    """The agent of both arms."""
+
+    program: Text
+    model: Text | None = None
+    args: tuple[str, ...] = ()
+    env: dict[Variable, str] = {}
+    home: dict[Text, Text] = {}
+    secrets: tuple[Variable, ...] = ()
+    argv: tuple[Text, ...] = ()
+    output: Text | None = None
+    format: Text | None = None
+
+
+class Workspace(_Table, frozen=True, kw_only=True):
+    """What every trial starts from."""
+
+    repo: Text | None = None
+    ref: Text = "HEAD"
+    copy: Text | None = None
+    env: dict[Variable, str] = {}
+    setup_commands: tuple[Text, ...] = ()
+
+
+class Limits(_Table, frozen=True, kw_only=True):
+    """How long, how much and how often."""
+
+    timeout_seconds: Seconds = 1800.0
+    setup_seconds: Seconds = 600.0
+    acceptance_seconds: Seconds = 600.0
+    grace_seconds: Seconds = 5.0
+    budget_usd: Dollars | None = None
+    trial_usd: Dollars | None = None
+    prices: Text | None = None
+    retries: Count = 2
+    retry_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
+    output_mb: Megabytes = 256
+
+
+class Suite(_Table, frozen=True, kw_only=True):
+    """A suite as its file spells it."""
+
+    suite_id: Text | None = None
+    description: str = ""
+    baseline: Text | None = None
+    tasks_from: Text | None = None
+    agent: Program | None = None
+    workspace: Workspace | None = None
+    limits: Limits = Limits()
+    acceptance_files: tuple[Text, ...] = ()
+    arms: dict[Slug, Arm] = {}
+    tasks: tuple[Task, ...] = ()
+
+
+_NAMED = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
+_SHELL = re.compile(r"(?<!\$)\{(" + "|".join(SHELL_PLACEHOLDERS) + r")\}")
+
+
+def placeholders(text: str) -> list[str]:
+    """The names in braces; a doubled brace is a brace."""
+    return [found[2] for found in _NAMED.finditer(text) if found[2]]
+
+
+def fill(text: str, values: dict[str, str]) -> str:
+    """The text with every placeholder filled in."""
+    return _NAMED.sub(lambda found: values[found[2]] if found[2] else f"{{{found[1]}}}", text)
+
+
+def fill_shell(command: str, values: dict[str, str]) -> str:
+    """A shell command with the placeholders that a command may have filled in."""
+    return _SHELL.sub(lambda found: values[found[1]], command)
+
+
+# What each key means, for the JSON Schema.
+_MEANINGS = {
+    "Suite": {
+        "suite_id": "any name for the suite; without it, the name of the file",
+        "description": "for people",
+        "baseline": "the arm without the change",
+        "tasks_from": "a suite file whose tasks come first, relative to this file",
+        "agent": "the agent of both arms",
+        "workspace": "what every trial starts from",
+        "limits": "how long, how much and how often",
+        "acceptance_files": "paths restored from the untouched workspace before acceptance",
+        "arms": "the two arms, by name",
+        "tasks": "the tasks",
+    },
+    "Task": {
+        "id": "the name of the task; letters, digits, dot, dash and underscore",
+        "acceptance_command": "a shell command; exit code 0 is success",
+        "prompt": "what the agent is asked",
+        "prompt_file": "a file with the prompt, beside the suite or in the root of the repository",
+        "acceptance_files": "paths restored from the untouched workspace before acceptance",
+        "setup_commands": "shell commands, once per task, after those of the workspace",
+        "timeout_seconds": "how long the agent may take at this task",
+        "tags": "for --tag",
+    },
+    "Source": {
+        "repo": "a git repository, relative to the suite",
+        "ref": "a branch, tag or commit",
+    },
+    "Arm": {
+        "model": "the model of this arm",
+        "args": "more arguments of the agent, after those of the suite",
+        "env": "variables of the agent",
+        "files": "workspace path = file or folder beside the suite",
+        "home": "path in the trial's HOME = file or folder beside the suite",
+        "remove": "workspace paths to remove",
+        "prompt_template": "the prompt of this arm; {prompt} is the task's",
+        "source": "the repository of a tool that this arm uses",
+        "build_commands": "shell commands in a checkout of source, once; {build} is for results",
+        "setup_commands": "shell commands in the workspace of each trial of this arm",
+    },
+    "Program": {
+        "program": "opencode, codex, claude-code, gemini-cli, or command",
+        "model": "the model, unless the arm names one",
+        "args": "arguments of the agent, before those of the arm",
+        "env": "variables of the agent",
+        "home": "path in the trial's HOME = file or folder beside the suite",
+        "secrets": "names of variables passed to the agent; their values are struck out",
+        "argv": "command: the program and its arguments",
+        "output": "command: the name under which standard output is kept",
+        "format": "command: the format that collect reads the output as; none for no output",
+    },
+    "Workspace": {
+        "repo": "a git repository, exported at one commit without its history",
+        "ref": "a branch, tag or commit",
+        "copy": "a folder to copy, instead of repo",
+        "env": "variables of set-up, agent and acceptance",
+        "setup_commands": "shell commands, once per task; every trial gets a copy of the result",
+    },
+    "Limits": {
+        "timeout_seconds": "how long the agent may take",
+        "setup_seconds": "how long each set-up may take",
+        "acceptance_seconds": "how long acceptance may take",
+        "grace_seconds": "from SIGTERM to SIGKILL",
+        "budget_usd": "what all trials together may cost",
+        "trial_usd": "what one trial may cost",
+        "prices": "a price table, for agents that tell tokens and no dollars",
+        "retries": "how often a trial that failed for reasons of infrastructure runs again",
+        "retry_seconds": "the first pause after such a failure; it doubles",
+        "output_mb": "how much an agent may print",
+    },
+}
+
+
+def suite_schema() -> dict[str, Any]:
+    """The JSON Schema of a suite, made from the type that decodes it."""
+    definitions = msgspec.json.schema_components([Suite], ref_template="#/$defs/{name}")[1]
+    for name, meanings in _MEANINGS.items():
+        for key, meaning in meanings.items():
+            definitions[name]["properties"][key]["description"] = meaning
+    body: dict[str, Any] = definitions.pop("Suite")
+    body.pop("title")
+    body.pop("description")
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": "suite.schema.json",
+        "title": "twoarm suite",
+        "description": "Tasks, two arms and an agent: what `twoarm run` runs. "
+        "The same keys in TOML and in JSON.",
+        **body,
+        "$defs": definitions,
+    }
+    # Through JSON, which has no tuples, unlike the defaults of the types.
+    made: dict[str, Any] = tidied(msgspec.json.decode(msgspec.json.encode(schema)))
+    return made

@@ -1,0 +1,366 @@
+"""Suite files in: TOML or JSON, every problem with its file and key, and what would do."""
+
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+import msgspec
+
+from twoarm.errors import InputError, Position, Problem
+from twoarm.escape import named, shortened, visible
+from twoarm.run.suite import (
+    NO_FORMAT,
+    PLACEHOLDERS,
+    Arm,
+    Count,
+    Dollars,
+    Megabytes,
+    Program,
+    Seconds,
+    Slug,
+    Suite,
+    Task,
+    Text,
+    Variable,
+    Workspace,
+    placeholders,
+)
+
+# A suite is written by people; nothing longer is one.
+LARGEST_FILE = 64 * 2**20
+
+
+class SuiteError(InputError):
+    """A suite that cannot be run, with every reason."""
+
+    def __init__(self, problems: list[Problem]) -> None:
+        self.problems = problems
+        super().__init__("\n".join(map(str, problems)))
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite that was read and checked: prompts are texts, and nothing is left to look up."""
+
+    # The file, and the folder that its paths are relative to.
+    path: str
+    folder: str
+    suite: Suite
+    agent: Program
+    workspace: Workspace
+    baseline: str
+    candidate: str
+    tasks: tuple[Task, ...]
+    prompts: dict[str, str]
+
+    @property
+    def arms(self) -> dict[str, Arm]:
+        """The two arms, by name."""
+        return self.suite.arms
+
+    def at(self, path: str) -> str:
+        """A path of the suite, from wherever we are."""
+        return os.path.normpath(os.path.join(self.folder, os.path.expanduser(path)))
+
+
+def read_suite(path: str) -> Plan:
+    """A suite file, with the tasks that it takes from another one."""
+    suite = _decoded(path)
+    folder = os.path.dirname(os.path.abspath(path))
+    tasks: list[tuple[str, int, Task]] = []
+    if suite.tasks_from is not None:
+        other = os.path.join(folder, suite.tasks_from)
+        found = _decoded(other)
+        if found.tasks_from is not None:
+            raise SuiteError([_problem(other, "tasks_from", "tasks are taken from one file only")])
+        tasks += [(other, i, task) for i, task in enumerate(found.tasks)]
+    tasks += [(path, i, task) for i, task in enumerate(suite.tasks)]
+    problems = [*_parts(path, suite), *_arms(path, suite, folder), *_tasks(path, suite, tasks)]
+    prompts, missing = _prompts(path, suite, folder, tasks)
+    problems += missing
+    if problems or suite.agent is None or suite.workspace is None:
+        raise SuiteError(problems)
+    baseline = suite.baseline or ""
+    return Plan(
+        path=os.path.abspath(path),
+        folder=folder,
+        suite=suite,
+        agent=suite.agent,
+        workspace=suite.workspace,
+        baseline=baseline,
+        candidate=next(arm for arm in suite.arms if arm != baseline),
+        tasks=tuple(task for _, _, task in tasks),
+        prompts=prompts,
+    )
+
+
+def _decoded(path: str) -> Suite:
+    shown = visible(path)
+    try:
+        with open(path, "rb") as file:
+            text = file.read(LARGEST_FILE + 1)
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise InputError(f"{shown}: cannot be read: {reason}") from error
+    if len(text) > LARGEST_FILE:
+        raise InputError(f"{shown}: more than {LARGEST_FILE // 2**20} MiB; not a suite")
+    try:
+        if path.endswith(".toml"):
+            found: Any = tomllib.loads(text.decode("utf-8"))
+        else:
+            found = msgspec.json.decode(text)
+    except UnicodeDecodeError as error:
+        raise InputError(f"{shown}: not UTF-8; save the suite as UTF-8") from error
+    except (ValueError, RecursionError) as error:
+        kind = "TOML" if path.endswith(".toml") else "JSON (a TOML file ends in .toml)"
+        raise InputError(f"{shown}: not {kind}: {visible(str(error))}") from error
+    problems = [_problem(path, key, message) for key, message in mismatches(found, Suite, "")]
+    if problems:
+        raise SuiteError(problems)
+    return msgspec.convert(found, Suite)
+
+
+def _problem(path: str, key: str, message: str) -> Problem:
+    return Position(visible(path)).problem(message, visible(key) or None)
+
+
+_WORDS: dict[Any, str] = {
+    Slug: "a name of letters, digits, dot, dash and underscore, at most 100",
+    Text: "text that is not empty",
+    Variable: "the name of an environment variable",
+    Seconds: "seconds above 0, at most a week",
+    Dollars: "dollars above 0",
+    Count: "an integer from 0 to 100",
+    Megabytes: "megabytes, at least 1",
+    str: "text",
+    float: "a number",
+    dict: "a table",
+    tuple: "an array",
+}
+
+
+def mismatches(value: Any, kind: Any, key: str) -> Iterator[tuple[str, str]]:
+    """Every key whose value is not of its type, and what would do."""
+    kind = _without_none(kind, value)
+    if kind is None:
+        return
+    inner = get_args(kind)
+    origin = get_origin(kind)
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        yield from _table(value, kind, key)
+    elif origin is tuple and isinstance(value, list | tuple):
+        for i, part in enumerate(value):
+            yield from mismatches(part, inner[0], f"{key}[{i}]")
+    elif origin is dict and isinstance(value, Mapping):
+        for name, part in value.items():
+            below = f"{key}.{name}"
+            yield from mismatches(name, inner[0], below)
+            yield from mismatches(part, inner[1], below)
+    elif isinstance(value, str) and "\0" in value:
+        yield key, "holds a null character, which no program takes"
+    else:
+        try:
+            msgspec.convert(value, kind)
+        except (msgspec.ValidationError, OverflowError) as error:
+            words = _WORDS.get(kind) or _WORDS.get(origin) or visible(str(error))
+            yield key, f"expected {words}, got {_shown(value)}"
+
+
+def _without_none(kind: Any, value: Any) -> Any:
+    """The type inside an optional one; None if there is no value to look at."""
+    if get_origin(kind) in (Union, UnionType):
+        if value is None:
+            return None
+        return next(part for part in get_args(kind) if part is not type(None))
+    return kind
+
+
+def _table(value: Any, kind: type[msgspec.Struct], key: str) -> Iterator[tuple[str, str]]:
+    if not isinstance(value, Mapping):
+        yield key, f"expected a table, got {_shown(value)}"
+        return
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    prefix = f"{key}." if key else ""
+    for name in value:
+        if name not in fields:
+            near = get_close_matches(str(name), fields, 1)
+            way = f"did you mean `{near[0]}`?" if near else f"keys are {', '.join(fields)}"
+            yield f"{prefix}{name}", f"unknown key; {way}"
+    for name, field in fields.items():
+        if name in value:
+            yield from mismatches(value[name], field.type, f"{prefix}{name}")
+        elif field.required:
+            yield f"{prefix}{name}", "missing"
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, Mapping):
+        return "a table"
+    if isinstance(value, list):
+        return "an array"
+    if isinstance(value, str):
+        return f'"{shortened(value, 60)}"'
+    return shortened(str(value).lower() if isinstance(value, bool) else str(value), 60)
+
+
+def _parts(path: str, suite: Suite) -> Iterator[Problem]:
+    """What must be there beside tasks and arms, and fit together."""
+    if suite.agent is None:
+        yield _problem(path, "agent", 'missing; write [agent] with program = "claude-code"')
+    else:
+        yield from _program(path, suite.agent)
+    if suite.workspace is None:
+        yield _problem(path, "workspace", "missing; write [workspace] with repo or copy")
+    elif (suite.workspace.repo is None) == (suite.workspace.copy is None):
+        yield _problem(path, "workspace", "write either repo or copy")
+    else:
+        key = "repo" if suite.workspace.copy is None else "copy"
+        place = suite.workspace.repo or suite.workspace.copy or ""
+        folder = os.path.dirname(os.path.abspath(path))
+        if not os.path.isdir(os.path.join(folder, os.path.expanduser(place))):
+            message = f"no folder {named(place)}; paths are relative to the suite"
+            yield _problem(path, f"workspace.{key}", message)
+    limits = suite.limits
+    if limits.trial_usd and limits.budget_usd and limits.trial_usd > limits.budget_usd:
+        yield _problem(path, "limits.trial_usd", "more than budget_usd; no trial could start")
+
+
+def _program(path: str, agent: Program) -> Iterator[Problem]:
+    if agent.program == "command":
+        if not agent.argv:
+            yield _problem(path, "agent.argv", "missing; write the program and its arguments")
+        if agent.format in (None, NO_FORMAT) and agent.output is not None:
+            yield _problem(path, "agent.format", "missing; say how collect reads the output")
+        if agent.format not in (None, NO_FORMAT) and agent.output is None:
+            yield _problem(path, "agent.output", "missing; name the file of the output")
+    else:
+        for key in ("argv", "output", "format"):
+            if getattr(agent, key):
+                yield _problem(path, f"agent.{key}", 'only with program = "command"; use args')
+    texts = {"argv": agent.argv, "args": agent.args, "env": tuple(agent.env.values())}
+    yield from _undefined(path, "agent", texts)
+
+
+def _undefined(path: str, key: str, texts: Mapping[str, tuple[str, ...]]) -> Iterator[Problem]:
+    """Placeholders that nobody defines."""
+    for name, parts in texts.items():
+        for text in parts:
+            for found in placeholders(text):
+                if found not in PLACEHOLDERS:
+                    message = (
+                        f"no placeholder `{{{found}}}`; there are {', '.join(PLACEHOLDERS)}; "
+                        f"write `{{{{{found}}}}}` for the text itself"
+                    )
+                    yield _problem(path, f"{key}.{name}", message)
+
+
+def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
+    names = ", ".join(map(named, suite.arms))
+    if len(suite.arms) != 2:
+        found = f"found {names}" if names else "found none"
+        yield _problem(path, "arms", f"expected two arms, {found}; write [arms.NAME] for each")
+        return
+    one, other = suite.arms.values()
+    if one == other:
+        message = f"{names} do not differ; a comparison needs a change"
+        yield _problem(path, "arms", message)
+    if len({name.lower() for name in suite.arms}) < 2:
+        yield _problem(path, "arms", "names that differ in case only; choose others")
+    if suite.baseline is None:
+        yield _problem(path, "baseline", f"missing; name the arm without the change: {names}")
+    elif suite.baseline not in suite.arms:
+        message = f"no arm {named(suite.baseline)}; arms are {names}"
+        yield _problem(path, "baseline", message)
+    for name, arm in suite.arms.items():
+        key = f"arms.{name}"
+        texts = {
+            "args": arm.args,
+            "env": tuple(arm.env.values()),
+            "prompt_template": (arm.prompt_template or "",),
+        }
+        yield from _undefined(path, key, texts)
+        if arm.build_commands and arm.source is None:
+            message = "without a source; name the repository to build"
+            yield _problem(path, f"{key}.build_commands", message)
+        yield from _overlays(path, key, {"files": arm.files, "home": arm.home}, folder)
+        for place in arm.remove:
+            if not inside(place):
+                yield _problem(path, f"{key}.remove", _OUTSIDE.format(named(place)))
+    if suite.agent is not None:
+        yield from _overlays(path, "agent", {"home": suite.agent.home}, folder)
+
+
+_OUTSIDE = "{} is not a path inside; write it relative, without `..` and `.git`"
+
+
+def inside(path: str) -> bool:
+    """Whether a path stays inside the folder it is relative to, and out of its .git."""
+    parts = path.split("/")
+    return not (os.path.isabs(path) or ".." in parts or parts[0] == ".git" or "\0" in path)
+
+
+def _overlays(
+    path: str, key: str, tables: Mapping[str, Mapping[str, str]], folder: str
+) -> Iterator[Problem]:
+    for table, entries in tables.items():
+        for place, source in entries.items():
+            if not inside(place):
+                yield _problem(path, f"{key}.{table}", _OUTSIDE.format(named(place)))
+            if not os.path.exists(os.path.join(folder, os.path.expanduser(source))):
+                message = f"no file {named(source)}; paths are relative to the suite"
+                yield _problem(path, f"{key}.{table}.{place}", message)
+
+
+def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, Task]]) -> Iterator[Problem]:
+    if not tasks:
+        yield _problem(path, "tasks", "no tasks; write [[tasks]] or tasks_from")
+    seen: dict[str, str] = {}
+    for file, i, task in tasks:
+        first = seen.setdefault(task.id.lower(), task.id)
+        if first is not task.id:
+            yield _problem(file, f"tasks[{i}].id", f"{named(task.id)} is there twice")
+        for place in (*task.acceptance_files, *suite.acceptance_files):
+            if not inside(place):
+                yield _problem(file, f"tasks[{i}].acceptance_files", _OUTSIDE.format(named(place)))
+
+
+def _prompts(
+    path: str, suite: Suite, folder: str, tasks: list[tuple[str, int, Task]]
+) -> tuple[dict[str, str], list[Problem]]:
+    """The prompt of each task, looked up beside its file and then in the repository."""
+    prompts: dict[str, str] = {}
+    problems = []
+    place = suite.workspace and (suite.workspace.repo or suite.workspace.copy)
+    for file, i, task in tasks:
+        if (task.prompt is None) == (task.prompt_file is None):
+            message = "write either prompt or prompt_file"
+            problems.append(_problem(file, f"tasks[{i}]", message))
+            continue
+        if task.prompt is not None:
+            prompts[task.id] = task.prompt
+            continue
+        assert task.prompt_file is not None
+        roots = [os.path.dirname(os.path.abspath(file))]
+        if place:
+            roots.append(os.path.join(folder, os.path.expanduser(place)))
+        try:
+            prompts[task.id] = _first(roots, task.prompt_file)
+        except (OSError, ValueError):
+            message = f"no text in {named(task.prompt_file)}, beside the suite or in the repository"
+            problems.append(_problem(file, f"tasks[{i}].prompt_file", message))
+    return prompts, problems
+
+
+def _first(roots: list[str], name: str) -> str:
+    """The first of the files that is there, as text."""
+    for root in roots:
+        path = os.path.join(root, name)
+        if os.path.isfile(path) or root == roots[-1]:
+            with open(path, encoding="utf-8") as file:
+                text = file.read(LARGEST_FILE)
+            if not text.strip() or "\0" in text:
+                raise ValueError("no prompt")
+            return text
+    raise FileNotFoundError(name)

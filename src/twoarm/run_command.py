@@ -1,0 +1,352 @@
+"""The `run` command: its options, and what it does with them."""
+
+import os
+import signal
+import sys
+import tempfile
+import time
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from twoarm.console import Streams
+from twoarm.errors import UsageError
+from twoarm.escape import counted, named, visible
+from twoarm.options import Options
+from twoarm.score_command import (
+    EXIT_CODES,
+    add_report_options,
+    given_options,
+    options_of,
+    refuse_outputs,
+    score_and_show,
+)
+
+if TYPE_CHECKING:
+    from twoarm.run.display import Display
+    from twoarm.run.loop import Wish
+    from twoarm.run.session import Session, Wanted
+
+DONE = 0
+BAD = 2
+NOT_ENOUGH_DATA = EXIT_CODES["not enough data"]
+INTERRUPTED = 130
+
+# The scripted agent of the demo sleeps most of the time.
+_DEMO_JOBS = 4
+_REPEATS = 5
+
+_MODES = ("resume", "status", "stop", "demo", "dry_run")
+# What the schedule and the folder have settled, and `--out` with them.
+_SETTLED = ("repeats", "seed", "trial_budget", "only", "tag", "isolation", "keep", "out")
+# What a dry run looks at; it runs no agent, and has nothing to report.
+_OF_A_DRY_RUN = (
+    "suite",
+    "repeats",
+    "seed",
+    "jobs",
+    "budget",
+    "trial_budget",
+    "only",
+    "tag",
+    "isolation",
+)
+
+DESCRIPTION = (
+    "Run a suite: an agent on every task in two arms, in clean workspaces and in an order that\n"
+    "cannot fool the statistics, inside a budget; then score the runs."
+)
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """The arguments of `twoarm run`, with those of every report."""
+    parser.add_argument("suite", nargs="?", metavar="SUITE", help="a suite, TOML or JSON")
+    parser.add_argument("--resume", metavar="DIR", help="go on with a run folder")
+    parser.add_argument("--status", metavar="DIR", help="say where a run stands")
+    parser.add_argument("--stop", metavar="DIR", help="let running trials finish, then report")
+    parser.add_argument(
+        "--demo", action="store_true", help="run a bundled suite with a bundled scripted agent"
+    )
+    parser.add_argument(
+        "--repeats", type=int, metavar="N", help="of every task and arm (default: 5)"
+    )
+    parser.add_argument("--jobs", type=int, metavar="N", help="trials at a time")
+    parser.add_argument("--budget", type=float, metavar="USD", help="for all trials together")
+    parser.add_argument("--trial-budget", type=float, metavar="USD", help="for one trial")
+    parser.add_argument("--only", metavar="ID,...", help="these tasks alone")
+    parser.add_argument("--tag", action="append", default=[], help="tasks with this tag alone")
+    parser.add_argument(
+        "--isolation",
+        choices=("copy", "bwrap"),
+        help="a workspace of its own, or also no writing outside of it (default: copy)",
+    )
+    parser.add_argument(
+        "--keep",
+        choices=("none", "failed", "all"),
+        help="which workspaces to keep in the run folder (default: none)",
+    )
+    parser.add_argument(
+        "--display",
+        choices=("live", "lines", "quiet"),
+        help="what to show meanwhile (default: live on a terminal, otherwise lines)",
+    )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="check, build and try everything but the agent, and say what to expect",
+    )
+    parser.add_argument("--yes", action="store_true", help="start without asking")
+    add_report_options(parser, out="the run folder (default: named after suite and time)")
+
+
+def run(given: Namespace, streams: Streams) -> int:
+    """Run, resume, rehearse, or say where a run stands."""
+    from twoarm.run.ledger import unwritable
+    from twoarm.run.session import refuse_other_systems
+    from twoarm.run.suite_file import SuiteError
+
+    refuse_other_systems()
+    _refuse_without_effect(given)
+    try:
+        if given.status is not None:
+            return _status(given.status, streams)
+        if given.stop is not None:
+            return _stop(given.stop, streams)
+        if given.resume is not None:
+            return _resume(given, streams)
+        return _start(given, streams)
+    except SuiteError as error:
+        streams.say(str(error))
+        streams.say(f"twoarm: {counted(len(error.problems), 'problem')}; nothing was run")
+        return BAD
+    except OSError as error:
+        raise unwritable(str(error.filename or given.out), error) from error
+
+
+def _refuse_without_effect(given: Namespace) -> None:
+    """Refuse an option that would do nothing, before anything is done."""
+    said = given_options(given)
+    modes = [said[name] for name in _MODES if name in said]
+    if len(modes) > 1:
+        raise UsageError(f"{' and '.join(modes)} exclude each other")
+    if given.demo and given.suite is not None:
+        raise UsageError("--demo has a suite of its own")
+    for name, option in said.items():
+        option = "SUITE" if name == "suite" else option
+        if given.resume is not None and name in _SETTLED:
+            raise UsageError(f"{option} is settled once a run has begun; leave it out")
+        if given.dry_run and name not in (*_OF_A_DRY_RUN, "dry_run"):
+            raise UsageError(f"{option} has no effect with --dry-run")
+        for mode in ("status", "stop"):
+            if getattr(given, mode) is not None and name != mode:
+                raise UsageError(f"{option} has no effect with --{mode}")
+
+
+def _resume(given: Namespace, streams: Streams) -> int:
+    from twoarm.run.ledger import RunFolder
+    from twoarm.run.session import resume
+
+    given.out = given.resume
+    options = _options(given)
+    folder = RunFolder(given.resume)
+    before = folder.home()
+    refuse_outputs(given, [given.suite or before.suite])
+    session = resume(given.resume, given.suite, _wanted(given, options), os.environ)
+    if session.home.jobs != before.jobs:
+        streams.say(
+            f"twoarm: {counted(session.home.jobs, 'job')}, {before.jobs} before: "
+            "durations of the two parts may differ for that alone"
+        )
+    return _finish(session, options, given, streams)
+
+
+def _start(given: Namespace, streams: Streams) -> int:
+    from twoarm.run.session import notes, set_up, start
+
+    if given.demo:
+        _demo(given)
+    if given.suite is None:
+        raise UsageError("which suite? write twoarm run SUITE, or try twoarm run --demo")
+    options = _options(given)
+    wanted = _wanted(given, options)
+    setting = set_up(given.suite, wanted, os.environ)
+    for text in notes(setting):
+        streams.say(f"twoarm: {text}")
+    if given.dry_run:
+        from twoarm.run.rehearse import outlook, rehearse
+
+        lines = outlook(setting, rehearse(setting))
+        streams.write("".join(f"{line}\n" for line in lines))
+        return DONE
+    if given.out is None:
+        stamp = time.strftime("%Y%m%d-%H%M%S")
+        given.out = f"{setting.frozen.suite_id}-{stamp}"
+    refuse_outputs(given, [given.suite])
+    if not _agreed(given, len(setting.frozen.trials), setting.terms.budget_usd, streams):
+        return INTERRUPTED
+    session = start(given.suite, given.out, wanted, setting)
+    return _finish(session, options, given, streams)
+
+
+def _demo(given: Namespace) -> None:
+    """The bundled suite, into a folder of its own."""
+    from importlib.resources import files
+
+    given.suite = str(files("twoarm").joinpath("run", "demo", "suite.toml"))
+    given.yes = True
+    given.jobs = given.jobs or _DEMO_JOBS
+    given.out = given.out or os.path.join(tempfile.mkdtemp(prefix="twoarm-demo-"), "run")
+
+
+def _options(given: Namespace) -> Options:
+    """The options of the report; the seed is that of the order, too, and analysis.md is written."""
+    return options_of(given, used=("seed", "interval"))
+
+
+def _agreed(given: Namespace, trials: int, budget: float | None, streams: Streams) -> bool:
+    """Ask once before money is spent, if there is somebody to ask."""
+    if given.yes or not sys.stderr.isatty() or not sys.stdin.isatty():
+        return True
+    money = "no budget" if budget is None else f"a budget of ${budget:,.2f}"
+    streams.say(
+        f"twoarm: {counted(trials, 'trial')} with {money}, into {visible(given.out)}; start? [y/N]"
+    )
+    return sys.stdin.readline().strip().lower() in ("y", "yes")
+
+
+def _wanted(given: Namespace, options: Options) -> "Wanted":
+    from twoarm.run.session import Wanted
+
+    for name, least in (("repeats", 1), ("jobs", 1), ("budget", 0), ("trial_budget", 0)):
+        value = getattr(given, name)
+        if value is not None and not least <= value <= 1_000_000:
+            raise UsageError(
+                f"--{name.replace('_', '-')}: expected a number from {least} to 1000000, "
+                f"got {value}"
+            )
+    return Wanted(
+        repeats=given.repeats or _REPEATS,
+        seed=options.seed,
+        jobs=given.jobs,
+        budget_usd=given.budget,
+        trial_usd=given.trial_budget,
+        only=tuple(given.only.split(",")) if given.only else (),
+        tags=tuple(given.tag),
+        isolation=given.isolation or "copy",
+        keep=given.keep or "none",
+    )
+
+
+def _finish(session: "Session", options: Options, given: Namespace, streams: Streams) -> int:
+    """Prepare, run, report."""
+    from twoarm.run.loop import StoppedError
+
+    finished = False
+    wishes = Wishes(session.folder.at("stop"))
+    again = f"go on by twoarm run --resume {visible(given.out)}"
+    try:
+        streams.say(f"twoarm: run folder {visible(session.folder.path)}")
+        ground = session.prepare()
+        with wishes, _display(given.display, streams.say) as display:
+            end = session.run(ground, wishes.now, display.show)
+        if end == "killed":
+            streams.say(f"twoarm: stopped; {again}")
+            return INTERRUPTED
+        arms = session.report(ground, end)
+        finished = end == "done"
+    except StoppedError as error:
+        streams.say(f"twoarm: {error}")
+        streams.say(f"twoarm: nothing is lost; {again}")
+        return BAD
+    finally:
+        session.close(finished=finished)
+    if not finished:
+        why = "the budget does not allow another trial" if end == "budget" else "stopped"
+        streams.say(f"twoarm: {why}; {again}")
+    frozen = session.setting.frozen
+    for arm in (frozen.candidate, frozen.baseline):
+        if arm not in arms:
+            streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
+            return NOT_ENOUGH_DATA
+    options = msgspec.structs.replace(
+        options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
+    )
+    return score_and_show([session.folder.at("collected.jsonl")], options, given, streams)
+
+
+def _display(name: str | None, say: Callable[[str], None]) -> "Display":
+    from twoarm.run.display import Lines, Live, Quiet
+
+    if name == "quiet":
+        return Quiet()
+    if sys.stderr.isatty() and name != "lines":
+        return Live(sys.stderr)
+    return Lines(say)
+
+
+class Wishes:
+    """What the user wants by now: Ctrl-C once to finish, twice to end at once; or a stop file."""
+
+    def __init__(self, stop_file: str) -> None:
+        self._stop_file = stop_file
+        # Of an earlier runner; one that comes from now on is heeded.
+        if os.path.exists(stop_file):
+            os.unlink(stop_file)
+        self._asked = 0
+        self._before: list[tuple[int, object]] = []
+
+    def __enter__(self) -> "Wishes":
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            self._before.append((number, signal.signal(number, self._heard)))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for number, before in self._before:
+            signal.signal(number, before)  # type: ignore[arg-type]
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._asked += 1 if number == signal.SIGINT else 2
+
+    def now(self) -> "Wish":
+        """What is wanted now."""
+        if self._asked >= 2:
+            return "kill"
+        return "finish" if self._asked or os.path.exists(self._stop_file) else "go"
+
+
+def _stop(path: str, streams: Streams) -> int:
+    from twoarm.run.ledger import RunFolder
+
+    folder = RunFolder(path)
+    folder.frozen()
+    if not folder.held_by_another():
+        streams.say(f"twoarm: no runner is at work on {visible(path)}")
+        return DONE
+    with open(folder.at("stop"), "w", encoding="utf-8"):
+        streams.say("twoarm: running trials finish, then the report is written")
+    return DONE
+
+
+def _status(path: str, streams: Streams) -> int:
+    """Where a run stands: counts and money, and no effect."""
+    from twoarm.run.ledger import RunFolder
+
+    folder = RunFolder(path)
+    frozen = folder.frozen()
+    home = folder.home()
+    runs, attempts = list(folder.runs()), list(folder.attempts())
+    at_work = folder.held_by_another()
+    done = {run.trial.id for run in runs}
+    running = sum(one.state == "running" for one in attempts) if at_work else 0
+    infra = {one.trial.id for one in attempts if one.state == "infra"} - done
+    spent = sum(one.charged_usd or 0.0 for one in (*runs, *attempts))
+    money = f"${spent:.2f}" + (f" of ${home.budget_usd:.2f}" if home.budget_usd else "")
+    streams.write(
+        f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n"
+        f"{len(done)} of {counted(len(frozen.trials), 'trial')} done, {running} running, "
+        f"{len(infra)} infra, {money} spent\n"
+    )
+    return DONE

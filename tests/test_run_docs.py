@@ -1,0 +1,148 @@
+"""The suites of docs/run.md, each run as it is written, with stand-ins for the agents."""
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.collecting import FIXTURES
+from tests.conftest import twoarm
+from twoarm.run.agents import claude_code, codex, gemini_cli, opencode
+from twoarm.run.suite import PLACEHOLDERS, Arm, Limits, Program, Suite, Task, Workspace
+
+DOCUMENT = (Path(__file__).parent.parent / "docs" / "run.md").read_text()
+SUITES = dict(re.findall(r"^```toml\n# (\S+)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL))
+
+# What each agent prints: what a real one did.
+AGENTS = {
+    "claude": (claude_code.ClaudeCode.oldest, f"cat {FIXTURES}/claude-code/ok/stream.jsonl"),
+    # No two runs have the same thread.
+    "codex": (
+        codex.Codex.oldest,
+        f"sed s/01a1ddd2-e465-7190-b911-/$$-/ {FIXTURES}/codex/ok/events.jsonl",
+    ),
+    "gemini": (gemini_cli.GeminiCli.oldest, f"cat {FIXTURES}/gemini-cli/ok_stream/stdout.txt"),
+    "opencode": (
+        opencode.Opencode.oldest,
+        f'if [ "$1" = export ]; then cat {FIXTURES}/opencode/ok/export.json; '
+        f"else cat {FIXTURES}/opencode/ok/events.jsonl; fi",
+    ),
+    "my-agent": ("1.0", "cat index.txt"),
+}
+
+TASKS = {
+    "suite_id": "theirs",
+    "description": "as it is",
+    "tasks": [
+        {"id": "dates", "prompt": "Fix the dates.", "acceptance_command": "sh tests/dates.sh"},
+        {
+            "id": "pages",
+            "prompt_file": "prompts/sql_pagination.md",
+            "acceptance_command": "sh tests/pagination.sh",
+        },
+    ],
+}
+
+
+def git(folder: Path, *words: str) -> None:
+    who = ("-c", "user.name=a", "-c", "user.email=b")
+    subprocess.run(["git", *who, "-C", str(folder), *words], check=True, capture_output=True)
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with what the document speaks of."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, (version, says) in AGENTS.items():
+        told = f'if [ "$1" = --version ]; then echo {version}; exit; fi'
+        (programs / name).write_text(f"#!/bin/sh\n{told}\ntouch hello.txt\n{says}\n")
+        (programs / name).chmod(0o755)
+    here = tmp_path / "suites"
+    for folder in ("app/tests", "tool", "prompts", "arms"):
+        (here / folder).mkdir(parents=True)
+    for name in ("dates", "pagination"):
+        (here / "app" / "tests" / f"{name}.sh").write_text("test -f hello.txt\n")
+    (here / "app" / "AGENTS.md").write_text("old\n")
+    (here / "arms" / "AGENTS.md").write_text("new\n")
+    (here / "prompts" / "sql_pagination.md").write_text("Fix the pages.\n")
+    (here / "search.mcp.json").write_text("{}")
+    (here / "tasks.json").write_text(json.dumps(TASKS))
+    (here / "tool" / "index.sh").write_text("#!/bin/sh\necho slow\n")
+    for folder in ("app", "tool"):
+        git(here / folder, "init", "-q", "-b", "main")
+        git(here / folder, "add", "-A")
+        git(here / folder, "commit", "-qm", "x")
+    git(here / "tool", "checkout", "-qb", "faster-index")
+    (here / "tool" / "index.sh").write_text("#!/bin/sh\necho fast\n")
+    git(here / "tool", "commit", "-qam", "faster")
+    for name, text in SUITES.items():
+        (here / name).write_text(text)
+    monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY", "GEMINI_API_KEY"):
+        monkeypatch.setenv(name, "not-a-key-at-all")
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    return here
+
+
+def test_the_five_questions_are_there() -> None:
+    assert list(SUITES) == [
+        "mcp.toml",
+        "agents-md.toml",
+        "models.toml",
+        "prompts.toml",
+        "branches.toml",
+    ]
+
+
+@pytest.mark.parametrize("name", SUITES)
+def test_a_suite_of_the_document_runs_as_it_is_written(name: str, workplace: Path) -> None:
+    out = workplace / "out"
+    result = twoarm(
+        "run", str(workplace / name), "--out", str(out), "--repeats", "1", "--jobs", "2",
+        "--display", "quiet", "--no-evidence", "--format", "json",
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    records = [json.loads(line) for line in (out / "collected.jsonl").read_text().splitlines()]
+    assert len(records) == 4
+    assert [record["failure"] for record in records] == [None] * 4
+    assert [record["success"] for record in records] == [True] * 4
+
+
+def test_what_differs_between_the_arms_is_what_was_asked(workplace: Path) -> None:
+    out = workplace / "out"
+    assert twoarm("run", str(workplace / "branches.toml"), "--out", str(out), "--repeats", "1",
+                  "--display", "quiet", "--no-evidence").code == 0  # fmt: skip
+    for arm, said in (("main", "slow\n"), ("faster", "fast\n")):
+        assert (out / "runs" / arm / "dates.1" / "stdout.txt").read_text() == said
+
+
+def test_every_key_and_placeholder_is_in_the_document() -> None:
+    for table in (Suite, Task, Program, Workspace, Limits, Arm):
+        for key in table.__struct_fields__:
+            assert f"`{key}`" in DOCUMENT, key
+    for name in PLACEHOLDERS:
+        assert f"`{{{name}}}`" in DOCUMENT, name
+
+
+def test_every_option_is_in_the_document() -> None:
+    from argparse import ArgumentParser
+
+    from twoarm.run_command import add_options
+    from twoarm.score_command import add_report_options
+
+    def options(add: Callable[[ArgumentParser], None]) -> set[str]:
+        parser = ArgumentParser()
+        add(parser)
+        return {name for action in parser._actions for name in action.option_strings}
+
+    # Those of the report are in the README; these two mean more here.
+    own = options(add_options) - options(add_report_options) | {"--out", "--seed"}
+    assert "--resume" in own
+    for option in own:
+        assert option in DOCUMENT, option

@@ -1,0 +1,101 @@
+"""The schedule: the order of trials, frozen once."""
+
+import json
+from collections import Counter
+from itertools import accumulate
+
+import pytest
+
+from twoarm.run.schedule import SCHEMA, Frozen, arrange, frozen_bytes, thaw
+from twoarm.run.suite import Suite
+
+TASKS = [f"t{i}" for i in range(7)]
+
+
+def frozen(seed: int = 1, repeats: int = 5) -> Frozen:
+    blocks = arrange(TASKS, ("with", "without"), repeats, seed)
+    return Frozen(
+        schema=SCHEMA,
+        twoarm="1",
+        suite_id="s",
+        suite=Suite(),
+        version=None,
+        origin="0" * 40,
+        digests={"prompts.t0": "a"},
+        candidate="with",
+        baseline="without",
+        sources={},
+        seed=seed,
+        repeats=repeats,
+        trials=tuple(trial for block in blocks for trial in block),
+    )
+
+
+def test_a_round_is_every_task_once_and_a_block_both_arms_side_by_side() -> None:
+    blocks = arrange(TASKS, ("with", "without"), 5, 1)
+    for at in range(5):
+        round_of = blocks[at * 7 : at * 7 + 7]
+        assert sorted(first.task for first, _ in round_of) == TASKS
+        assert {first.repeat for first, _ in round_of} == {at + 1}
+    for first, second in blocks:
+        assert (first.task, first.repeat) == (second.task, second.repeat)
+        assert {first.arm, second.arm} == {"with", "without"}
+
+
+@pytest.mark.parametrize("repeats", [4, 5, 10])
+def test_each_arm_is_first_equally_often_at_every_task(repeats: int) -> None:
+    for seed in range(20):
+        first = Counter((one.task, one.arm) for one, _ in arrange(TASKS, ("a", "b"), repeats, seed))
+        for task in TASKS:
+            assert abs(first[task, "a"] - first[task, "b"]) == repeats % 2
+
+
+def test_after_any_trial_the_arms_differ_by_one_at_most() -> None:
+    for seed in range(20):
+        trials = frozen(seed).trials
+        ahead = accumulate(1 if trial.arm == "with" else -1 for trial in trials)
+        assert max(map(abs, ahead)) == 1
+
+
+def test_rounds_differ_and_so_do_seeds() -> None:
+    rounds = {
+        tuple(first.task for first, _ in arrange(TASKS, ("a", "b"), 5, seed)[at * 7 : at * 7 + 7])
+        for seed in range(4)
+        for at in range(5)
+    }
+    assert len(rounds) == 20
+    # The extra start of an odd number of repeats is a coin per task, not always the same arm.
+    extra = [
+        Counter(one.arm for one, _ in arrange(TASKS, ("a", "b"), 1, seed))["a"]
+        for seed in range(20)
+    ]
+    assert 40 < sum(extra) < 100
+
+
+def test_the_same_suite_and_seed_give_the_same_bytes() -> None:
+    assert frozen_bytes(frozen()) == frozen_bytes(frozen())
+    assert frozen_bytes(frozen(2)) != frozen_bytes(frozen())
+    # Not of this process alone: the order of one seed, written down.
+    order = [f"{one.task}{one.arm[4:5]}" for one, _ in arrange(TASKS, ("with", "without"), 1, 1)]
+    assert order == ["t5", "t2o", "t4", "t1", "t6o", "t0o", "t3"]
+
+
+def test_a_schedule_comes_back_as_it_was() -> None:
+    text = frozen_bytes(frozen())
+    assert thaw(text) == frozen()
+    assert frozen_bytes(thaw(text)) == text
+    with pytest.raises(ValueError, match="trials"):
+        thaw(json.dumps({k: v for k, v in json.loads(text).items() if k != "trials"}).encode())
+
+
+def test_what_differs_between_two_schedules_is_named() -> None:
+    import msgspec
+
+    other = msgspec.structs.replace(
+        frozen(), digests={"prompts.t0": "b"}, version="2", suite=Suite(baseline="x")
+    )
+    assert [key for key, _, _ in frozen().differences(other)] == [
+        "suite.baseline",
+        "version",
+        "digests.prompts.t0",
+    ]
