@@ -9,10 +9,11 @@ PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
 
+# A file stays with one worker, so that what a module starts, such as the real agents, starts once.
 test: $(VENV)/dev
 	@tools/chromium.sh
 	@tools/agents.sh
-	$(BIN)/python -m pytest -n auto --dist loadgroup
+	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
 CORE = tests/test_rules.py tests/test_reading.py tests/test_nothing_lost.py tests/test_kernels.py \
@@ -20,7 +21,7 @@ CORE = tests/test_rules.py tests/test_reading.py tests/test_nothing_lost.py test
   tests/test_sentence.py tests/test_collect_formats.py tests/test_collect_rules.py tests/test_cli.py \
   tests/test_golden.py tests/test_run_suite.py tests/test_run_loop.py tests/test_run_supervisor.py
 core: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto --dist loadgroup $(CORE)
+	$(BIN)/python -m pytest -n auto --dist loadfile $(CORE)
 
 check: $(VENV)/dev
 	$(BIN)/ruff check .

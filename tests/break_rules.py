@@ -469,6 +469,7 @@ BROKEN = [
     Broken("acceptance that says 99 did run", "run/supervisor.py", "1 if code == _NEVER_RAN else code", "code", f"{SUPERVISOR}::test_an_acceptance_that_says_99_did_run"),
     Broken("links are not written through", "run/supervisor.py", "if os.path.islink(at) or not os.path.isdir(at):", "if not os.path.isdir(at):", f"{SUPERVISOR}::test_restoring_never_writes_through_a_link_that_the_agent_made"),
     Broken("what an agent breaks is its failure", "run/supervisor.py", "except OSError as error:\n        return {", "except KeyError as error:\n        return {", f"{SUPERVISOR}::test_an_agent_that_breaks_its_folders_has_failed_and_nobody_else"),
+    Broken("half a ledger is no file of a run", "run/settle.py", 'own = (TRIAL, f"{TRIAL}.tmp", OUTCOME)', "own = (TRIAL, OUTCOME)", f"{SUPERVISOR}::test_what_a_killed_runner_was_writing_is_no_file_of_the_run"),
     Broken("half an export is none", "run/supervisor.py", 'if (code, why) != (0, "exit") and os.path.exists(kept):', "if False:", f"{SUPERVISOR}::test_half_an_output_of_a_command_afterwards_is_not_kept"),
     Broken("acceptance has a home of its own", "run/supervisor.py", 'home = self.clean_home if kind == "acceptance" else self.home', "home = self.home", f"{SUPERVISOR}::test_acceptance_has_its_own_time_limit_and_nothing_of_the_agents"),
     Broken("a secret across two pieces", "run/strike.py", "len(rest) if last else len(rest) - self._longest + 1", "len(rest)", SECRETS),

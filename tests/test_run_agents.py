@@ -28,9 +28,6 @@ from tests.real_agents import (
 )
 from tests.scripted_model import CHECK, tokens
 
-# They share what `started` starts, so one worker runs them all.
-pytestmark = pytest.mark.xdist_group("agents")
-
 ROOT = Path(__file__).parent.parent
 TASK = "write"
 # What a shell, a parser of options or a template might not leave as it is.

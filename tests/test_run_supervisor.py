@@ -9,11 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.running import Local, Ran, attempt, order_of, processes_with, wait_for
+from tests.running import SOLVE, Local, Ran, attempt, order_of, processes_with, wait_for
 from twoarm.run import executors
 from twoarm.run.agent import After
+from twoarm.run.ledger import Attempted
 from twoarm.run.orders import _sandbox
 from twoarm.run.processes import _cgroups
+from twoarm.run.settle import Reader, settle
 
 FOREVER = "sleep 77"
 
@@ -301,6 +303,22 @@ def test_half_an_output_of_a_command_afterwards_is_not_kept(end: str, tmp_path: 
     ran = attempt(order_of(tmp_path, "echo answer > answer.txt", after=(after,)))
     assert not (ran.folder / "export.json").exists()
     assert (ran.facts["ended_by"], ran.facts["acceptance_exit_code"]) == ("exit", 0)
+
+
+def test_what_a_killed_runner_was_writing_is_no_file_of_the_run(tmp_path: Path) -> None:
+    ran = attempt(order_of(tmp_path, SOLVE))
+    (ran.folder / "trial.json.tmp").write_text("{")
+    reader = Reader(
+        format="command", prices=None, acceptance_commands={"t": "true"}, models={"with": None}
+    )
+    running = Attempted(
+        task="t", repeat=1, arm="with", attempt=1, state="running", reserved_usd=None
+    )
+    settled = settle(str(ran.folder), running, reader)
+    assert settled.state == "run"
+    # It is renamed to `trial.json` right after this.
+    assert "run.json" in settled.facts["files"]
+    assert "trial.json.tmp" not in settled.facts["files"]
 
 
 def test_nothing_but_what_is_expected_is_taken_from_the_agent(tmp_path: Path) -> None:

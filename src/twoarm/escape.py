@@ -140,36 +140,6 @@ def html(text: str) -> str:
     return text.replace('"', "&quot;").replace("'", "&#39;")
 
 
-def html_sentence(text: str) -> str:
-    """A sentence in HTML: the names that `named` put into code spans become code elements."""
-    parts = []
-    rest = text
-    while (start := rest.find("`")) >= 0:
-        fence = rest[start : len(rest) - len(rest[start:].lstrip("`"))]
-        end = _closing(rest, start + len(fence), fence)
-        if end < 0:
-            break
-        inner = rest[start + len(fence) : end]
-        if inner[:1] == inner[-1:] == " " and inner.strip():
-            inner = inner[1:-1]
-        parts.append(f"{html(rest[:start])}<code>{html(inner)}</code>")
-        rest = rest[end + len(fence) :]
-    return "".join(parts) + html(rest)
-
-
-def _closing(text: str, start: int, fence: str) -> int:
-    """Where a run of exactly so many backticks stands, or -1."""
-    at = text.find(fence, start)
-    while at >= 0:
-        after = at + len(fence)
-        while text[after : after + 1] == "`":
-            after += 1
-        if after - at == len(fence):
-            return at
-        at = text.find(fence, after)
-    return -1
-
-
 def html_script(json: str) -> str:
     """JSON inside a script element: nothing in it can end the element or open a comment."""
     for character in "<>&\u2028\u2029":

@@ -117,7 +117,7 @@ def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cel
         return (
             words(f"{metric.label}, ratio of pairs"),
             number(share(estimate), estimate),
-            number(ratio_range(found), _low(found)),
+            number(ratio_range(found), None if found is None else found.low - 1.0),
             tested,
         )
     return (

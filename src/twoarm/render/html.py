@@ -20,6 +20,8 @@ from twoarm.sentence import Name, Sentence
 # A page with more rows than this opens slowly; the analysis file holds them all.
 MOST_ROWS = 1_000
 _NAME = 120
+# What the first column is called where the terminal leaves its head blank.
+_UNNAMED = "metric"
 _MARKS = {"promote": "✓", "do not promote": "✗", "not enough data": "…"}
 _STANDINGS = {"better": "▲ better", "worse": "▼ worse", "~": "~ no clear difference"}
 
@@ -240,7 +242,7 @@ def _table(table: Table) -> str:
         return f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{notes}</section>'
     head = "".join(
         f'<th scope="col" class="{column.kind}"><button type="button">'
-        f"{html(shortened(column.head, 40))}</button></th>"
+        f"{html(shortened(column.head or _UNNAMED, 40))}</button></th>"
         for column in table.columns
     )
     rows = "\n".join(f"<tr>{''.join(map(_cell, row, table.columns))}</tr>" for row in table.rows)

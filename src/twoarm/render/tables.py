@@ -6,6 +6,7 @@ from typing import Literal
 import msgspec
 
 from twoarm.analysis import Analysis
+from twoarm.decide import Gate
 from twoarm.escape import counted, series
 from twoarm.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
 from twoarm.number_format import NOT_MEASURED, change, figure, share
@@ -102,11 +103,7 @@ def gates(analysis: Analysis) -> Table:
                 number(figure(gate.baseline, unit), gate.baseline),
                 number(difference, moved),
                 Cell(gate.standing or NOT_MEASURED, gate.standing, _ROLES.get(gate.standing)),
-                Cell(
-                    {True: "holds", False: "fails", None: "not judged"}[gate.holds],
-                    None,
-                    {True: "good", False: "bad", None: None}[gate.holds],
-                ),
+                _gate_held(gate),
             )
         )
     return Table(
@@ -116,11 +113,17 @@ def gates(analysis: Analysis) -> Table:
             Column("", "text"),
             *arm_columns(analysis),
             Column("difference"),
-            Column("standing", brief=False),
-            Column("gate"),
+            Column("standing", "text", brief=False),
+            Column("gate", "text"),
         ),
         rows=tuple(rows),
     )
+
+
+def _gate_held(gate: Gate) -> Cell:
+    if gate.holds is None:
+        return words("not judged")
+    return Cell("holds", "holds", "good") if gate.holds else Cell("fails", "fails", "bad")
 
 
 def deltas(analysis: Analysis) -> Table:

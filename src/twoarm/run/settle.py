@@ -70,12 +70,13 @@ def settle(folder: str, attempted: Attempted, reader: Reader) -> Attempted:
 
 
 def _sizes(folder: str) -> dict[str, int]:
-    """The files of a run as they are published, but for the one that says so."""
+    """The files of a run as they are published, but for those that say so, whole or half."""
+    own = (TRIAL, f"{TRIAL}.tmp", OUTCOME)
     with os.scandir(folder) as entries:
         found = {
             entry.name: entry.stat().st_size
             for entry in entries
-            if entry.is_file(follow_symlinks=False) and entry.name not in (TRIAL, OUTCOME)
+            if entry.is_file(follow_symlinks=False) and entry.name not in own
         }
     return dict(sorted(found.items()))
 

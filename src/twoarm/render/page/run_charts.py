@@ -216,12 +216,12 @@ def timeline(analysis: Analysis, points: ChartPoints) -> Chart:
     heading = "start of the runs"
     found = points.starts
     if not found.timed:
-        shows = (
+        reason = (
             say("Not drawn: start times are only read with the evidence.")
             if analysis.evidence is None
             else say("Not drawn: no run has {}.", Name("started_at_utc"))
         )
-        return Chart(name="timeline", heading=heading, how="", shows=shows, wide=False, spec=None)
+        return Chart(name="timeline", heading=heading, how="", shows=reason, wide=False, spec=None)
     how = "Both rows should look alike: at different times, runs meet different conditions."
     if found.timed > MOST_STARTS:
         how += " Runs are grouped by time; darker means more."
@@ -236,14 +236,14 @@ def timeline(analysis: Analysis, points: ChartPoints) -> Chart:
         )
         if starts
     )
-    said = f"{told}. " + (
+    shows = f"{told}. " + (
         "The arms ran one after the other." if blocked else "The arms' runs are interleaved."
     )
     return Chart(
         name="timeline",
         heading=heading,
         how=how,
-        shows=said,
+        shows=shows,
         wide=False,
         spec=_timeline(found, (analysis.candidate, analysis.baseline)),
     )
