@@ -23,13 +23,12 @@ from typing import NamedTuple
 import numpy as np
 
 from twoarm.arrays import Floats
-from twoarm.decide import MIXED, decide, judge
+from twoarm.decide import MIXED, decide, figures, judge
 from twoarm.evidence import means, medians, permute
 from twoarm.evidence.cells import Grouped, Pairs
 from twoarm.evidence.interval import FEWEST_TASKS, Frame, Interval
 from twoarm.evidence.resample import MedianTable, resample_tasks
-from twoarm.evidence.stability import Figures
-from twoarm.metric import DURATION, SUCCESS, Metric
+from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
 from twoarm.screen import Arms
 
 DOCS = Path(__file__).parent.parent / "docs"
@@ -402,10 +401,12 @@ def gates_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, 
         rate = 1.0 if levels is None else logistic(draw.normal(*levels, tasks))[:, None]
         passed = (draw.random(shape) < rate).reshape(2, -1)
         ours, theirs = (
-            Figures(
-                success_rate=float(passed[arm].mean()),
-                median_duration_seconds=float(np.median(durations[arm])),
-                median_non_cache_tokens=float(np.median(tokens[arm])),
+            figures(
+                {
+                    SUCCESS.name: passed[arm].astype(np.float64),
+                    DURATION.name: durations[arm],
+                    NON_CACHE_TOKENS.name: tokens[arm],
+                }
             )
             for arm in (0, 1)
         )

@@ -45,6 +45,7 @@ LONG = "tests/test_long.py"
 UNFORESEEN = "tests/test_unforeseen.py"
 STREAMS = "tests/test_streams.py"
 CHARTS = "tests/test_chart_points.py"
+FOURTH = "tests/test_fourth_gate.py"
 PROMOTION = "tests/test_promotion.py"
 OPTIONS = "tests/test_options.py"
 SENTENCES = "tests/test_sentence.py"
@@ -87,7 +88,7 @@ BROKEN = [
     Broken("more success is better", "metric.py", 'unit="points",\n    better=Better.HIGHER', 'unit="points",\n    better=Better.LOWER'),
     Broken("less time is better", "metric.py", 'unit="seconds",\n    better=Better.LOWER', 'unit="seconds",\n    better=Better.HIGHER'),
     Broken("fewer tokens are better", "metric.py", 'label="non-cache tokens",\n    unit="tokens",\n    better=Better.LOWER', 'label="non-cache tokens",\n    unit="tokens",\n    better=Better.HIGHER'),
-    Broken("the token gate leaves the cache out", "decide.py", "getattr(candidate, gate.name), getattr(baseline, gate.name)", 'getattr(candidate, gate.name.replace("non_cache", "total")), getattr(baseline, gate.name.replace("non_cache", "total"))'),
+    Broken("the token gate leaves the cache out", "decide.py", "values[gate.metric.name]) for gate in GATES", 'values[gate.metric.name.replace("non_cache_", "")]) for gate in GATES'),
     Broken("an unjudged gate is insufficient data", "decide.py", "if any(gate.holds is None for gate in gates):", "if all(gate.holds is None for gate in gates):"),
     Broken("all three must hold", "decide.py", "if all(gate.holds for gate in gates):", "if gates[0].holds:"),
     Broken("all three must fail", "decide.py", "if not any(gate.holds for gate in gates):", "if not all(gate.holds for gate in gates):"),
@@ -95,6 +96,9 @@ BROKEN = [
     Broken("five repeats", "decide.py", "MINIMUM_REPEATS = 5", "MINIMUM_REPEATS = 4"),
     Broken("ten repeats preferred", "decide.py", "PREFERRED_REPEATS = 10", "PREFERRED_REPEATS = 9"),
     Broken("every short task-arm is listed", "decide.py", "if entry.repeats < MINIMUM_REPEATS)", "if 0 < entry.repeats < MINIMUM_REPEATS)"),
+    Broken("gates are counted", "decide.py", "in_words(len(GATES))", "in_words(3)", FOURTH),
+    Broken("a gate's metric has to be measured", "comparison.py", "[gate.metric for gate in GATES]", "[gate.metric for gate in GATES[:3]]", FOURTH),
+    Broken("cost is shown once", "render/summary.py", "if any(gate.rule.metric is COST for gate in analysis.gates):", "if False:", FOURTH),
     Broken("no promotion without repeats", "promote.py", 'if adequacy.status == "below minimum":', "if False:", PROMOTION),
     Broken("one arm is not compared with itself", "screen.py", "    if len(found) == 1:\n", "    if False:\n", OPTIONS),
     Broken("only a preferred candidate is promoted", "promote.py", '    if comparison.decision.kind == "candidate":\n', "    if True:\n", PROMOTION),
@@ -237,7 +241,7 @@ BROKEN = [
     Broken("a wide character takes two columns", "render/text.py", "room -= columns(word) + 1", "room -= len(word) + 1", CLI),
     Broken("a zero has no ratio", "evidence/cells.py", "if self.ours.min() <= 0 or self.theirs.min() <= 0:", "if False:", EVIDENCE),
     Broken("excluded runs that could flip", "evidence/exclusions.py", "        bounds=bounds,\n        could_flip=any(bound.decision != comparison.decision for bound in bounds),\n", "        bounds=bounds,\n        could_flip=False,\n", EVIDENCE),
-    Broken("the audit tries both outcomes", "evidence/exclusions.py", 'arm.excluded if outcome == "passed" else 0', "0", EVIDENCE),
+    Broken("the audit tries both outcomes", "evidence/exclusions.py", '1.0 if outcome == "passed" else 0.0', "0.0", EVIDENCE),
     Broken("a grade needs Holm", "evidence/grade.py", "adjusted = holm([one.p for one in tested])", "adjusted = [0.0 for one in tested]", EVIDENCE),
     Broken("worse is worse", "evidence/grade.py", "good = (one.direction > 0) == (one.metric.better is Better.HIGHER)", "good = True", EVIDENCE),
     Broken("evidence on these tasks promotes nothing", "promote.py", '    if found.scope == "these_tasks":', "    if False:", PROMOTION),

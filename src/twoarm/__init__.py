@@ -7,7 +7,7 @@ The pipeline, stage by stage:
     summarize     each arm on its own
     pair          same task, same repeat, two arms; deltas
     tasks         each task in both arms
-    decide        three gates to one decision; adequacy of the repeats
+    decide        the gates to one decision; adequacy of the repeats
     comparison    all of these together
     evidence      what the runs can support: intervals, tests, stability, audits
     promote       whether the candidate may be promoted

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from twoarm.comparison import Comparison
+from twoarm.decide import number_of_gates
 from twoarm.errors import Caveat
 from twoarm.escape import counted
 from twoarm.metric import METRICS
@@ -41,8 +42,9 @@ def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
         yield Caveat(
             code="nothing_differs",
             message=say(
-                "nothing differs: the arms are tied on all three gates, and a tie counts as "
-                "holding; the decision names the candidate, the data do not"
+                "nothing differs: the arms are tied on all {}, and a tie counts as holding; the "
+                "decision names the candidate, the data do not",
+                number_of_gates(),
             ),
         )
     if all(summary.runs and not summary.successes for summary in summaries):

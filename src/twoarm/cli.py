@@ -10,6 +10,7 @@ from twoarm.analysis import analysis_schema
 from twoarm.check import check
 from twoarm.collect.sidecar import sidecar_schema
 from twoarm.console import Streams
+from twoarm.decide import number_of_gates
 from twoarm.errors import BadRunsError, TwoarmError
 from twoarm.escape import counted, named, shortened
 from twoarm.interrupt import Terminated, termination_unwinds
@@ -129,7 +130,7 @@ def _add_commands(parser: ArgumentParser) -> None:
     score = command(
         "score",
         "score run files",
-        "Score run files: three gates, one decision, and the evidence, on one screen.",
+        f"Score run files: {number_of_gates()}, one decision, and the evidence, on one screen.",
         epilog=_EXIT_CODES,
     )
     score_command.add_score_options(score)

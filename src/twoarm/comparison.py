@@ -2,7 +2,7 @@
 
 import msgspec
 
-from twoarm.decide import Adequacy, Decision, Gate, assess, decide, judge
+from twoarm.decide import GATES, Adequacy, Decision, Gate, assess, decide, figures, judge
 from twoarm.options import Options
 from twoarm.pair import Paired, Pairing, aggregate, pair
 from twoarm.runs import Runs
@@ -33,16 +33,15 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
     """Screen, summarize, pair and judge the two arms."""
     screening = screen(runs, arms, options)
-    ours, theirs = (summarize(arm) for arm in screening.arms)
     pairing = pair(screening)
-    tasks = tabulate(runs.tasks, screening, pairing)
-    gates = judge(ours, theirs)
+    tasks = tabulate(runs.tasks, screening, pairing, [gate.metric for gate in GATES])
+    gates = judge(*(figures(arm.values) for arm in screening.arms))
     decision = decide(gates, arms)
     return Comparison(
         runs=runs,
         arms=arms,
         screening=screening,
-        summaries=(ours, theirs),
+        summaries=(summarize(screening.candidate), summarize(screening.baseline)),
         pairing=pairing,
         paired=aggregate(pairing),
         tasks=tasks,
@@ -54,6 +53,6 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
 
 
 def _on_pairs(screening: Screening, pairing: Pairing, arms: Arms) -> Decision:
-    ours = summarize(screening.candidate.take(pairing.candidate))
-    theirs = summarize(screening.baseline.take(pairing.baseline))
+    ours = figures(screening.candidate.take(pairing.candidate).values)
+    theirs = figures(screening.baseline.take(pairing.baseline).values)
     return decide(judge(ours, theirs), arms)

@@ -1,11 +1,14 @@
-"""Three gates to one decision, and adequacy: the rule lives here and nowhere else."""
+"""The gates to one decision, and adequacy: the rule lives here and nowhere else."""
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Literal, TypeAlias
 
 import msgspec
 
+from twoarm.arrays import Floats, mean, measured, median
 from twoarm.escape import series
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
+from twoarm.number_format import in_words
 from twoarm.screen import Arms
 from twoarm.tasks import HIGH_SPREAD, Task, TaskArm
 
@@ -18,16 +21,19 @@ PREFERRED_REPEATS = 10
 HIGH_VARIANCE_SHARE = 0.25
 
 Standing = Literal["better", "tied", "worse"]
-GateName = Literal["success_rate", "median_duration_seconds", "median_non_cache_tokens"]
 DecisionKind = Literal["candidate", "baseline", "mixed", "insufficient"]
 
 
 class GateRule(msgspec.Struct, frozen=True, kw_only=True):
     """What a gate compares: a figure of the arms, which the metric says the better way of."""
 
-    name: GateName
+    name: str
     label: str
     metric: Metric
+
+    def figure(self, values: Floats) -> float | None:
+        """The figure of these values of the metric: the share of successes, or the median."""
+        return (mean if self.metric is SUCCESS else median)(measured(values))
 
 
 GATES = (
@@ -38,6 +44,9 @@ GATES = (
     ),
 )
 _RULES = {gate.name: gate for gate in GATES}
+GateName: TypeAlias = Annotated[str, msgspec.Meta(extra_json_schema={"enum": sorted(_RULES)})]
+# What the gates compare, by the name of the gate; None where nothing was measured.
+Figures: TypeAlias = Mapping[str, float | None]
 
 
 class Gate(msgspec.Struct, frozen=True, kw_only=True):
@@ -106,11 +115,19 @@ class Adequacy(msgspec.Struct, frozen=True, kw_only=True):
         return len({(entry.task_id, entry.arm) for entry in self.below_minimum})
 
 
-def judge(candidate: Any, baseline: Any) -> tuple[Gate, ...]:
-    """The gates on the figures of the two arms, which have an attribute for each gate's name."""
-    return tuple(
-        _judged(gate, getattr(candidate, gate.name), getattr(baseline, gate.name)) for gate in GATES
-    )
+def number_of_gates() -> str:
+    """How many gates there are, in words."""
+    return f"{in_words(len(GATES))} gate{'' if len(GATES) == 1 else 's'}"
+
+
+def figures(values: Mapping[str, Floats]) -> Figures:
+    """What the gates compare of these runs, a column for each metric."""
+    return {gate.name: gate.figure(values[gate.metric.name]) for gate in GATES}
+
+
+def judge(candidate: Figures, baseline: Figures) -> tuple[Gate, ...]:
+    """The gates on the figures of the two arms."""
+    return tuple(_judged(gate, candidate[gate.name], baseline[gate.name]) for gate in GATES)
 
 
 def _judged(rule: GateRule, candidate: float | None, baseline: float | None) -> Gate:

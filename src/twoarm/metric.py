@@ -17,6 +17,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     """A number of a run: the sum of `parts`, which are keys of the run record.
 
     A `judged` metric has evidence, and a delta for every task; a `spread` one is shown run by run.
+    `words` say that it got better, and that it got worse.
     """
 
     name: str
@@ -28,6 +29,7 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     median: str | None
     judged: bool
     spread: bool
+    words: tuple[str, str] | None
 
 
 SUCCESS = Metric(
@@ -40,6 +42,7 @@ SUCCESS = Metric(
     median=None,
     judged=True,
     spread=False,
+    words=("higher success", "lower success"),
 )
 COST = Metric(
     name="cost_usd",
@@ -51,6 +54,7 @@ COST = Metric(
     median="median_cost_usd",
     judged=True,
     spread=True,
+    words=("cheaper", "more expensive"),
 )
 DURATION = Metric(
     name="duration_seconds",
@@ -62,6 +66,7 @@ DURATION = Metric(
     median="median_duration_seconds",
     judged=True,
     spread=True,
+    words=("faster", "slower"),
 )
 TOKENS = Metric(
     name="tokens",
@@ -73,6 +78,7 @@ TOKENS = Metric(
     median="median_total_tokens",
     judged=True,
     spread=False,
+    words=("fewer total tokens", "more total tokens"),
 )
 NON_CACHE_TOKENS = Metric(
     name="non_cache_tokens",
@@ -84,6 +90,7 @@ NON_CACHE_TOKENS = Metric(
     median="median_non_cache_tokens",
     judged=True,
     spread=True,
+    words=("fewer tokens", "more tokens"),
 )
 CACHE_READ_TOKENS = Metric(
     name="cache_read_tokens",
@@ -95,6 +102,7 @@ CACHE_READ_TOKENS = Metric(
     median="median_cache_read_tokens",
     judged=False,
     spread=False,
+    words=None,
 )
 CACHE_WRITE_TOKENS = Metric(
     name="cache_write_tokens",
@@ -106,6 +114,7 @@ CACHE_WRITE_TOKENS = Metric(
     median="median_cache_write_tokens",
     judged=False,
     spread=False,
+    words=None,
 )
 STEP_COUNT = Metric(
     name="step_count",
@@ -117,6 +126,7 @@ STEP_COUNT = Metric(
     median="median_step_count",
     judged=False,
     spread=False,
+    words=None,
 )
 TOOL_CALL_COUNT = Metric(
     name="tool_call_count",
@@ -128,6 +138,7 @@ TOOL_CALL_COUNT = Metric(
     median="median_tool_call_count",
     judged=False,
     spread=False,
+    words=None,
 )
 ACCEPTANCE_CMD_COUNT = Metric(
     name="acceptance_cmd_count",
@@ -139,6 +150,7 @@ ACCEPTANCE_CMD_COUNT = Metric(
     median="median_acceptance_cmd_count",
     judged=False,
     spread=False,
+    words=None,
 )
 
 METRICS = (

@@ -5,6 +5,12 @@ import math
 NOT_MEASURED = "-"
 # From a million percent on, digits say nothing.
 _HUGE_SHARE = 10_000.0
+_WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
+
+
+def in_words(count: int) -> str:
+    """A count up to ten as a word, as in `three gates`; more of them in digits."""
+    return _WORDS[count] if count < len(_WORDS) else f"{count:,}"
 
 
 def figure(value: float | None, unit: str) -> str:

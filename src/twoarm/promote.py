@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from twoarm.comparison import Comparison
-from twoarm.decide import MINIMUM_REPEATS, fails
+from twoarm.decide import MINIMUM_REPEATS, fails, number_of_gates
 from twoarm.escape import counted, series
 from twoarm.evidence.grade import Grade, Margin, MarginRange
 from twoarm.evidence.weigh import Evidence
@@ -71,7 +71,7 @@ def _by_gates(comparison: Comparison) -> Promotion:
         return Promotion(
             verdict="promote",
             reasons=(
-                say("all three gates hold"),
+                say("all {} hold", number_of_gates()),
                 say("every task has at least {} repeats in both arms", fewest),
             ),
         )

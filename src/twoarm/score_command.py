@@ -113,7 +113,7 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
     option(
         "promote_by",
         choices=get_args(PromoteBy),
-        help="what decides a promotion; all three also require enough repeats",
+        help="what decides a promotion; every way also requires enough repeats",
     )
     parser.add_argument(
         "--interval",

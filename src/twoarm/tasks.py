@@ -1,6 +1,6 @@
 """Each task in both arms: repeats, successes, middle values, and how much its repeats vary."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -58,9 +58,11 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     high_variance: tuple[str, ...]
 
 
-def tabulate(names: tuple[str, ...], screening: Screening, pairing: Pairing) -> tuple[Task, ...]:
+def tabulate(
+    names: tuple[str, ...], screening: Screening, pairing: Pairing, gated: Sequence[Metric]
+) -> tuple[Task, ...]:
     """One entry for every task with a run that counts, in order of name."""
-    tables = [_ArmTable(arm, len(names)) for arm in screening.arms]
+    tables = [_ArmTable(arm, len(names), gated) for arm in screening.arms]
     seen = np.flatnonzero(tables[0].runs + tables[1].runs)
     pairs = np.bincount(pairing.task, minlength=len(names)).tolist()
     flips = pairing.deltas[SUCCESS.name]
@@ -95,7 +97,7 @@ def tabulate(names: tuple[str, ...], screening: Screening, pairing: Pairing) -> 
 class _ArmTable:
     """The figures of every task in one arm, an array each."""
 
-    def __init__(self, arm: ArmRuns, tasks: int) -> None:
+    def __init__(self, arm: ArmRuns, tasks: int, gated: Sequence[Metric]) -> None:
         self.starts = starts_of(arm.task, tasks)
         self.runs = np.diff(self.starts)
         success = arm.values[SUCCESS.name]
@@ -103,7 +105,7 @@ class _ArmTable:
         self.medians = {m.name: medians(arm.values[m.name], self.starts) for m in _MEDIANS}
         self.missing = {
             metric.name: np.bincount(arm.task[np.isnan(arm.values[metric.name])], minlength=tasks)
-            for metric in _SPREAD_METRICS
+            for metric in gated
         }
         self.varied = {
             metric.name: _spreads(arm.values[metric.name], arm.task, tasks) >= HIGH_SPREAD

@@ -7,11 +7,10 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from twoarm.arrays import median
+from twoarm.arrays import Floats
 from twoarm.comparison import Comparison
 from twoarm.decide import GATES, Decision, GateRule, decide, judge
 from twoarm.evidence.kernel import log_choose
-from twoarm.evidence.stability import Figures
 from twoarm.metric import SUCCESS
 from twoarm.summarize import ArmSummary
 
@@ -75,15 +74,7 @@ def audit(comparison: Comparison) -> Exclusions:
         Bound(
             arm=arm.arm,
             outcome=outcome,
-            decision=_decided(
-                comparison,
-                side,
-                _with_more(
-                    comparison.summaries[side],
-                    arm.excluded,
-                    arm.excluded if outcome == "passed" else 0,
-                ),
-            ),
+            decision=_with_outcome(comparison, side, arm.excluded, outcome),
         )
         for side, arm in enumerate(arms)
         if arm.excluded
@@ -101,11 +92,24 @@ def audit(comparison: Comparison) -> Exclusions:
     )
 
 
-def _decided(comparison: Comparison, side: int, figures: Figures) -> Decision:
-    """The decision with other figures for one arm."""
-    both = [_with_more(summary, 0, 0) for summary in comparison.summaries]
-    both[side] = figures
-    return decide(judge(both[0], both[1]), comparison.arms)
+def _decided(comparison: Comparison, side: int, gate: GateRule, values: Floats) -> Decision:
+    """The decision with other values of one gate's metric in one arm."""
+    both = (
+        {judged.name: judged.candidate for judged in comparison.gates},
+        {judged.name: judged.baseline for judged in comparison.gates},
+    )
+    both[side][gate.name] = gate.figure(values)
+    return decide(judge(*both), comparison.arms)
+
+
+def _with_outcome(
+    comparison: Comparison, side: int, excluded: int, outcome: Literal["failed", "passed"]
+) -> Decision:
+    """The decision with the excluded runs of one arm counted; only success is known of them."""
+    gate = next(gate for gate in GATES if gate.metric is SUCCESS)
+    successes = comparison.screening.arms[side].values[SUCCESS.name]
+    more = np.full(excluded, 1.0 if outcome == "passed" else 0.0)
+    return _decided(comparison, side, gate, np.concatenate((successes, more)))
 
 
 def _missing_values(comparison: Comparison) -> Iterator[MissingValues]:
@@ -145,12 +149,7 @@ def _with_missing(
         comparison.screening.arms[side].values[gate.metric.name],
         nan=0.0 if values == "low" else math.inf,
     )
-    figures = _with_more(comparison.summaries[side], 0, 0)
-    return _decided(
-        comparison,
-        side,
-        msgspec.structs.replace(figures, **{gate.name: median(filled)}),
-    )
+    return _decided(comparison, side, gate, filled)
 
 
 def _excluded_arm(comparison: Comparison, summary: ArmSummary) -> ExcludedArm:
@@ -162,15 +161,6 @@ def _excluded_arm(comparison: Comparison, summary: ArmSummary) -> ExcludedArm:
     excluded = sum(reasons.values())
     return ExcludedArm(
         arm=summary.arm, runs=summary.runs + excluded, excluded=excluded, reasons=reasons
-    )
-
-
-def _with_more(summary: ArmSummary, runs: int, successes: int) -> Figures:
-    total = summary.runs + runs
-    return Figures(
-        success_rate=(summary.successes + successes) / total if total else None,
-        median_duration_seconds=summary.median_duration_seconds,
-        median_non_cache_tokens=summary.median_non_cache_tokens,
     )
 
 

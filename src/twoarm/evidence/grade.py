@@ -1,4 +1,4 @@
-"""The verdict on the evidence, and the margin rule: both look at the three gates' metrics."""
+"""The verdict on the evidence, and the margin rule: both look at the gates' metrics."""
 
 from typing import Literal
 
@@ -106,7 +106,7 @@ def margin_rule(
     margin_success: float,
     margin_ratio: float,
 ) -> Margin:
-    """Symmetric and consistent, unlike the three gates; the price: small trials say nothing."""
+    """Symmetric and consistent, unlike the gates; the price: small trials say nothing."""
     rate: Interval | None = getattr(success, scope)
     found: dict[str, Interval | None] = {
         name: getattr(estimate, scope) if estimate else None for name, estimate in ratios.items()

@@ -5,8 +5,8 @@ import math
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints, mean, measured, median, starts_of, sums
-from twoarm.decide import GATES, Decision, GateName, decide, judge
+from twoarm.arrays import Floats, Ints, starts_of, sums
+from twoarm.decide import GATES, Decision, Figures, decide, judge
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import FEWEST_TASKS, Frame
 from twoarm.evidence.resample import Resamples, Tables, draws
@@ -36,16 +36,8 @@ class Stability(msgspec.Struct, frozen=True, kw_only=True):
     method: str
 
 
-class Figures(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gates look at."""
-
-    success_rate: float | None
-    median_duration_seconds: float | None
-    median_non_cache_tokens: float | None
-
-
 # What the gates look at in many resamples, by gate; NaN where a resample has no value.
-Columns = dict[GateName, Floats]
+Columns = dict[str, Floats]
 
 
 class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
@@ -57,14 +49,14 @@ class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
     arm: str
     tasks: Ints
     starts: Ints
-    values: dict[GateName, Floats]
+    values: dict[str, Floats]
 
     @property
     def sizes(self) -> Ints:
         """How many runs each task has."""
         return np.diff(self.starts)
 
-    def measured(self, gate: GateName) -> Grouped:
+    def measured(self, gate: str) -> Grouped:
         """The values of a gate that were measured; a task may be left with none."""
         known = ~np.isnan(self.values[gate])
         before = np.concatenate(([0], np.cumsum(known)))
@@ -136,14 +128,7 @@ def decision_without(samples: tuple[ArmSample, ArmSample], task: int | None) -> 
 
     def figures(one: ArmSample) -> Figures:
         gone = slice(0, 0) if task is None else slice(one.starts[task], one.starts[task + 1])
-        return Figures(
-            **{
-                gate.name: (mean if gate.metric is SUCCESS else median)(
-                    measured(np.delete(one.values[gate.name], gone))
-                )
-                for gate in GATES
-            }
-        )
+        return {gate.name: gate.figure(np.delete(one.values[gate.name], gone)) for gate in GATES}
 
     return decide(judge(*map(figures, samples)), _arms(samples))
 
@@ -187,7 +172,7 @@ def _two_stage(one: ArmSample, drawn: Ints, seed: list[int]) -> Columns:
     # Where the runs of each resample begin among all that are drawn.
     starts = np.concatenate(([0], np.cumsum(sizes.sum(axis=1))))
     words = draws(seed, 1, int(starts[-1]), 1 << 31)[0]
-    found: dict[GateName, list[Floats]] = {gate.name: [] for gate in GATES}
+    found: dict[str, list[Floats]] = {gate.name: [] for gate in GATES}
     for first in range(0, len(drawn), _ROWS):
         here = words[starts[first] : starts[min(first + _ROWS, len(drawn))]]
         times = _times_drawn(one, drawn[first : first + _ROWS], here)
@@ -238,12 +223,12 @@ def _decisions(
         [np.sign(columns[0][gate.name] - columns[1][gate.name]) for gate in GATES], axis=1
     )
     patterns, which = np.unique(signs, axis=0, return_inverse=True)
-    even = Figures(**dict.fromkeys((gate.name for gate in GATES), 0.0))
+    even: Figures = dict.fromkeys((gate.name for gate in GATES), 0.0)
     kinds = []
     for pattern in patterns.tolist():
-        known = {
+        known: Figures = {
             gate.name: None if sign != sign else sign
             for gate, sign in zip(GATES, pattern, strict=True)
         }
-        kinds.append(decide(judge(Figures(**known), even), _arms(samples)))
+        kinds.append(decide(judge(known, even), _arms(samples)))
     return kinds, which.ravel()

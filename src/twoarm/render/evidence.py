@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from twoarm.analysis import Analysis
-from twoarm.decide import GATES
+from twoarm.decide import GATES, number_of_gates
 from twoarm.escape import counted
 from twoarm.evidence.deltas import DeltaEvidence
 from twoarm.evidence.interval import Estimate, Interval, Scope, reasons
@@ -39,7 +39,6 @@ _HEADINGS = {
 }
 _ROWS_NAMED = 3
 _NO_RATIO = "No ratio: some values are zero."
-_EACH_BY_ITSELF = "p is for each row alone; the verdict allows for looking at three gates (Holm)."
 _TOO_NARROW = "Too narrow with few tasks; docs/statistics.md has the measured coverage."
 
 
@@ -64,6 +63,10 @@ def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table
 def level(evidence: Evidence) -> str:
     """What heads a column of intervals."""
     return f"{evidence.level * 100:g}% interval"
+
+
+def _each_by_itself() -> str:
+    return f"p is for each row alone; the verdict allows for looking at {number_of_gates()} (Holm)."
 
 
 def intervals(evidence: Evidence, scope: Scope) -> Table:
@@ -102,7 +105,7 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            *((_EACH_BY_ITSELF,) if tested and scope == evidence.headline else ()),
+            *((_each_by_itself(),) if tested and scope == evidence.headline else ()),
             *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
         ),
     )

@@ -7,6 +7,7 @@ import msgspec
 
 from twoarm.analysis import Analysis
 from twoarm.chart_points import ChartPoints
+from twoarm.decide import number_of_gates
 from twoarm.errors import ExtraError
 from twoarm.escape import counted, html, html_script, shortened
 from twoarm.render.evidence import report_tables
@@ -39,7 +40,7 @@ def render(analysis: Analysis, points: ChartPoints) -> str:
             _banner(analysis, tables),
             _section(
                 "gates",
-                "The three gates",
+                f"The {number_of_gates()}",
                 "Each gate compares one number between the two arms. The mark is the difference; a "
                 "bar is its interval, for the tasks it names. A bar that crosses zero means that "
                 "there may be no difference.",

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from twoarm.analysis import Analysis
-from twoarm.decide import fails
+from twoarm.decide import fails, number_of_gates
 from twoarm.escape import counted
 from twoarm.evidence.caveats import FEW_REPEATS_HELP
 from twoarm.evidence.interval import FEWEST_TASKS
@@ -23,8 +23,9 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
     tied = all(gate.standing == "tied" for gate in analysis.gates)
     if tied:
         yield say(
-            "do not claim a difference: the three gates are tied, and a tie counts as holding; "
-            "nothing here says that {} helps",
+            "do not claim a difference: the {} are tied, and a tie counts as holding; nothing here "
+            "says that {} helps",
+            number_of_gates(),
             Name(analysis.candidate),
         )
     if analysis.decision.kind == "insufficient":
@@ -100,14 +101,14 @@ def _not_promoted(analysis: Analysis) -> Iterator[Sentence]:
 
 
 def _although(analysis: Analysis) -> Iterator[Sentence]:
-    """What the three gates say, where it is something else."""
+    """What the gates say, where it is something else."""
     promoted = analysis.promotion.verdict == "promote"
     if promoted == (analysis.decision.kind == "candidate"):
         return
     if failed := fails(analysis.gates):
         yield say("note that {} {}", Name(analysis.candidate), failed)
     else:
-        yield say("note that all three gates hold")
+        yield say("note that all {} hold", number_of_gates())
 
 
 def _part(share: float) -> str:
@@ -127,9 +128,9 @@ def _more_runs(evidence: Evidence) -> Iterator[Sentence]:
         )
     elif evidence.grade.verdict == "too few tasks":
         yield say(
-            "add tasks: with only {} no difference in any of the three gates could be clear, "
-            "however large",
+            "add tasks: with only {} no difference in any of the {} could be clear, however large",
             evidence.tasks,
+            number_of_gates(),
         )
     elif variance is not None and variance.repeats_share <= REPEATS_HELP:
         much = ", not" if variance.repeats_share < FEW_REPEATS_HELP else " rather than"

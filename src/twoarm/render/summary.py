@@ -8,12 +8,12 @@ from collections.abc import Iterator
 import msgspec
 
 from twoarm.analysis import Analysis
-from twoarm.decide import Decision, Gate, fails
+from twoarm.decide import Decision, Gate, fails, number_of_gates
 from twoarm.escape import counted, series
 from twoarm.evidence.grade import Grade
 from twoarm.evidence.interval import FEWEST_TASKS, Estimate, Interval, Scope, reasons
 from twoarm.evidence.weigh import Evidence
-from twoarm.metric import COST, LABELS, SUCCESS, Better, Metric
+from twoarm.metric import BY_NAME, COST, LABELS, SUCCESS, Better, Metric
 from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.promote import Verdict
 from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
@@ -50,7 +50,6 @@ _ALARMING = (
 # What the lines above the caveats say already.
 _SAID = ("too_few_repeats", "insufficient_data", "add_tasks")
 
-_CLEAR_ALONE = "clear on its own, not after allowing for three gates"
 _NOT_A_GATE = "not a gate"
 
 
@@ -148,6 +147,8 @@ def _amounts(analysis: Analysis) -> Iterator[Amount]:
             (gate.candidate, gate.baseline),
             gate,
         )
+    if any(gate.rule.metric is COST for gate in analysis.gates):
+        return
     costs = [summary.median_cost_usd for summary in analysis.arm_summaries]
     if costs != [None, None]:
         yield _amount(analysis, COST, f"median {COST.label}", (costs[0], costs[1]), None)
@@ -178,7 +179,7 @@ def _amount(
         mark, role = _mark(analysis.evidence, metric)
         nothing = 1.0 if ratio else 0.0
         if mark == NO_DIFFERENCE and one is not None and not one.low <= nothing <= one.high:
-            note = _CLEAR_ALONE
+            note = f"clear on its own, not after allowing for {number_of_gates()}"
     return Amount(
         gate=gate,
         label=label,
@@ -255,12 +256,6 @@ def _scope(evidence: Evidence) -> str:
 
 # Evidence -----------------------------------------------------------------------------------------
 
-_CHANGES = {
-    "success": ("higher success", "lower success"),
-    "duration_seconds": ("faster", "slower"),
-    "non_cache_tokens": ("fewer tokens", "more tokens"),
-}
-
 
 def _evidence(analysis: Analysis) -> Sentence:
     evidence = analysis.evidence
@@ -280,9 +275,10 @@ def _evidence(analysis: Analysis) -> Sentence:
 
 def _found(grade: Grade) -> Iterator[str]:
     clear = [
-        _CHANGES[finding.metric][finding.standing == "worse"]
+        words[finding.standing == "worse"]
         for finding in grade.findings
         if finding.standing in ("better", "worse")
+        and (words := BY_NAME[finding.metric].words) is not None
     ]
     if clear:
         yield series(clear)

@@ -86,7 +86,7 @@ def more(count: int, listed: int) -> tuple[str, ...]:
 
 
 def gates(analysis: Analysis) -> Table:
-    """The three gates side by side."""
+    """The gates side by side."""
     rows = []
     for gate in analysis.gates:
         unit = gate.rule.metric.unit
