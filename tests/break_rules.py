@@ -45,6 +45,7 @@ LONG = "tests/test_long.py"
 UNFORESEEN = "tests/test_unforeseen.py"
 STREAMS = "tests/test_streams.py"
 CHARTS = "tests/test_chart_points.py"
+START_UP = "tests/test_start_up.py"
 FOURTH = "tests/test_fourth_gate.py"
 PROMOTION = "tests/test_promotion.py"
 OPTIONS = "tests/test_options.py"
@@ -149,8 +150,8 @@ BROKEN = [
     Broken("a digest needs no thread", "stream.py", "except (RuntimeError, MemoryError):", "except ZeroDivisionError:", LOST),
     Broken("frames that may be skipped", "stream.py", "first.startswith((_ZSTD, *_ZSTD_SKIPPABLE))", "first.startswith(_ZSTD)", LOST),
     Broken("memory that runs out is said", "runfile.py", "    except MemoryError:", "    except ZeroDivisionError:", LOST),
-    Broken("do not promote is exit code 1", "score_command.py", '"do not promote": 1', '"do not promote": 0', CLI),
-    Broken("not enough data is exit code 3", "score_command.py", '"not enough data": 3', '"not enough data": 0', CLI),
+    Broken("do not promote is exit code 1", "exit_codes.py", '"do not promote": 1', '"do not promote": 0', CLI),
+    Broken("not enough data is exit code 3", "exit_codes.py", '"not enough data": 3', '"not enough data": 0', CLI),
     Broken("a choice is one of those there are", "options.py", "if getattr(self, name) not in get_args(kind):", "if False:", OPTIONS),
     Broken("marks are told from any first read", "stream.py", "if len(first) >= len(_ZSTD):", "if True:", READING),
     Broken("a closed pipe ends quietly", "console.py", '        except BrokenPipeError:\n            self._unread = "standard output"\n', "        except ZeroDivisionError:\n", CLI),
@@ -174,7 +175,8 @@ BROKEN = [
     Broken("a check finds bad lines", "check.py", "(*runs.problems, *find_duplicates(runs))", "find_duplicates(runs)", CLI),
     Broken("worse by more than the margin", "promote.py", "    if beyond:\n", "    if False:\n", PROMOTION),
     Broken("a promotion goes by what was chosen", "promote.py", 'if by == "gates" or comparison.decision.kind == "baseline":', "if True:", PROMOTION),
-    Broken("bad input is exit code 2", "cli.py", "BAD = 2", "BAD = 0", CLI),
+    Broken("a command is imported for itself alone", "cli.py", "if name in arguments:", "if arguments:", START_UP),
+    Broken("bad input is exit code 2", "exit_codes.py", "BAD = 2", "BAD = 0", CLI),
     Broken("files are renamed into place", "write.py", "temporary = _unforeseen(target)", "temporary = target", f"{FILES}::test_a_signal_while_writing_leaves_no_temporary_file"),
     Broken("temporary names are random", "write.py", "{os.urandom(8).hex()}", "{os.getpid()}", FILES),
     Broken("temporary files are removed", "write.py", "                    os.unlink(name)", "                    pass", FILES),

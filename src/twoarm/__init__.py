@@ -21,11 +21,12 @@ The pipeline, stage by stage:
 other programs wrote.
 """
 
+from typing import TYPE_CHECKING, Any
+
 __version__ = "0.1.0"
 
 from twoarm.analysis import Analysis
 from twoarm.check import Check, check
-from twoarm.collect.gather import gather
 from twoarm.errors import (
     ArmsError,
     BadRunsError,
@@ -42,6 +43,9 @@ from twoarm.report import Report
 from twoarm.runfile import read
 from twoarm.score import compare, score
 from twoarm.screen import Arms
+
+if TYPE_CHECKING:
+    from twoarm.collect.gather import gather
 
 __all__ = [
     "Analysis",
@@ -65,3 +69,12 @@ __all__ = [
     "read",
     "score",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`gather`, imported when it is asked for: no score needs the formats of other programs."""
+    if name != "gather":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from twoarm.collect.gather import gather
+
+    return gather

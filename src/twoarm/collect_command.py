@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from twoarm.bar import progress_bar
 from twoarm.errors import BadRunsError, UsageError
 from twoarm.escape import counted, named, visible
+from twoarm.exit_codes import BAD, DONE
 from twoarm.write import Output, refuse_overlap, write
 
 if TYPE_CHECKING:
@@ -16,13 +17,13 @@ if TYPE_CHECKING:
     from twoarm.console import Streams
     from twoarm.stream import Progress
 
-DONE = 0
-BAD = 2
-
 DESCRIPTION = (
     "Turn the results of other programs into run records. Arms are never guessed: name the arm "
     "of each path, or the key inside the files that decides it."
 )
+
+
+EPILOG = None
 
 
 def add_options(parser: ArgumentParser) -> None:

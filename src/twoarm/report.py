@@ -1,9 +1,11 @@
-"""Report: an analysis that can be shown, as text, a page, or what CI systems read."""
+"""Report: an analysis that can be shown, as text, a page, or what CI systems read.
+
+Each way is imported when it is asked for: most of them are not.
+"""
 
 from twoarm.analysis import Analysis
-from twoarm.chart_points import chart_points
 from twoarm.comparison import Comparison
-from twoarm.render import github, html, junit, markdown, text
+from twoarm.render import text
 from twoarm.render.evidence import Shown
 
 
@@ -18,16 +20,25 @@ class Report(Analysis, frozen=True, kw_only=True):
 
     def to_markdown(self, *, interval: Shown = "headline") -> str:
         """The whole report as Markdown."""
+        from twoarm.render import markdown
+
         return markdown.render(self, interval)
 
     def to_github(self) -> str:
         """The report as a comment on a pull request."""
+        from twoarm.render import github
+
         return github.render(self)
 
     def to_junit(self) -> str:
         """The gates and adequacy as test cases, in JUnit XML."""
+        from twoarm.render import junit
+
         return junit.render(self)
 
     def to_html(self) -> str:
         """The report as one self-contained page; needs the extra `twoarm[html]`."""
+        from twoarm.chart_points import chart_points
+        from twoarm.render import html
+
         return html.render(self, chart_points(self.comparison))

@@ -15,9 +15,9 @@ import msgspec
 from twoarm.console import Streams
 from twoarm.errors import UsageError
 from twoarm.escape import counted, named, visible
+from twoarm.exit_codes import BAD, DONE, HELP, INTERRUPTED, OF_VERDICT
 from twoarm.options import Options
 from twoarm.score_command import (
-    EXIT_CODES,
     add_report_options,
     given_options,
     options_of,
@@ -29,11 +29,6 @@ if TYPE_CHECKING:
     from twoarm.run.display import Display
     from twoarm.run.loop import Wish
     from twoarm.run.session import Session, Wanted
-
-DONE = 0
-BAD = 2
-NOT_ENOUGH_DATA = EXIT_CODES["not enough data"]
-INTERRUPTED = 130
 
 # The scripted agent of the demo sleeps most of the time.
 _DEMO_JOBS = 4
@@ -59,6 +54,9 @@ DESCRIPTION = (
     "Run a suite: an agent on every task in two arms, in clean workspaces and in an order that\n"
     "cannot fool the statistics, inside a budget; then score the runs."
 )
+
+
+EPILOG = HELP
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -270,7 +268,7 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
     for arm in (frozen.candidate, frozen.baseline):
         if arm not in arms:
             streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
-            return NOT_ENOUGH_DATA
+            return OF_VERDICT["not enough data"]
     options = msgspec.structs.replace(
         options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
     )

@@ -1,4 +1,4 @@
-"""`twoarm score` and `twoarm demo`: options, reports, files, exit code."""
+"""`twoarm score`: options, reports, files, exit code."""
 
 import os
 import sys
@@ -8,10 +8,11 @@ from typing import Literal, get_args
 
 from twoarm.bar import progress_bar
 from twoarm.console import Streams
+from twoarm.decide import number_of_gates
 from twoarm.errors import ExtraError, InputError, UsageError
 from twoarm.escape import named, visible
+from twoarm.exit_codes import DONE, HELP, OF_VERDICT
 from twoarm.options import DEFAULTS, Duplicates, Missing, Options, PromoteBy
-from twoarm.render.github import annotations
 from twoarm.render.summary import PROMOTED_BY
 from twoarm.render.text import Look, Paint, plain, render
 from twoarm.report import Report
@@ -19,7 +20,11 @@ from twoarm.runfile import Readable
 from twoarm.score import score
 from twoarm.write import Output, refuse_overlap, write
 
-EXIT_CODES = {"promote": 0, "do not promote": 1, "not enough data": 3}
+DESCRIPTION = (
+    f"Score run files: {number_of_gates()}, one decision, and the evidence, on one screen."
+)
+EPILOG = HELP
+
 _OUT_NAMES = ("analysis.json", "analysis.md", "report.html")
 
 STANDARD_INPUT = 0
@@ -32,7 +37,7 @@ _LAST_SECOND = 253_402_300_799
 _OF_THE_EVIDENCE = ("level", "seed", "resamples", "margin_success", "margin_ratio", "interval")
 
 
-def add_score_options(parser: ArgumentParser) -> None:
+def add_options(parser: ArgumentParser) -> None:
     """The options of `score`: files, arms, and which runs count."""
     add_files(parser)
     add_report_options(parser)
@@ -55,12 +60,6 @@ def add_score_options(parser: ArgumentParser) -> None:
         action="store_true",
         help="score the good lines; a caveat says how many were bad",
     )
-
-
-def add_demo_options(parser: ArgumentParser) -> None:
-    """The options of `demo`."""
-    add_report_options(parser)
-    parser.add_argument("--runs", action="store_true", help="print the example's run file instead")
 
 
 def add_files(parser: ArgumentParser) -> None:
@@ -159,27 +158,11 @@ class _Adder:
         self._parser.add_argument(flag, default=SUPPRESS, help=help + said, **given)  # type: ignore[arg-type]
 
 
-def run_score(given: Namespace, streams: Streams) -> int:
+def run(given: Namespace, streams: Streams) -> int:
     """Score run files."""
     options = options_of(given)
     refuse_outputs(given, given.files)
     return score_and_show(opened(given.files), options, given, streams)
-
-
-def run_demo(given: Namespace, streams: Streams) -> int:
-    """Score the bundled example, or print its run file."""
-    from importlib.resources import files
-
-    example = files("twoarm").joinpath("example.jsonl")
-    if given.runs:
-        _refuse_beside_runs(given)
-        streams.write_data(example.read_text(encoding="utf-8"))
-        return 0
-    options = options_of(given)
-    refuse_outputs(given, [])
-    with example.open("rb") as stream:
-        named_stream = NamedStream(stream, "example.jsonl")
-        return score_and_show([named_stream], options, given, streams)
 
 
 def score_and_show(
@@ -199,13 +182,6 @@ def given_options(given: Namespace) -> dict[str, str]:
         if name == "evidence"
         or not (name == "command" or value is None or value is False or value in ([], "text"))
     }
-
-
-def _refuse_beside_runs(given: Namespace) -> None:
-    """Whatever would shape a report: none is made."""
-    for name, option in given_options(given).items():
-        if name != "runs":
-            raise UsageError(f"{option} has no effect with --runs")
 
 
 def options_of(given: Namespace, *, used: Collection[str] = ()) -> Options:
@@ -258,14 +234,16 @@ def _show(report: Report, given: Namespace, streams: Streams) -> int:
     else:
         streams.write_data(getattr(report, f"to_{given.format}")())
     if given.annotate:
+        from twoarm.render.github import annotations
+
         for line in annotations(report):
             streams.command(line)
     if not given.exit_code:
-        return 0
+        return DONE
     promotion = report.promotion
     by = PROMOTED_BY[report.options.promote_by]
     streams.say(f"twoarm: {promotion.verdict}, by {by}: {'; '.join(promotion.reasons)}")
-    return EXIT_CODES[promotion.verdict]
+    return OF_VERDICT[promotion.verdict]
 
 
 def _interval(given: Namespace) -> Literal["headline", "bootstrap"]:
@@ -329,9 +307,11 @@ def _now() -> str:
 
 def _width() -> int:
     """The columns of the terminal; 80 when the output is piped."""
+    if not sys.stdout.isatty():
+        return 80
     from shutil import get_terminal_size
 
-    return get_terminal_size((80, 24)).columns if sys.stdout.isatty() else 80
+    return get_terminal_size((80, 24)).columns
 
 
 def _paint() -> Paint | None:

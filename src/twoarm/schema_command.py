@@ -1,0 +1,35 @@
+"""`twoarm schema`: the JSON Schema of a file that twoarm reads or writes."""
+
+import json
+from argparse import ArgumentParser, Namespace
+
+from twoarm.analysis import analysis_schema
+from twoarm.collect.sidecar import sidecar_schema
+from twoarm.console import Streams
+from twoarm.exit_codes import DONE
+from twoarm.record import record_schema
+from twoarm.run.suite import suite_schema
+
+DESCRIPTION = (
+    "Print the JSON Schema of a run record, of the analysis file, of the sidecar run.json that "
+    "collect reads, or of a suite."
+)
+EPILOG = None
+
+_SCHEMAS = {
+    "record": record_schema,
+    "analysis": analysis_schema,
+    "sidecar": sidecar_schema,
+    "suite": suite_schema,
+}
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Which schema."""
+    parser.add_argument("name", choices=tuple(_SCHEMAS))
+
+
+def run(given: Namespace, streams: Streams) -> int:
+    """Print one schema."""
+    streams.write_data(json.dumps(_SCHEMAS[given.name](), indent=2) + "\n")
+    return DONE
