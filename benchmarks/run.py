@@ -234,7 +234,8 @@ def fill(made: RunFolder) -> None:
     """A run folder in which everything is done."""
     for trial in made.frozen().trials:
         attempted = Attempted(
-            task=trial.task, repeat=trial.repeat, arm=trial.arm, attempt=1, state="run",
+            task=trial.task, repeat=trial.repeat, arm=trial.arm, attempt=1,
+            jobs=1, state="run",
             reserved_usd=None, format="command", success=True,
         )  # fmt: skip
         made.begin(attempted)

@@ -344,7 +344,7 @@ def test_a_provider_that_is_down_stops_everything_and_resume_goes_on(tmp_path: P
     result = run(suite_of(tmp_path, script), out, "--jobs", "1")
     assert result.code == 2
     assert "6 attempts in a row failed" in result.err
-    assert f"nothing is lost; go on by twoarm run --resume {out}" in result.err
+    assert f"nothing is lost; continue with twoarm run --resume {out}" in result.err
     assert "401 no key" in result.err
     assert runs(out) == []
     flag.touch()
@@ -361,7 +361,7 @@ def test_a_budget_stops_the_run_and_more_of_it_goes_on(tmp_path: Path) -> None:
                  "--budget", "2", "--trial-budget", "0.5")  # fmt: skip
     assert result.code == 0, result.err
     assert "the budget is soft" in result.err
-    assert "the budget does not allow another trial; go on by twoarm run --resume" in result.err
+    assert "the budget does not cover another trial; raise it to continue: " in result.err
     # 1.5 times the dearest is reserved: a second block would need 1.0 + 2 x 0.75.
     assert len(runs(out)) == 2
     assert "can only grow" in twoarm("run", "--resume", str(out), "--budget", "1", *QUICK).err
@@ -377,12 +377,12 @@ def test_a_budget_stops_the_run_and_more_of_it_goes_on(tmp_path: Path) -> None:
 def test_a_folder_is_not_used_twice(tmp_path: Path) -> None:
     suite, out = suite_of(tmp_path), tmp_path / "out"
     assert run(suite, out).code == 0
-    assert "has a schedule already; go on with it by --resume" in run(suite, out).err
+    assert "has a schedule already; continue it with --resume" in run(suite, out).err
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "x").touch()
     assert "is not empty" in run(suite, tmp_path / "full").err
-    assert "is no run folder" in twoarm("run", "--resume", str(tmp_path / "full")).err
-    assert "is no run folder" in twoarm("run", "--status", str(tmp_path / "gone")).err
+    assert "is not a run folder" in twoarm("run", "--resume", str(tmp_path / "full")).err
+    assert "is not a run folder" in twoarm("run", "--status", str(tmp_path / "gone")).err
 
 
 def test_resuming_what_is_done_only_reports_again(tmp_path: Path) -> None:
@@ -454,7 +454,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
     (out / "journal.jsonl").symlink_to("/dev/full")
     result = twoarm("run", "--resume", str(out), *QUICK)
     assert result.code == 2
-    assert "No space left on device; make room and go on by --resume" in result.err
+    assert "No space left on device; make room, then use --resume" in result.err
     (out / "journal.jsonl").unlink()
     assert twoarm("run", "--resume", str(out), *QUICK).code == 0
     assert runs(out) == ["with/one.1", "without/one.1"]
@@ -513,16 +513,16 @@ def test_one_wish_to_stop_lets_the_running_trial_finish_and_reports(
     if how == "interrupt":
         runner.send_signal(signal.SIGINT)
     else:
-        assert "running trials finish" in twoarm("run", "--stop", str(out)).err
+        assert "no new trials start" in twoarm("run", "--stop", str(out)).err
     gate.touch()
     printed, said = runner.communicate(timeout=60)
-    assert "stopped; go on by twoarm run --resume" in said
+    assert "stopped; continue with twoarm run --resume" in said
     assert (runner.returncode, printed) == (3, "")
     assert "of arm `" in said
     assert "there is nothing to score" in said
     assert len(runs(out)) == 1
     assert "not running" in twoarm("run", "--status", str(out)).out
-    assert "no runner is at work" in twoarm("run", "--stop", str(out)).err
+    assert "nothing is running in" in twoarm("run", "--stop", str(out)).err
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM,)])
@@ -586,7 +586,7 @@ def test_another_number_of_jobs_is_said(tmp_path: Path) -> None:
     suite, out = suite_of(tmp_path), tmp_path / "out"
     assert run(suite, out, "--jobs", "1", "--only", "one").code == 0
     told = twoarm("run", "--resume", str(out), "--jobs", "2", *QUICK).err
-    assert "2 jobs, 1 before: durations of the two parts may differ" in told
+    assert "2 jobs now, 1 before: durations may differ for that alone" in told
 
 
 def test_a_suite_that_never_came_to_a_trial_may_be_corrected(tmp_path: Path, cache: Path) -> None:

@@ -124,6 +124,7 @@ def test_a_cancelled_attempt_hands_nothing_over(tmp_path: Path) -> None:
 
     ran = attempt(order, cancel)
     assert ran.outcome.cancelled
+    assert ran.outcome.reason == "killed before it ended"
     assert not ran.outcome.complete
     assert list(ran.folder.iterdir()) == []
 
@@ -312,7 +313,7 @@ def test_what_a_killed_runner_was_writing_is_no_file_of_the_run(tmp_path: Path) 
         format="command", prices=None, acceptance_commands={"t": "true"}, models={"with": None}
     )
     running = Attempted(
-        task="t", repeat=1, arm="with", attempt=1, state="running", reserved_usd=None
+        task="t", repeat=1, arm="with", attempt=1, jobs=1, state="running", reserved_usd=None
     )
     settled = settle(str(ran.folder), running, reader)
     assert settled.state == "run"

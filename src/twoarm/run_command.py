@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 # The scripted agent of the demo sleeps most of the time.
 _DEMO_JOBS = 4
 _REPEATS = 5
+# Of repeats, jobs and dollars.
+_MOST = 1_000_000
 
 _MODES = ("resume", "status", "stop", "demo", "dry_run")
 # What the schedule and the folder have settled, and `--out` with them.
@@ -155,8 +157,8 @@ def _resume(given: Namespace, streams: Streams) -> int:
     session = resume(given.resume, given.suite, _wanted(given, options), os.environ)
     if session.home.jobs != before.jobs:
         streams.say(
-            f"twoarm: {counted(session.home.jobs, 'job')}, {before.jobs} before: "
-            "durations of the two parts may differ for that alone"
+            f"twoarm: {counted(session.home.jobs, 'job')} now, {before.jobs} before: "
+            "durations may differ for that alone"
         )
     return _finish(session, options, given, streams)
 
@@ -184,6 +186,7 @@ def _start(given: Namespace, streams: Streams) -> int:
         given.out = f"{setting.frozen.suite_id}-{stamp}"
     refuse_outputs(given, [given.suite])
     if not _agreed(given, len(setting.frozen.trials), setting.terms.budget_usd, streams):
+        streams.say("twoarm: nothing was started")
         return INTERRUPTED
     session = start(given.suite, given.out, wanted, setting)
     return _finish(session, options, given, streams)
@@ -218,12 +221,17 @@ def _agreed(given: Namespace, trials: int, budget: float | None, streams: Stream
 def _wanted(given: Namespace, options: Options) -> "Wanted":
     from twoarm.run.session import Wanted
 
-    for name, least in (("repeats", 1), ("jobs", 1), ("budget", 0), ("trial_budget", 0)):
+    for name in ("repeats", "jobs"):
         value = getattr(given, name)
-        if value is not None and not least <= value <= 1_000_000:
+        if value is not None and not 1 <= value <= _MOST:
+            raise UsageError(f"--{name}: expected a number from 1 to {_MOST}, got {value}")
+    for name in ("budget", "trial_budget"):
+        value = getattr(given, name)
+        # Nothing is no budget, and would be taken for none.
+        if value is not None and not 0 < value <= _MOST:
             raise UsageError(
-                f"--{name.replace('_', '-')}: expected a number from {least} to 1000000, "
-                f"got {value}"
+                f"--{name.replace('_', '-')}: expected dollars above 0 and at most {_MOST}, "
+                f"got {value:g}"
             )
     return Wanted(
         repeats=given.repeats or _REPEATS,
@@ -244,26 +252,35 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
 
     finished = False
     wishes = Wishes(session.folder.at("stop"))
-    again = f"go on by twoarm run --resume {visible(given.out)}"
+    resumed = f"twoarm run --resume {visible(given.out)}"
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
         ground = session.prepare()
         with wishes, _display(given.display, streams.say) as display:
             end = session.run(ground, wishes.now, display.show)
         if end == "killed":
-            streams.say(f"twoarm: stopped; {again}")
+            streams.say(f"twoarm: stopped; continue with {resumed}")
             return INTERRUPTED
         arms = session.report(ground, end)
         finished = end == "done"
     except StoppedError as error:
         streams.say(f"twoarm: {error}")
-        streams.say(f"twoarm: nothing is lost; {again}")
+        streams.say(f"twoarm: nothing is lost; continue with {resumed}")
         return BAD
     finally:
         session.close(finished=finished)
-    if not finished:
-        why = "the budget does not allow another trial" if end == "budget" else "stopped"
-        streams.say(f"twoarm: {why}; {again}")
+    if end == "budget":
+        streams.say(
+            "twoarm: the budget does not cover another trial; "
+            f"raise it to continue: {resumed} --budget USD"
+        )
+    elif not finished:
+        streams.say(f"twoarm: stopped; continue with {resumed}")
+    if len(jobs := session.jobs_of_runs()) > 1:
+        numbers = " and ".join(map(str, jobs))
+        streams.say(
+            f"twoarm: runs were made at {numbers} jobs; durations may differ for that alone"
+        )
     frozen = session.setting.frozen
     for arm in (frozen.candidate, frozen.baseline):
         if arm not in arms:
@@ -321,10 +338,12 @@ def _stop(path: str, streams: Streams) -> int:
     folder = RunFolder(path)
     folder.frozen()
     if not folder.held_by_another():
-        streams.say(f"twoarm: no runner is at work on {visible(path)}")
+        streams.say(f"twoarm: nothing is running in {visible(path)}")
         return DONE
     with open(folder.at("stop"), "w", encoding="utf-8"):
-        streams.say("twoarm: running trials finish, then the report is written")
+        streams.say(
+            "twoarm: no new trials start; when the running ones have finished, it reports and ends"
+        )
     return DONE
 
 

@@ -44,8 +44,10 @@ def progress_of(view: "View") -> str:
     if view.each_seconds is not None and left > 0:
         seconds = view.each_seconds * left / max(1, len(view.running))
         parts.append(f"about {duration(seconds)} left")
-    if view.wish != "go":
-        parts.append("stopping")
+    if view.wish == "kill":
+        parts.append("stopping now")
+    elif view.wish == "finish":
+        parts.append("stopping when the running trials have finished; a second Ctrl-C kills them")
     elif view.paused_until > time.monotonic():
         wait = duration(view.paused_until - time.monotonic())
         parts.append(f"paused for {wait}: {shortened(view.reason, 60)}")
@@ -90,16 +92,17 @@ class Lines(Quiet):
     def __init__(self, say: Callable[[str], None]) -> None:
         self._say = say
         self._next = 0.0
-        self._told = (-1, -1)
+        self._told: tuple[object, ...] = ()
 
     def show(self, view: "View") -> None:
-        """A line for the first, the last, every infra failure, and else every few seconds."""
+        """A line at the start and the end, for whatever is not done, and else every few seconds."""
         now = time.monotonic()
-        state = (view.done, view.infra)
+        # What somebody who waits wants to know at once, and then what can wait.
+        state = (view.infra, view.paused_until, view.wish, view.done)
         if state == self._told:
             return
         last = view.done + view.infra == view.trials
-        if now >= self._next or last or view.infra != self._told[1]:
+        if now >= self._next or last or state[:-1] != self._told[:-1]:
             self._told = state
             self._next = now + _LINE_SECONDS
             self._say(f"twoarm: {progress_of(view)}")

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -97,21 +97,49 @@ def choose_tasks(plan: Plan, only: Sequence[str], tags: Sequence[str]) -> list[T
     return chosen
 
 
-def freeze(
-    plan: Plan, version: str | None, tasks: Sequence[Task], repeats: int, seed: int
-) -> Frozen:
-    """The schedule of a suite as it stands now."""
+class Commits(msgspec.Struct, frozen=True, kw_only=True):
+    """What trials start from: the workspace, and the sources of the arms."""
+
+    # A commit, or the digest of the folder that is copied.
+    origin: str
+    sources: dict[str, str]
+
+
+def commits_of(plan: Plan) -> Commits:
+    """What the refs of a suite mean now."""
+    refs = {name: arm.source.ref for name, arm in plan.arms.items() if arm.source is not None}
+    return _commits(plan, plan.workspace.ref, refs)
+
+
+def commits_again(plan: Plan, earlier: Frozen) -> Commits:
+    """What they meant when the schedule was frozen: work may go on in the repositories."""
+    return _commits(plan, earlier.origin, earlier.sources)
+
+
+def _commits(plan: Plan, ref: str, refs: Mapping[str, str]) -> Commits:
     place = plan.workspace
     if place.repo is not None:
         check_root(plan.at(place.repo))
-        origin = commit_of(plan.at(place.repo), place.ref)
+        origin = commit_of(plan.at(place.repo), ref)
     else:
         origin = digest_of(plan.at(place.copy or ""))
     sources = {
-        name: commit_of(plan.at(arm.source.repo), arm.source.ref)
+        name: commit_of(plan.at(arm.source.repo), refs.get(name, arm.source.ref))
         for name, arm in plan.arms.items()
         if arm.source is not None
     }
+    return Commits(origin=origin, sources=sources)
+
+
+def freeze(
+    plan: Plan,
+    version: str | None,
+    tasks: Sequence[Task],
+    repeats: int,
+    seed: int,
+    commits: Commits,
+) -> Frozen:
+    """The schedule of a suite, at these commits."""
     blocks = arrange([task.id for task in tasks], tuple(plan.arms), repeats, seed)
     return Frozen(
         schema=SCHEMA,
@@ -119,11 +147,11 @@ def freeze(
         suite_id=plan.suite.suite_id or os.path.splitext(os.path.basename(plan.path))[0],
         suite=msgspec.structs.replace(plan.suite, tasks_from=None, tasks=tuple(tasks)),
         version=version,
-        origin=origin,
+        origin=commits.origin,
         digests=dict(_digests(plan, tasks)),
         candidate=plan.candidate,
         baseline=plan.baseline,
-        sources=sources,
+        sources=commits.sources,
         seed=seed,
         repeats=repeats,
         trials=tuple(trial for block in blocks for trial in block),

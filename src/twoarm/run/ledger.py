@@ -45,6 +45,8 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     repeat: int
     arm: str
     attempt: int
+    # How many trials ran at a time.
+    jobs: int
     state: State
     # What it may cost at most; None where nothing limits it.
     reserved_usd: float | None
@@ -109,11 +111,11 @@ class RunFolder:
             os.makedirs(self.path, exist_ok=True)
             if self.begun():
                 raise UsageError(
-                    f"{visible(self.path)} has a schedule already; go on with it by "
-                    "--resume, or choose another folder by --out"
+                    f"{visible(self.path)} has a schedule already; continue it with "
+                    "--resume, or choose another folder with --out"
                 )
             if any(name.removesuffix(".tmp") not in _OWN for name in os.listdir(self.path)):
-                raise UsageError(f"{visible(self.path)} is not empty; choose another by --out")
+                raise UsageError(f"{visible(self.path)} is not empty; choose another with --out")
             self.hold()
             for name in (".attempts", "runs"):
                 os.makedirs(self.at(name), exist_ok=True)
@@ -146,7 +148,7 @@ class RunFolder:
                 return decode(file.read())
         except OSError as error:
             raise InputError(
-                f"{visible(path)}: {error.strerror}; {visible(self.path)} is no run folder"
+                f"{visible(path)}: {error.strerror}; {visible(self.path)} is not a run folder"
             ) from error
         except ValueError as error:
             raise InputError(f"{visible(path)}: {visible(str(error))}") from error
@@ -235,7 +237,11 @@ class RunFolder:
         """An event that something else on the disk tells as well; it may wait for the next one."""
         if self._journal is None:
             flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            self._journal = os.open(self.at("journal.jsonl"), flags, 0o644)
+            path = self.at("journal.jsonl")
+            torn = _ends_within_a_line(path)
+            self._journal = os.open(path, flags, 0o644)
+            if torn:
+                os.write(self._journal, b"\n")
         line = msgspec.json.encode({"at": round(time.time(), 3), "event": event, **fields})
         os.write(self._journal, line + b"\n")
 
@@ -326,6 +332,15 @@ def _folders(path: str) -> list[str]:
         return []
 
 
+def _ends_within_a_line(path: str) -> bool:
+    """Whether the power failed, or the disk was full, while a line was written."""
+    if not os.path.isfile(path) or not os.path.getsize(path):
+        return False
+    with open(path, "rb") as file:
+        file.seek(-1, os.SEEK_END)
+        return file.read() != b"\n"
+
+
 def _pretty(document: msgspec.Struct) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
 
@@ -345,5 +360,5 @@ def write_file(path: str, text: bytes) -> None:
 
 def unwritable(path: str, error: OSError) -> OutputError:
     """The error of a folder that takes no more; nothing that was in it is lost."""
-    full = "; make room and go on by --resume" if error.errno == errno.ENOSPC else ""
+    full = "; make room, then use --resume" if error.errno == errno.ENOSPC else ""
     return OutputError(f"{visible(path)}: cannot be written: {error.strerror}{full}")

@@ -225,6 +225,7 @@ class Loop:
             repeat=trial.repeat,
             arm=trial.arm,
             attempt=number,
+            jobs=self._executor.slots,
             state="running",
             reserved_usd=self._budget.reserved_for(trial.id) or self._budget.reservation(),
         )

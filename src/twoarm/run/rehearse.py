@@ -7,6 +7,7 @@ import tempfile
 from math import sqrt
 
 from twoarm.escape import counted, named, visible
+from twoarm.run.budget import Terms
 from twoarm.run.display import duration
 from twoarm.run.place import choose_place
 from twoarm.run.prepare import Ground, warnings_of
@@ -52,7 +53,7 @@ def outlook(setting: Setting, ground: Ground) -> list[str]:
         f"agent {named(setting.agent.name)}{version}: {visible(found.path)}",
         f"workspace at {frozen.origin[:12]}, {counted(setting.jobs, 'job')}",
         f"time: at most {duration(longest / setting.jobs)}, if every trial takes all it may",
-        f"cost: {_cost(terms.budget_usd, terms.trial_usd, trials, terms.kind)}",
+        f"cost: {_cost(terms, trials)}",
         _smallest(tasks, frozen.repeats),
     ]
     lines += [f"warning: {text}" for text in warnings_of(ground.untouched)]
@@ -67,11 +68,21 @@ def outlook(setting: Setting, ground: Ground) -> list[str]:
     return lines
 
 
-def _cost(budget: float | None, trial: float | None, trials: int, kind: str) -> str:
-    if trial is None:
+def _cost(terms: Terms, trials: int) -> str:
+    each = terms.trial_usd
+    if each is None:
         return "nothing limits it; set limits.trial_usd and limits.budget_usd"
-    most = f"at most ${trial * trials:,.2f} (${trial:g} a trial)"
-    return most if budget is None else f"{most}; the budget is ${budget:,.2f}, {kind}"
+    if terms.cost == "held":
+        most = each * trials * (1 + terms.overshoot)
+        said = (
+            f"at most ${most:,.2f}: {counted(trials, 'trial')} of ${each:,.2f}, and "
+            f"{terms.overshoot:.0%} more for turns that begin below the limit"
+        )
+    else:
+        said = (
+            f"about ${each * trials:,.2f} if no trial exceeds ${each:,.2f}, which nothing enforces"
+        )
+    return said if terms.budget_usd is None else f"{said}; the budget is ${terms.budget_usd:,.2f}"
 
 
 def _smallest(tasks: int, repeats: int) -> str:

@@ -1,6 +1,8 @@
 """At the end: the runs as one file for `score`, and a receipt of how they were made."""
 
 import os
+from collections import Counter
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -9,7 +11,7 @@ import msgspec
 from twoarm import __version__
 from twoarm.collect.gather import CollectOptions, Place, gather
 from twoarm.run.freeze import Found
-from twoarm.run.ledger import RunFolder
+from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.prepare import Ground
 from twoarm.run.schedule import Frozen
 from twoarm.write import Output, write
@@ -56,6 +58,7 @@ def write_receipt(
             "version": found.version,
             "sha256": found.digest,
             "args": frozen.suite.agent and frozen.suite.agent.args,
+            "arm_args": {name: arm.args for name, arm in frozen.suite.arms.items()},
             "secrets": frozen.suite.agent and frozen.suite.agent.secrets,
             "variables": sorted(_variables(frozen)),
         },
@@ -64,6 +67,7 @@ def write_receipt(
         **more,
         "trials": len(frozen.trials),
         "done": len(runs),
+        "runs_by_jobs": {str(jobs): runs for jobs, runs in runs_by_jobs(runs).items()},
         "spent_usd": sum(one.charged_usd or 0.0 for one in (*runs, *attempts)),
         "costs_not_known": sum(one.charged_usd is None for one in (*runs, *attempts)),
         "attempts_without_run": [
@@ -76,6 +80,11 @@ def write_receipt(
     }
     text = msgspec.json.format(msgspec.json.encode(receipt, order="sorted"), indent=1)
     write([Output(path=folder.at(RECEIPT), content=[text, b"\n"], append=False)])
+
+
+def runs_by_jobs(runs: Iterable[Attempted]) -> Counter[int]:
+    """How many runs were made with how many trials at a time."""
+    return Counter(run.jobs for run in runs)
 
 
 def _variables(frozen: Frozen) -> set[str]:

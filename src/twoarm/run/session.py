@@ -17,17 +17,24 @@ from twoarm.escape import named, visible
 from twoarm.run.agent import Agent, Cost, load_agent
 from twoarm.run.budget import Budget, Terms, check_terms
 from twoarm.run.executor import Executor
-from twoarm.run.freeze import Found, choose_tasks, find_program, freeze
+from twoarm.run.freeze import (
+    Found,
+    choose_tasks,
+    commits_again,
+    commits_of,
+    find_program,
+    freeze,
+)
 from twoarm.run.ledger import Home, RunFolder, write_file
 from twoarm.run.loop import End, Loop, View, Wish
 from twoarm.run.orders import Orders, Surroundings, check_arguments, model_of
 from twoarm.run.place import Place, choose_place
 from twoarm.run.prepare import Ground, Preparation, Workshop
-from twoarm.run.report import collect_runs, write_receipt
+from twoarm.run.report import collect_runs, runs_by_jobs, write_receipt
 from twoarm.run.schedule import Frozen
 from twoarm.run.settle import Reader
 from twoarm.run.suite_file import Plan, read_suite
-from twoarm.run.tree import is_committed, uncommitted
+from twoarm.run.tree import is_committed, lies_in, uncommitted
 
 # A shorter value would be struck out of everything.
 SHORTEST_SECRET = 8
@@ -66,8 +73,13 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
 
 
-def set_up(path: str, wanted: Wanted, environment: Mapping[str, str]) -> Setting:
-    """Read and check everything that can be without running anything of the suite."""
+def set_up(
+    path: str, wanted: Wanted, environment: Mapping[str, str], earlier: Frozen | None = None
+) -> Setting:
+    """Read and check everything that can be without running anything of the suite.
+
+    With an earlier schedule its commits are used, whatever has been committed since.
+    """
     plan = read_suite(path)
     agent = load_agent(plan.agent)
     check_isolation(wanted.isolation, agent)
@@ -84,7 +96,8 @@ def set_up(path: str, wanted: Wanted, environment: Mapping[str, str]) -> Setting
     found = find_program(agent, plan)
     tasks = choose_tasks(plan, wanted.only, wanted.tags)
     check_arguments(plan, agent, tasks)
-    frozen = freeze(plan, found.version, tasks, wanted.repeats, wanted.seed)
+    commits = commits_of(plan) if earlier is None else commits_again(plan, earlier)
+    frozen = freeze(plan, found.version, tasks, wanted.repeats, wanted.seed, commits)
     values = _secrets(plan, environment)
     text = msgspec.json.encode(frozen).decode()
     for name, value in values.items():
@@ -155,6 +168,12 @@ def notes(setting: Setting) -> list[str]:
         said.append(
             "the suite is committed in the repository, so agents of both arms can read it, and "
             "whatever of the arms is committed beside it; keep them in another folder"
+        )
+    copied = setting.plan.workspace.copy
+    if copied is not None and lies_in(setting.plan.path, setting.plan.at(copied)):
+        said.append(
+            "the suite is in the folder that is copied, so agents of both arms can read it; keep "
+            "it in another folder"
         )
     if setting.agent.format == "command" and setting.plan.agent.format == "none":
         said.append(
@@ -246,12 +265,15 @@ class Session:
             self.setting.frozen,
             self.setting.found,
             ground,
-            jobs=self.home.jobs,
             isolation=self.home.isolation,
             budget={"kind": self.setting.terms.kind, "usd": self.setting.terms.budget_usd},
             end=end,
         )
         return arms
+
+    def jobs_of_runs(self) -> list[int]:
+        """How many trials ran at a time; more than one number if that was changed meanwhile."""
+        return sorted(runs_by_jobs(self.folder.runs()))
 
     def close(self, *, finished: bool) -> None:
         """End what runs, and leave the cache to the next runner or to nobody."""
@@ -264,6 +286,7 @@ def preparation(
     setting: Setting, place: Place, executor: Executor, logs: str, marker: str
 ) -> Preparation:
     """The steps before the first trial."""
+    check_outside(setting.plan, "cache", place.path)
     workshop = Workshop(
         place=place,
         executor=executor,
@@ -273,6 +296,17 @@ def preparation(
         secrets=setting.secrets,
     )
     return Preparation(setting.plan, setting.frozen, workshop)
+
+
+def check_outside(plan: Plan, what: str, path: str) -> None:
+    """Refuse a folder of this run inside the one that is copied: agents would find it."""
+    copied = plan.workspace.copy
+    if copied is not None and lies_in(path, plan.at(copied)):
+        way = "--out" if what == "run folder" else "TWOARM_CACHE"
+        raise UsageError(
+            f"{visible(path)}: the {what} would be in workspace.copy, and so in every workspace; "
+            f"name another folder with {way}"
+        )
 
 
 def check_isolation(isolation: Isolation, agent: Agent) -> None:
@@ -295,6 +329,7 @@ def check_isolation(isolation: Isolation, agent: Agent) -> None:
 
 def start(path: str, out: str, wanted: Wanted, setting: Setting) -> Session:
     """A new run folder."""
+    check_outside(setting.plan, "run folder", os.path.abspath(out))
     home = Home(
         token=secrets.token_hex(6),
         suite=os.path.abspath(path),
@@ -313,6 +348,7 @@ def start(path: str, out: str, wanted: Wanted, setting: Setting) -> Session:
     try:
         return Session(folder, setting, home)
     except BaseException:
+        # Whatever it is, Ctrl-C too: a folder that nobody works on is held by nobody.
         folder.release()
         raise
 
@@ -340,12 +376,12 @@ def resume(out: str, path: str | None, wanted: Wanted, environment: Mapping[str,
         jobs=wanted.jobs or home.jobs,
         isolation=home.isolation,
     )
-    setting = set_up(suite, wanted, environment)
+    setting = set_up(suite, wanted, environment, frozen)
     for key, then, now in _without_budget(frozen).differences(_without_budget(setting.frozen)):
         raise InputError(
             f"{visible(key)} has changed since the schedule was frozen: "
             f"{visible(_short(then))} then, {visible(_short(now))} now; "
-            "change it back, or start anew with another --out"
+            "change it back, or start over with another --out"
         )
     folder.hold()
     try:
@@ -356,6 +392,7 @@ def resume(out: str, path: str | None, wanted: Wanted, environment: Mapping[str,
         folder.say("resumed", jobs=home.jobs, jobs_before=before)
         return Session(folder, setting, home)
     except BaseException:
+        # As in `start`.
         folder.release()
         raise
 

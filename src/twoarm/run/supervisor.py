@@ -132,7 +132,11 @@ def copy_tree(attempt: Attempt, source: str, target: str) -> None:
     code, _, _ = attempt.steps.run(argv, attempt.env("setup"), log, None, _COPY_SECONDS)
     if code:
         with open(log, encoding="utf-8", errors="replace") as file:
-            raise OSError(code, f"cannot copy to the workspace: {file.read(300).strip()}")
+            said = file.read(300).strip()
+        # A full disk has no room for what `cp` says of it.
+        there = os.statvfs(os.path.dirname(target))
+        free = f"{there.f_bavail * there.f_frsize >> 20} MB free"
+        raise OSError(code, f"cannot copy the workspace to {target}: {said or 'cp failed'}; {free}")
 
 
 def run_agent(attempt: Attempt) -> "dict[str, Any]":
@@ -358,7 +362,8 @@ def main() -> None:
     except Cancelled:
         code = CANCELLED
     except OSError as error:
-        sys.stdout.write(f"{error.strerror}: {error.filename}" if error.filename else str(error))
+        where = f": {error.filename}" if error.filename else ""
+        sys.stdout.write(f"{error.strerror or error}{where}")
         sys.stdout.flush()
         code = FAILED
     finally:

@@ -88,6 +88,12 @@ def uncommitted(repo: str) -> bool:
     return bool(git(repo, "status", "--porcelain", "--untracked-files=no").strip())
 
 
+def lies_in(path: str, folder: str) -> bool:
+    """Whether a path is a folder itself or anything in it, links followed."""
+    at, above = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath((at, above)) == above
+
+
 def is_committed(repo: str, commit: str, path: str) -> bool:
     """Whether a commit has a file at a path of this machine."""
     name = os.path.relpath(os.path.realpath(path), os.path.realpath(repo))

@@ -122,6 +122,9 @@ class Local:
             _pipe(process.stdin).close()
         code = process.wait()
         died = code not in (_DONE, _CANCELLED, _FAILED)
+        cancelled = code == _CANCELLED or running.give_up is not None
+        if cancelled:
+            said = "killed before it ended"
         if died:
             # Its descendants have no other keeper.
             while kill_marked(running.order.marker):
@@ -131,7 +134,7 @@ class Local:
         return Outcome(
             attempt=attempt,
             complete=code == _DONE,
-            cancelled=code == _CANCELLED or running.give_up is not None,
+            cancelled=cancelled,
             died=died,
             reason=said[-500:] or f"its supervisor ended with exit code {code}",
         )
