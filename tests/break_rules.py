@@ -60,6 +60,8 @@ RUN = "tests/test_run_command.py"
 LAUNCH = "tests/test_run_launch.py"
 PLACE = "tests/test_run_place.py"
 RUN_OPTIONS = "tests/test_run_options.py"
+TOLD = "tests/test_run_told.py"
+FULL = "tests/test_run_full_disk.py"
 WAITING = "tests/test_collect_waiting.py"
 
 BROKEN = [
@@ -514,6 +516,18 @@ BROKEN = [
     Broken("one seed for order and report", "run_command.py", "        seed=options.seed,\n", "", RUN_OPTIONS),
     Broken("the seed has an effect without evidence", "run_command.py", 'used=("seed", "interval")', 'used=("interval",)', RUN_OPTIONS),
     Broken("a dry run looks for the sandbox", "run/session.py", "    check_isolation(wanted.isolation, agent)\n", "", RUN_OPTIONS),
+    Broken("a budget of nothing is refused", "run_command.py", "not 0 < value <= _MOST", "not 0 <= value <= _MOST", TOLD),
+    Broken("the run folder is in no workspace", "run/session.py", '    check_outside(setting.plan, "run folder", os.path.abspath(out))\n', "", TOLD),
+    Broken("the cache is in no workspace", "run/session.py", '    check_outside(setting.plan, "cache", place.path)\n', "", TOLD),
+    Broken("a resume has the commits of its schedule", "run/session.py", "set_up(suite, wanted, environment, frozen)", "set_up(suite, wanted, environment)", TOLD),
+    Broken("half a line spoils no other", "run/ledger.py", "            if torn:", "            if False:", TOLD),
+    Broken("a pause and a wish are said at once", "run/display.py", "or state[:-1] != self._told[:-1]", "", TOLD),
+    Broken("what passes untouched is said", "run_command.py", "for text in warnings_of(ground.untouched):", "for text in ():", TOLD),
+    Broken("the most has the allowance in it", "run/rehearse.py", "trials * (1 + terms.overshoot)", "trials", TOLD),
+    Broken("runs tell how many jobs there were", "run/loop.py", "jobs=self._executor.slots,", "jobs=1,", TOLD),
+    Broken("the receipt has the arguments of the arms", "run/report.py", "{name: arm.args for name, arm in", "{name: () for name, arm in", TOLD),
+    Broken("a full disk says how full", "run/supervisor.py", "{said or 'cp failed'}; {free}", "{said or 'cp failed'}", FULL),
+    Broken("what was published stays", "run/loop.py", "if trial.id not in self._done)", "if True)", FULL),
     Broken("gemini waits for its provider", "collect/gemini_cli.py", "waiting=_waiting(folder, lines[-1]),", "waiting=None,", WAITING),
     Broken("gemini in a tool does not wait", "collect/gemini_cli.py", 'if last.type != "tool_result" and not (last.type == "message" and last.role == "user"):', "if False:", WAITING),
     Broken("opencode waits for its provider", "collect/opencode.py", " or refused_since(folder, seen)", "", WAITING),

@@ -164,7 +164,7 @@ def test_a_repository_is_exported_at_its_commit_without_history(tmp_path: Path) 
     suite = suite_of(tmp_path, script, workspace={"copy": None, "repo": "app"})
     result = run(suite, out)
     assert result.code == 0, result.err
-    assert "uncommitted changes in `app` are not used; the commit is" in result.err
+    assert "uncommitted changes in `app` are ignored; trials start from" in result.err
     lines = (out / "runs" / "with" / "one.1" / "stdout.txt").read_text().splitlines()
     assert lines[:3] == ["kept", "kept.txt", "some.txt"]
     assert lines[3] == "twoarmSat Jan 1 00:00:00 2000 +0000start"
@@ -270,7 +270,7 @@ def test_set_up_runs_once_per_task_and_every_trial_has_a_copy(tmp_path: Path) ->
     said = {(path / "stdout.txt").read_text() for path in out.glob("runs/*/*")}
     assert said == {"made\n"}
     told = run(suite_of(tmp_path, workspace={"setup_commands": ["exit 3"]}), tmp_path / "no").err
-    assert "set-up of the workspace failed with exit code 3; see " in told
+    assert "setup of the workspace failed with exit code 3; see " in told
 
 
 def test_an_arm_whose_set_up_keeps_failing_stops_everything(tmp_path: Path) -> None:
@@ -278,7 +278,7 @@ def test_an_arm_whose_set_up_keeps_failing_stops_everything(tmp_path: Path) -> N
     out = tmp_path / "out"
     result = run(path, out)
     assert result.code == 2
-    assert "the set-up of arm `with` keeps failing (exit code 5); see " in result.err
+    assert "the setup of arm `with` keeps failing (exit code 5); see " in result.err
     assert {record["attempt"].split("/")[0] for record in journal(out) if "attempt" in record} >= {
         "with"
     }
@@ -463,7 +463,7 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
 def test_options_that_exclude_each_other(tmp_path: Path) -> None:
     assert "which suite?" in twoarm("run").err
     told = twoarm("run", "--resume", "x", "--status", "y").err
-    assert "--resume and --status exclude each other" in told
+    assert "--resume and --status cannot be combined" in told
     suite = str(suite_of(tmp_path))
     assert "--repeats: expected a number from 1" in twoarm("run", suite, "--repeats", "0").err
     assert "no task `zzz`; tasks are `one`, `two`" in twoarm("run", suite, "--only", "zzz").err
@@ -609,7 +609,7 @@ def test_what_is_settled_cannot_be_changed(tmp_path: Path) -> None:
         ("--isolation", "copy"),
     ):
         told = twoarm("run", "--resume", str(out), *words).err
-        assert f"{words[0]} is settled once a run has begun" in told
+        assert f"{words[0]} cannot change once a run has started" in told
     twoarm("run", "--resume", str(out), *QUICK)
     assert json.loads((out / "analysis.json").read_text())["options"]["seed"] == 7
 
@@ -623,10 +623,11 @@ def test_an_agent_that_is_too_old_is_named(tmp_path: Path, monkeypatch: pytest.M
     path = suite_of(tmp_path, agent={"program": "claude-code", "argv": None})
     told = run(path, tmp_path / "out").err
     assert (
-        f"agent `claude-code`: {programs}/claude is 1.0.3; the oldest that will do is 2.1" in told
+        f"agent `claude-code`: {programs}/claude is 1.0.3; the oldest supported version is 2.1"
+        in told
     )
     (programs / "claude").write_text("#!/bin/sh\necho hello\n")
-    assert "does not tell its version" in run(path, tmp_path / "out").err
+    assert "does not report its version" in run(path, tmp_path / "out").err
 
 
 def test_the_missing_half_of_a_block_comes_first_on_resume(tmp_path: Path) -> None:

@@ -318,7 +318,7 @@ def test_a_budget_needs_prices_for_the_models_of_both_arms(tmp_path: Path) -> No
         limits={"budget_usd": 10.0, "trial_usd": 1.0, "prices": "prices.toml"},
         arms={"with": {"model": "scripted"}, "without": {"model": "another"}},
     )
-    with pytest.raises(UsageError, match="nobody can know what a trial costs"):
+    with pytest.raises(UsageError, match="nobody knows what a trial costs"):
         set_up(str(path), Wanted(), {"PATH": os.environ["PATH"]})
 
 

@@ -102,7 +102,7 @@ def test_a_soft_budget_reserves_more_than_the_dearest_so_far() -> None:
 @pytest.mark.parametrize(
     ("bad", "said"),
     [
-        (terms(cost="unknown"), "nobody can know what a trial costs"),
+        (terms(cost="unknown"), "nobody knows what a trial costs"),
         (terms(trial_usd=None), "nothing says what one trial may cost"),
         (terms(trial_usd=11.0), "more than the whole budget"),
     ],

@@ -31,11 +31,11 @@ def marked(tmp_path: Path, **changed: Any) -> Path:
         (("SUITE", "--dry-run", "--keep", "all"), "--keep has no effect with --dry-run"),
         (("SUITE", "--dry-run", "--exit-code"), "--exit-code has no effect with --dry-run"),
         (("SUITE", "--dry-run", "--level", "0.9"), "--level has no effect with --dry-run"),
-        (("--resume", "DIR", "--seed", "2"), "--seed is settled once a run has begun"),
-        (("--resume", "DIR", "--out", "X"), "--out is settled once a run has begun"),
+        (("--resume", "DIR", "--seed", "2"), "--seed cannot change once a run has started"),
+        (("--resume", "DIR", "--out", "X"), "--out cannot change once a run has started"),
         (("SUITE", "--no-evidence", "--resamples", "999"), "--resamples has no effect with --no-"),
         (("SUITE", "--full", "--format", "json"), "--full has no effect with --format json"),
-        (("SUITE", "--demo"), "--demo has a suite of its own"),
+        (("SUITE", "--demo"), "--demo brings its own suite"),
     ],
 )
 def test_an_option_without_effect_is_refused(

@@ -213,3 +213,13 @@ def test_half_a_line_of_the_journal_spoils_no_other(tmp_path: Path) -> None:
     lines = (out / "journal.jsonl").read_bytes().removeprefix(before).splitlines()
     assert lines[0] == torn
     assert [json.loads(line)["event"] for line in lines[1:]] == ["resumed", "started", "ended"]
+
+
+def test_a_task_that_passes_untouched_is_said_before_it_is_paid_for(tmp_path: Path) -> None:
+    tasks = [
+        {"id": name, "prompt": "p", "acceptance_command": command}
+        for name, command in (("passes", "true"), ("fails", "test -f answer.txt"))
+    ]
+    told = run(suite_of(tmp_path, tasks=tasks), tmp_path / "out").err
+    assert "twoarm: warning: task `passes`: acceptance passes on the untouched workspace" in told
+    assert "`fails`" not in told

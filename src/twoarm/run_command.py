@@ -54,7 +54,7 @@ _OF_A_DRY_RUN = (
 
 DESCRIPTION = (
     "Run a suite: an agent on every task in two arms, in clean workspaces and in an order that\n"
-    "cannot fool the statistics, inside a budget; then score the runs."
+    "keeps drift out of the comparison, within a budget; then score the runs."
 )
 
 
@@ -64,24 +64,28 @@ EPILOG = HELP
 def add_options(parser: ArgumentParser) -> None:
     """The arguments of `twoarm run`, with those of every report."""
     parser.add_argument("suite", nargs="?", metavar="SUITE", help="a suite, TOML or JSON")
-    parser.add_argument("--resume", metavar="DIR", help="go on with a run folder")
-    parser.add_argument("--status", metavar="DIR", help="say where a run stands")
-    parser.add_argument("--stop", metavar="DIR", help="let running trials finish, then report")
+    parser.add_argument("--resume", metavar="DIR", help="continue a run")
+    parser.add_argument("--status", metavar="DIR", help="show how far a run is")
+    parser.add_argument(
+        "--stop",
+        metavar="DIR",
+        help="start no new trials; report when the running ones have finished",
+    )
     parser.add_argument(
         "--demo", action="store_true", help="run a bundled suite with a bundled scripted agent"
     )
     parser.add_argument(
-        "--repeats", type=int, metavar="N", help="of every task and arm (default: 5)"
+        "--repeats", type=int, metavar="N", help="runs of every task in each arm (default: 5)"
     )
     parser.add_argument("--jobs", type=int, metavar="N", help="trials at a time")
     parser.add_argument("--budget", type=float, metavar="USD", help="for all trials together")
     parser.add_argument("--trial-budget", type=float, metavar="USD", help="for one trial")
-    parser.add_argument("--only", metavar="ID,...", help="these tasks alone")
-    parser.add_argument("--tag", action="append", default=[], help="tasks with this tag alone")
+    parser.add_argument("--only", metavar="ID,...", help="only these tasks")
+    parser.add_argument("--tag", action="append", default=[], help="only tasks with this tag")
     parser.add_argument(
         "--isolation",
         choices=("copy", "bwrap"),
-        help="a workspace of its own, or also no writing outside of it (default: copy)",
+        help="a private copy of the workspace, or also no writing outside it (default: copy)",
     )
     parser.add_argument(
         "--keep",
@@ -91,7 +95,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--display",
         choices=("live", "lines", "quiet"),
-        help="what to show meanwhile (default: live on a terminal, otherwise lines)",
+        help="how to show progress (default: live on a terminal, otherwise lines)",
     )
     parser.add_argument(
         "--dry-run",
@@ -131,13 +135,13 @@ def _refuse_without_effect(given: Namespace) -> None:
     said = given_options(given)
     modes = [said[name] for name in _MODES if name in said]
     if len(modes) > 1:
-        raise UsageError(f"{' and '.join(modes)} exclude each other")
+        raise UsageError(f"{' and '.join(modes)} cannot be combined")
     if given.demo and given.suite is not None:
-        raise UsageError("--demo has a suite of its own")
+        raise UsageError("--demo brings its own suite")
     for name, option in said.items():
         option = "SUITE" if name == "suite" else option
         if given.resume is not None and name in _SETTLED:
-            raise UsageError(f"{option} is settled once a run has begun; leave it out")
+            raise UsageError(f"{option} cannot change once a run has started; leave it out")
         if given.dry_run and name not in (*_OF_A_DRY_RUN, "dry_run"):
             raise UsageError(f"{option} has no effect with --dry-run")
         for mode in ("status", "stop"):
@@ -249,6 +253,7 @@ def _wanted(given: Namespace, options: Options) -> "Wanted":
 def _finish(session: "Session", options: Options, given: Namespace, streams: Streams) -> int:
     """Prepare, run, report."""
     from twoarm.run.loop import StoppedError
+    from twoarm.run.prepare import warnings_of
 
     finished = False
     wishes = Wishes(session.folder.at("stop"))
@@ -256,6 +261,8 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
         ground = session.prepare()
+        for text in warnings_of(ground.untouched):
+            streams.say(f"twoarm: warning: {text}")
         with wishes, _display(given.display, streams.say) as display:
             end = session.run(ground, wishes.now, display.show)
         if end == "killed":

@@ -33,7 +33,7 @@ def check_terms(terms: Terms) -> None:
         return
     if terms.cost == "unknown":
         raise UsageError(
-            "a budget, but nobody can know what a trial costs: the agent tells no dollars; "
+            "a budget, but nobody knows what a trial costs, because the agent reports no dollars; "
             "name the model and, in limits.prices, a table with all its prices, "
             "or leave the budget out"
         )

@@ -46,12 +46,12 @@ def find_program(agent: Agent, plan: Plan) -> Found:
     if agent.oldest is not None:
         if version is None:
             raise InputError(
-                f"agent {named(agent.name)}: {visible(path)} does not tell its version"
+                f"agent {named(agent.name)}: {visible(path)} does not report its version"
             )
         if numbers(version) < numbers(agent.oldest):
             raise InputError(
                 f"agent {named(agent.name)}: {visible(path)} is {version}; "
-                f"the oldest that will do is {agent.oldest}"
+                f"the oldest supported version is {agent.oldest}"
             )
     return Found(path=path, digest=_digest_of_program(path), version=version)
 

@@ -212,7 +212,8 @@ class RunFolder:
                 except OSError as error:
                     if time.monotonic() > deadline:
                         raise UsageError(
-                            f"{visible(self.path)}: trials of an earlier runner do not end"
+                            f"{visible(self.path)}: trials of an earlier runner are still "
+                            "ending; try again later"
                         ) from error
                     time.sleep(0.02)
         finally:

@@ -179,7 +179,7 @@ class Loop:
         try:
             settled = settle(folder, attempted, self._reader)
         except FileNotFoundError:
-            settled = abandon(attempted, "the runner was gone before it ended", interrupted=True)
+            settled = abandon(attempted, "the runner died before it ended", interrupted=True)
         self._folder.record(settled)
         self._folder.say("adopted", attempt=settled.id, state=settled.state)
         return settled
@@ -287,14 +287,14 @@ class Loop:
             self._infra.add(name)
             if settled.facts.get("setup_exit_code"):
                 self._stop = StoppedError(
-                    f"the set-up of arm {named(settled.arm)} keeps failing "
+                    f"the setup of arm {named(settled.arm)} keeps failing "
                     f"(exit code {settled.facts['setup_exit_code']}); "
                     f"see {visible(self._folder.folder_of(settled))}/setup.log"
                 )
         if self._in_a_row >= ENOUGH:
             self._stop = StoppedError(
                 f"{counted(self._in_a_row, 'attempt')} in a row failed for reasons that are not "
-                f"the agent's, the last one: {visible(self._reason)}"
+                f"the agent's; the last one: {visible(self._reason)}"
             )
 
     def _kill(self, show: Callable[[View], None]) -> None:

@@ -125,14 +125,14 @@ class Preparation:
         if workspace.setup_commands:
             common = os.path.join(self._place.trees, "common")
             commands = list(map(self._filled, workspace.setup_commands))
-            self._run("set-up of the workspace", "workspace", start, commands, common)
+            self._run("setup of the workspace", "workspace", start, commands, common)
         seeds: dict[tuple[str, ...], str] = {(): common}
         for task in tasks:
             if task.setup_commands not in seeds:
                 path = os.path.join(self._place.trees, f"task{len(seeds)}")
                 commands = list(map(self._filled, task.setup_commands))
                 self._run(
-                    f"set-up of task {named(task.id)}", f"task.{task.id}", common, commands, path
+                    f"setup of task {named(task.id)}", f"task.{task.id}", common, commands, path
                 )
                 seeds[task.setup_commands] = path
         return {task.id: seeds[task.setup_commands] for task in tasks}
@@ -240,7 +240,7 @@ class Preparation:
             for outcome in self._workshop.executor.completed(3600.0):
                 running -= 1
                 if not outcome.complete:
-                    raise InputError(f"a set-up was not finished: {visible(outcome.reason)}")
+                    raise InputError(f"setup did not finish: {visible(outcome.reason)}")
         return [_facts(order.folder) for order in orders]
 
 

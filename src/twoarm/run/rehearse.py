@@ -52,7 +52,7 @@ def outlook(setting: Setting, ground: Ground) -> list[str]:
         f"{counted(frozen.repeats, 'repeat')} x 2 arms = {counted(trials, 'trial')}",
         f"agent {named(setting.agent.name)}{version}: {visible(found.path)}",
         f"workspace at {frozen.origin[:12]}, {counted(setting.jobs, 'job')}",
-        f"time: at most {duration(longest / setting.jobs)}, if every trial takes all it may",
+        f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
         _smallest(tasks, frozen.repeats),
     ]

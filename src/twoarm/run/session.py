@@ -139,7 +139,7 @@ def _secrets(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
         if len(value) < SHORTEST_SECRET:
             raise InputError(
                 f"secret {named(name)} has fewer than {SHORTEST_SECRET} characters; "
-                "so short a value cannot be struck out safely"
+                "a value that short cannot be redacted safely"
             )
         values[name] = value
     return values
@@ -161,13 +161,13 @@ def notes(setting: Setting) -> list[str]:
     repo = setting.plan.workspace.repo
     if repo is not None and uncommitted(setting.plan.at(repo)):
         commit = setting.frozen.origin[:12]
-        said.append(f"uncommitted changes in {named(repo)} are not used; the commit is {commit}")
+        said.append(f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}")
     if repo is not None and is_committed(
         setting.plan.at(repo), setting.frozen.origin, setting.plan.path
     ):
         said.append(
             "the suite is committed in the repository, so agents of both arms can read it, and "
-            "whatever of the arms is committed beside it; keep them in another folder"
+            "any files of the arms that are committed with it; keep them elsewhere"
         )
     copied = setting.plan.workspace.copy
     if copied is not None and lies_in(setting.plan.path, setting.plan.at(copied)):
@@ -316,7 +316,7 @@ def check_isolation(isolation: Isolation, agent: Agent) -> None:
     if not agent.nests:
         raise UsageError(
             f"--isolation bwrap: {named(agent.name)} has a sandbox of its own, which does not "
-            "start inside another; use --isolation copy, or take its own away in agent.args"
+            "start inside another; use --isolation copy, or turn its own off in agent.args"
         )
     if shutil.which("bwrap") is None:
         raise UsageError("--isolation bwrap: bubblewrap is not installed; see your package manager")

@@ -267,7 +267,7 @@ def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
         message = f"{names} do not differ; a comparison needs a change"
         yield _problem(path, "arms", message)
     if len({name.lower() for name in suite.arms}) < 2:
-        yield _problem(path, "arms", "names that differ in case only; choose others")
+        yield _problem(path, "arms", "names that differ only in case; rename one")
     if suite.baseline is None:
         yield _problem(path, "baseline", f"missing; name the arm without the change: {names}")
     elif suite.baseline not in suite.arms:
@@ -320,7 +320,7 @@ def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, Task]]) -> Itera
     for file, i, task in tasks:
         first = seen.setdefault(task.id.lower(), task.id)
         if first is not task.id:
-            yield _problem(file, f"tasks[{i}].id", f"{named(task.id)} is there twice")
+            yield _problem(file, f"tasks[{i}].id", f"{named(task.id)} appears twice")
         for place in (*task.acceptance_files, *suite.acceptance_files):
             if not inside(place):
                 yield _problem(file, f"tasks[{i}].acceptance_files", _OUTSIDE.format(named(place)))
@@ -348,7 +348,10 @@ def _prompts(
         try:
             prompts[task.id] = _first(roots, task.prompt_file)
         except (OSError, ValueError):
-            message = f"no text in {named(task.prompt_file)}, beside the suite or in the repository"
+            message = (
+                f"{named(task.prompt_file)} is missing or empty; it belongs next to the suite or "
+                "in the repository"
+            )
             problems.append(_problem(file, f"tasks[{i}].prompt_file", message))
     return prompts, problems
 
