@@ -110,6 +110,68 @@ def test_what_only_looks_like_a_repeated_key_is_read(line: str) -> None:
     assert len(read(io.BytesIO(MANY + line.encode()))) == MANY.count(b"\n") + 1
 
 
+TWO = f"{LINE} {json.dumps(run('bad', repeat=2))}"
+BROKEN_OFF = LINE.replace(", ", ",\n", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "bad"),
+    [
+        (f"{TWO}\n{BROKEN_OFF}", [1, 2, 3]),
+        (f"{BROKEN_OFF}\n{TWO}\n{LINE}", [1, 2, 3]),
+        (f"\n{TWO}", [2]),
+        (f"{TWO}\n", [1]),
+        (f" \n{TWO}", [2]),
+        (f"{TWO}\n \n{LINE}", [1]),
+        (f"{LINE}\n\n{TWO}", [3]),
+        (f"{LINE}{{\n}}\n{TWO}", [1, 2, 3]),
+        (TWO.replace("} {", "}\r{") + "\n", [1]),
+        (f"{TWO}\n\r\n{LINE}", [1]),
+    ],
+)
+def test_as_many_runs_as_lines_are_not_a_run_on_each(text: str, bad: list[int]) -> None:
+    # The stream is cut where the text begins, which is then a batch of its own.
+    blocks = iter((GOOD.replace(b'"t"', b'"u"'), f"{text}\n".encode(), b""))
+    stream = io.BytesIO()
+    stream.read = lambda size=-1: next(blocks)  # type: ignore[method-assign]
+    with pytest.raises(twoarm.BadRunsError) as caught:
+        read(stream)
+    found = [problem.line for problem in caught.value.problems]
+    assert found == [GOOD.count(b"\n") + number for number in bad]
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {},
+        {"model": 'a "quoted" \\ "name\\'},
+        {"tags": {'"': ["\\", '\\"', None, 'a "b"']}, "note": '"\\'},
+        {"failure": None, "note": None},
+    ],
+)
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_most_lines_are_decoded_together(
+    end: str, changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = [run("t", repeat=number, **changed) for number in range(1, 3_000)]
+    # Some lines lack a key.
+    for number, one in enumerate(runs):
+        if number % 3:
+            one["agent"] = "a"
+    one_by_one = 0
+    line = runfile._Reader._line
+
+    def counted(*given: Any) -> Any:
+        nonlocal one_by_one
+        one_by_one += 1
+        return line(*given)
+
+    monkeypatch.setattr(runfile._Reader, "_line", counted)
+    text = "".join(json.dumps(one) + end for one in runs)
+    assert len(read(io.BytesIO(text.encode()))) == len(runs)
+    assert 0 < one_by_one < len(runs) / 2
+
+
 # The promise ------------------------------------------------------------------------------------
 
 

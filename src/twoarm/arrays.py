@@ -79,14 +79,16 @@ def squares(values: Floats, starts: Ints) -> Floats:
 def medians(values: Floats, starts: Ints) -> Floats:
     """The median of what was measured in each task; NaN where nothing was. Tasks may be empty."""
     sizes = np.diff(starts)
-    task = np.repeat(np.arange(len(sizes)), sizes)
-    # NaN is ordered last within its task.
-    ordered = np.append(values[np.lexsort((values, task))], np.nan)
-    known = np.bincount(task[~np.isnan(values)], minlength=len(sizes))
-    heads = starts[:-1]
-    low = ordered[np.where(known > 0, heads + (known - 1) // 2, -1)]
-    high = ordered[np.where(known > 0, heads + known // 2, -1)]
-    return np.where(low == high, low, (low + high) / 2)
+    found = np.full(len(sizes), np.nan)
+    for size in np.unique(sizes[sizes > 0]).tolist():
+        tasks = np.flatnonzero(sizes == size)
+        # A row for each task of this size; NaN is ordered last.
+        rows = np.sort(values[starts[tasks][:, None] + np.arange(size)], axis=1)
+        known = size - np.isnan(rows).sum(axis=1)
+        each = np.arange(len(tasks))
+        low, high = rows[each, (known - 1) // 2], rows[each, known // 2]
+        found[tasks] = np.where(low == high, low, (low + high) / 2)
+    return found
 
 
 def spaced(values: Floats, most: int) -> list[float]:

@@ -3,16 +3,21 @@
 Keys and strings stand in quotes. Of a key that is given twice, a decoder keeps the last value: the
 line has more quotes than what was decoded accounts for. Counting them costs little for a batch of
 lines, and if the batch adds up, so does each of its lines: none has fewer quotes than it should.
+
+A batch is decoded at once, by a decoder that takes objects wherever they begin and end. It is one
+of whole lines if each line end stands between two objects, with nothing else beside it.
 """
 
-from collections.abc import Callable, Mapping
-from operator import attrgetter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 from msgspec import UNSET, UnsetType
+from numpy.typing import NDArray
 
-from twoarm.record import Line, MaybeExitCode, MaybeFlag, MaybeNumber, Number, Repeat
+from twoarm.arrays import Ints
+from twoarm.record import Columns, Line, MaybeExitCode, MaybeFlag, MaybeNumber, Name, Number, Repeat
 
 # No more unknown keys than this are noted: some files use ids as keys.
 MOST_UNKNOWN_KEYS = 100
@@ -21,6 +26,7 @@ _KNOWN = {field.name: field for field in msgspec.structs.fields(Line)}
 # What stands there is never in quotes.
 _UNQUOTED = (Repeat, bool, Number, MaybeNumber, MaybeFlag, MaybeExitCode)
 _encode = msgspec.json.Encoder().encode
+_QUOTE, _OPENING, _CLOSING, _RETURN = b'"{}\r'
 
 
 class Layout:
@@ -58,42 +64,74 @@ class Layout:
 class LineReader(NamedTuple):
     """Decodes lines that have all of some keys, and any of some others."""
 
-    decode: Callable[[bytes], Line]
-    keys: int
-    # Of a line: whatever may stand in quotes under the keys that each has.
-    quoted: Callable[[Line], tuple[Any, ...]]
-    # The same for each key that only some lines have: UNSET where it is missing.
-    sometimes: tuple[Callable[[Line], Any], ...]
+    decode: Callable[[bytes], list[msgspec.Struct]]
+    keys: tuple[str, ...]
+    # How many quotes each line has at least, and under which keys there may be more.
+    fewest: int
+    varied: "tuple[Key, ...]"
 
-    def adds_up(self, decoded: list[Line], text: bytes) -> bool:
-        """Whether the lines hold nothing but what was decoded; not if a key is repeated."""
-        quotes = 2 * self.keys * len(decoded) + _quotes(list(map(self.quoted, decoded)))
-        for get in self.sometimes:
-            given = [value for value in map(get, decoded) if value is not UNSET]
-            quotes += 2 * len(given) + _quotes(given)
-        return quotes == _quotes_again(text)
+    def decoded(self, text: bytes, ends: Ints) -> Columns | None:
+        """A run from each line; None if some line is anything else, or has a key twice."""
+        try:
+            decoded = self.decode(text)
+        except (ValueError, RecursionError):
+            return None
+        codes = np.frombuffer(text, np.uint8)
+        if len(decoded) != len(ends) + 1 or not _one_by_one(text, codes, ends):
+            return None
+        rows = map(msgspec.structs.astuple, decoded)
+        columns = dict(zip(self.keys, zip(*rows, strict=True), strict=True))
+        quotes = self.fewest * len(decoded)
+        quotes += sum(key.quotes(columns[key.name]) for key in self.varied)
+        found = int(np.count_nonzero(codes == _QUOTE)) - _quotes_inside(text)
+        return columns if quotes == found else None
+
+
+class Key(NamedTuple):
+    """A key that only some lines have, or whose values are only sometimes in quotes."""
+
+    name: str
+    type: Any
+    always: bool
+
+    def quotes(self, values: Sequence[Any]) -> int:
+        """The quotes around the key and its values; UNSET is the value of a line without it."""
+        if not self.always:
+            values = [value for value in values if value is not UNSET]
+        return 2 * len(values) + self._around(values)
+
+    def _around(self, values: Sequence[Any]) -> int:
+        if self.type in _UNQUOTED:
+            return 0
+        if self.type is Any:
+            return _quotes(_encode(values))
+        # A string or null.
+        return 2 * (len(values) - values.count(None))
+
+
+def _one_by_one(text: bytes, codes: NDArray[np.uint8], ends: Ints) -> bool:
+    """Whether a text of objects has just one on each line: no string can hold a line end."""
+    if not (text.startswith(b"{") and text.endswith((b"}", b"}\r"))):
+        return False
+    before = codes[ends - 1]
+    before = np.where(before == _RETURN, codes[ends - 2], before)
+    return bool((before == _CLOSING).all() and (codes[ends + 1] == _OPENING).all())
 
 
 def whole(found: Mapping[str, Any], text: bytes) -> bool:
     """Whether a line holds nothing but what was decoded; not if a key is repeated."""
-    return _quotes(found) == _quotes_again(text)
+    return _quotes(_encode(found)) == _quotes(text)
 
 
-def _quotes(found: object) -> int:
-    return _encode(found).count(b'"')
+def _quotes(text: bytes) -> int:
+    """The quotes around keys and strings."""
+    return text.count(b'"') - _quotes_inside(text)
 
 
-def _quotes_again(text: bytes) -> int:
-    """The quotes that a text would have if all of it were decoded and encoded again."""
-    quotes = text.count(b'"')
-    if b"\\" not in text:
-        return quotes
-    # The other way to write a quote, which is encoded as `\"`.
-    escaped = text.count(b"\\u0022")
-    if escaped and b"\\\\u0022" in text:
-        # Backslashes in pairs stand for themselves.
-        escaped = text.replace(b"\\\\", b"").count(b"\\u0022")
-    return quotes + escaped
+def _quotes_inside(text: bytes) -> int:
+    """The quotes that are part of a key or a string."""
+    # Backslashes in pairs stand for themselves.
+    return text.replace(b"\\\\", b"").count(b'\\"') if b"\\" in text else 0
 
 
 def _reader(always: frozenset[str], seen: frozenset[str]) -> LineReader:
@@ -101,6 +139,8 @@ def _reader(always: frozenset[str], seen: frozenset[str]) -> LineReader:
     named = [key for key in sorted(seen) if key.isprintable() and _plain(key)]
     attributes = {key: key if key in _KNOWN else f"unknown_{i}" for i, key in enumerate(named)}
     fields: list[Any] = []
+    fewest = 0
+    varied = []
     for key, attribute in attributes.items():
         value_type = _KNOWN[key].type if key in _KNOWN else Any
         if key in always:
@@ -108,25 +148,20 @@ def _reader(always: frozenset[str], seen: frozenset[str]) -> LineReader:
         else:
             unset = value_type if value_type is Any else value_type | UnsetType
             fields.append((attribute, unset, UNSET))
-    made: type[Line] = msgspec.defstruct(  # type: ignore[assignment]
+        if key in always and value_type in (Name, *_UNQUOTED):
+            fewest += 4 if value_type is Name else 2
+        else:
+            varied.append(Key(key, value_type, key in always))
+    made = msgspec.defstruct(
         "Line",
         fields,
-        bases=(Line,),
         kw_only=True,
         gc=False,
+        forbid_unknown_fields=True,
         rename={attribute: key for key, attribute in attributes.items()},
     )
-    quoted = [
-        attribute
-        for key, attribute in attributes.items()
-        if key in always and not (key in _KNOWN and _KNOWN[key].type in _UNQUOTED)
-    ]
-    return LineReader(
-        decode=msgspec.json.Decoder(made).decode,
-        keys=sum(key in always for key in attributes),
-        quoted=attrgetter(*quoted),
-        sometimes=tuple(attrgetter(attributes[key]) for key in named if key not in always),
-    )
+    decode = msgspec.json.Decoder(made).decode_lines
+    return LineReader(decode=decode, keys=tuple(named), fewest=fewest, varied=tuple(varied))
 
 
 def _plain(key: str) -> bool:

@@ -1,13 +1,14 @@
 """Run: one attempt of one arm at one task; its types and bounds are defined here, once."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
+from msgspec.structs import astuple
 
 from twoarm.errors import Position, Problem
 from twoarm.escape import shortened
@@ -77,16 +78,23 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class Line(Run, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=True):
-    """A run as a file spells it: `opencode_exit_code` is the older name of `agent_exit_code`.
-
-    A subclass may have UNSET, rather than None, for an optional key that a line left out.
-    """
+    """A run as a file spells it: `opencode_exit_code` is the older name of `agent_exit_code`."""
 
     opencode_exit_code: MaybeExitCode = None
 
 
 class OpenLine(Line, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=False):
     """A line that takes any unknown key."""
+
+
+# What many lines have under each key. A line that lacks an optional key has None or UNSET there;
+# for `failure` it is UNSET. A key that no line has may be left out.
+Columns: TypeAlias = Mapping[str, Sequence[Any]]
+
+
+def columns_of(lines: Sequence[Line]) -> Columns:
+    """The values of some lines, key by key."""
+    return dict(zip(Line.__struct_fields__, zip(*map(astuple, lines), strict=True), strict=True))
 
 
 _WORDS: dict[Any, str] = {

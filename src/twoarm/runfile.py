@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import Any, TypeAlias
 
 import msgspec
@@ -18,7 +18,7 @@ from twoarm.errors import (
 )
 from twoarm.escape import counted, visible
 from twoarm.layout import MOST_UNKNOWN_KEYS, Layout, whole
-from twoarm.record import Line, OpenLine, Run, explain
+from twoarm.record import Line, OpenLine, Run, columns_of, explain
 from twoarm.runs import Builder, Input, Runs
 from twoarm.stream import (
     LONGEST_LINE,
@@ -137,7 +137,7 @@ class _Reader:
             blocks = self.watched.through(blocks)
         for batch in batches(unpacked(blocks, source)):
             self._batch(batch, source, line)
-            line += len(batch.lines)
+            line += batch.size
         self._balance(source, "line", line - 1, self._accounted() - accounted)
         return Input(path=name, sha256=digest.hex(), records=len(self.builder) - before)
 
@@ -155,24 +155,20 @@ class _Reader:
 
     def _batch(self, batch: Batch, source: str, line: int) -> None:
         reader = self.layout.reader()
-        if reader is not None:
-            try:
-                decoded = list(map(reader.decode, batch.lines))  # type: ignore[arg-type]
-                adds_up = reader.adds_up(decoded, batch.text)
-            except (ValueError, TypeError, RecursionError):
-                adds_up = False
-            if adds_up:
+        if reader is not None and not batch.too_long:
+            decoded = reader.decoded(batch.text, batch.ends)
+            if decoded is not None:
                 self.builder.add(decoded, source, line)
                 return
-        stretch: list[Line] = []
-        for number, text in enumerate(batch.lines, line):
-            found = self._line(text, Position(source, number))
-            if found is not None:
-                stretch.append(found)
-            elif stretch:
-                self.builder.add(stretch, source, number - len(stretch))
-                stretch = []
-        self.builder.add(stretch, source, line + len(batch.lines) - len(stretch))
+        numbered = enumerate(batch.lines(), line)
+        self._add([self._line(text, Position(source, at)) for at, text in numbered], source, line)
+
+    def _add(self, found: list[Line | None], source: str, first: int) -> None:
+        """Append what is a run among consecutive lines."""
+        for good, stretch in groupby(enumerate(found, first), lambda one: one[1] is not None):
+            if good:
+                numbers, lines = zip(*stretch, strict=True)
+                self.builder.add(columns_of(lines), source, numbers[0])
 
     def _line(self, text: bytes | None, where: Position) -> Line | None:
         """A run; None for a line that is blank, or bad and now reported."""
@@ -200,16 +196,7 @@ class _Reader:
         numbered = enumerate(items, 1)
         read = 0
         while batch := list(islice(numbered, _ITEMS)):
-            run: list[Line] = []
-            first = batch[0][0]
-            for number, item in batch:
-                decoded = self._item(item, number)
-                if decoded is None:
-                    self.builder.add(run, "run", first)
-                    run, first = [], number + 1
-                else:
-                    run.append(decoded)
-            self.builder.add(run, "run", first)
+            self._add([self._item(item, number) for number, item in batch], "run", read + 1)
             read += len(batch)
         self._balance("<memory>", "run", read, self._accounted())
         return Input(path="<memory>", sha256=None, records=len(self.builder))

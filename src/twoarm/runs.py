@@ -3,11 +3,10 @@
 import math
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from operator import attrgetter
 from struct import Struct, error
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
@@ -16,13 +15,22 @@ from msgspec import UNSET, UnsetType
 from twoarm.arrays import Floats, Ints
 from twoarm.errors import Position, Problem
 from twoarm.metric import METRICS, SUCCESS
-from twoarm.record import Line
+from twoarm.record import Columns
 
 T = TypeVar("T")
 
 # Every number of a record that some metric is made of.
 NUMBERS = tuple(
     dict.fromkeys(part for metric in METRICS for part in metric.parts if metric is not SUCCESS)
+)
+
+# What says how a run ended, apart from its success; the second exit code is the first's older name.
+_ENDS = (
+    "failure",
+    "failure_reason",
+    "agent_exit_code",
+    "opencode_exit_code",
+    "acceptance_exit_code",
 )
 
 # The exit code of an agent's wrapper that says: the provider or the sandbox failed, not the agent.
@@ -124,7 +132,7 @@ class Builder:
         self._outcome = array("q")
         self._repeat = array("q")
         self._success = bytearray()
-        self._numbers = {name: (attrgetter(name), array("d")) for name in NUMBERS}
+        self._numbers = {name: array("d") for name in NUMBERS}
         self._started = array("d")
         self._makers: set[tuple[str, str | None, str | None]] = set()
         self._positions = Positions()
@@ -132,47 +140,47 @@ class Builder:
     def __len__(self) -> int:
         return len(self._task)
 
-    def add(self, lines: list[Line], source: str, first_line: int) -> None:
+    def add(self, columns: Columns, source: str, first_line: int) -> None:
         """Append runs that stand on consecutive lines of a source."""
-        if not lines:
-            return
+        size = len(columns["task_id"])
+        absent = (UNSET,) * size
         self._positions.stretch(len(self), source, first_line)
-        _extend_codes(self._task, self._tasks, [line.task_id for line in lines])
-        _extend_codes(self._arm, self._arms, [line.arm for line in lines])
+        _extend_codes(self._task, self._tasks, columns["task_id"])
+        _extend_codes(self._arm, self._arms, columns["arm"])
         # `pack` fills a column twice as fast as `array` does.
-        wholes, doubles = Struct(f"{len(lines)}q").pack, Struct(f"{len(lines)}d").pack
-        self._repeat.frombytes(wholes(*[line.repeat for line in lines]))
-        self._success += bytes([line.success for line in lines])
-        for get, values in self._numbers.values():
+        wholes, doubles = Struct(f"{size}q").pack, Struct(f"{size}d").pack
+        self._repeat.frombytes(wholes(*columns["repeat"]))
+        self._success += bytes(columns["success"])
+        for name, values in self._numbers.items():
+            column = columns.get(name, absent)
             try:
-                values.frombytes(doubles(*map(get, lines)))
+                values.frombytes(doubles(*column))
             except error:
-                found = map(get, lines)
-                known = [math.nan if v is None or v is UNSET else v for v in found]
+                known = [math.nan if v is None or v is UNSET else v for v in column]
                 values.frombytes(doubles(*known))
-        counted = self._extend_outcomes(lines)
+        infra = self._extend_outcomes([columns.get(name, absent) for name in _ENDS])
         if len(self._makers) < MOST_MAKERS:
-            self._makers.update(_makers(counted))
+            ran = [columns.get(name, absent) for name in ("arm", "model", "agent")]
+            self._makers.update(_makers(ran, infra))
         if self._times:
             # Runs that start together are common in large files.
-            texts = [line.started_at_utc for line in lines]
+            texts = columns.get("started_at_utc", absent)
             seconds = {text: _seconds(text) for text in set(texts)}
             self._started.frombytes(doubles(*map(seconds.__getitem__, texts)))
 
-    def _extend_outcomes(self, lines: list[Line]) -> list[Line]:
-        """The lines that are no infra failure."""
-        codes = array("q", bytes(8 * len(lines)))
-        counted = lines
-        if not _all_fine(lines):
-            counted = []
-            for i, line in enumerate(lines):
-                outcome = _outcome(line)
+    def _extend_outcomes(self, ends: list[Sequence[Any]]) -> set[int]:
+        """Take note of how runs ended; which of them are infra failures."""
+        codes = array("q", bytes(8 * len(ends[0])))
+        infra = set()
+        if not _all_fine(ends):
+            for i, end in enumerate(zip(*ends, strict=True)):
+                outcome = _outcome(*end)
                 if outcome[0] is not None:
                     codes[i] = self._outcomes.setdefault(outcome, len(self._outcomes))
-                if outcome[0] != "infra":
-                    counted.append(line)
+                if outcome[0] == "infra":
+                    infra.add(i)
         self._outcome += codes
-        return counted
+        return infra
 
     def finish(
         self,
@@ -199,7 +207,7 @@ class Builder:
             outcome=np.frombuffer(self._outcome, dtype=np.int64),
             repeat=repeat,
             success=np.frombuffer(self._success, dtype=np.int8).astype(np.float64),
-            numbers={name: _unsigned_zeros(values) for name, (_, values) in self._numbers.items()},
+            numbers={name: _unsigned_zeros(values) for name, values in self._numbers.items()},
             key=_keys(task, repeat),
             started=np.frombuffer(self._started, dtype=np.float64),
             makers=frozenset(Maker(*maker) for maker in self._makers),
@@ -229,7 +237,7 @@ def _keys(task: Ints, repeat: Ints) -> Ints:
     return task * step + repeat
 
 
-def _extend_codes(codes: "array[int]", table: dict[str, int], names: list[str]) -> None:
+def _extend_codes(codes: "array[int]", table: dict[str, int], names: Sequence[str]) -> None:
     try:
         found = list(map(table.__getitem__, names))
     except KeyError:
@@ -237,13 +245,15 @@ def _extend_codes(codes: "array[int]", table: dict[str, int], names: list[str]) 
     codes.frombytes(Struct(f"{len(found)}q").pack(*found))
 
 
-def _makers(lines: list[Line]) -> set[tuple[str, str | None, str | None]]:
-    """Every arm with its model and agent; quick where there is only one of both."""
-    models, agents = {line.model for line in lines}, {line.agent for line in lines}
+def _makers(ran: list[Sequence[Any]], infra: set[int]) -> set[tuple[str, str | None, str | None]]:
+    """Every arm with its model and agent, but for infra failures; quick where there are few."""
+    if infra:
+        ran = [[value for i, value in enumerate(column) if i not in infra] for column in ran]
+    arms, models, agents = map(set, ran)
     if len(models) == len(agents) == 1:
         model, agent = _known(models.pop()), _known(agents.pop())
-        return {(arm, model, agent) for arm in {line.arm for line in lines}}
-    return {(line.arm, _known(line.model), _known(line.agent)) for line in lines}
+        return {(arm, model, agent) for arm in arms}
+    return {(arm, _known(model), _known(agent)) for arm, model, agent in zip(*ran, strict=True)}
 
 
 def _known(value: T | UnsetType | None) -> T | None:
@@ -268,25 +278,30 @@ def _seconds(text: str | UnsetType | None) -> float:
         return math.nan
 
 
-def _all_fine(lines: list[Line]) -> bool:
+def _all_fine(ends: list[Sequence[Any]]) -> bool:
     """A quick look at a batch, true only if no run in it can have failed."""
-    if [line.failure for line in lines].count(None) == len(lines):
+    failure, _, agent, older, _ = ends
+    if failure.count(None) == len(failure):
         return True
-    said = {line.failure for line in lines}
-    exits = {line.agent_exit_code for line in lines} | {line.opencode_exit_code for line in lines}
-    return said <= {None, UNSET} and exits <= {None, UNSET, 0}
+    return {*failure} <= {None, UNSET} and {*agent, *older} <= {None, UNSET, 0}
 
 
-def _outcome(line: Line) -> tuple[str | None, str]:
+def _outcome(
+    failure: str | UnsetType | None,
+    reason: str | UnsetType | None,
+    agent: int | UnsetType | None,
+    older: int | UnsetType | None,
+    acceptance: int | UnsetType | None,
+) -> tuple[str | None, str]:
     """A run's own word about its failure; only a run that says nothing is judged by exit codes."""
-    if line.failure is not UNSET:
-        return line.failure, line.failure_reason or "no reason given"
-    agent = _known(line.agent_exit_code)
-    if agent is None:
-        agent = _known(line.opencode_exit_code)
-    if agent == INFRA_EXIT_CODE:
+    if failure is not UNSET:
+        return failure, _known(reason) or "no reason given"
+    code = _known(agent)
+    if code is None:
+        code = _known(older)
+    if code == INFRA_EXIT_CODE:
         return "infra", f"agent exit code {INFRA_EXIT_CODE}"
-    if never_ran(agent, line.acceptance_exit_code):
+    if never_ran(code, _known(acceptance)):
         return "infra", NEVER_RAN
     return None, ""
 

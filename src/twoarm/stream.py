@@ -5,6 +5,9 @@ from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
+import numpy as np
+
+from twoarm.arrays import Ints
 from twoarm.errors import InputError, UsageError
 from twoarm.escape import visible
 
@@ -34,10 +37,21 @@ _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
 class Batch(NamedTuple):
-    """Whole lines and the text they were cut from; None stands for a line that is too long."""
+    """Whole lines, and where each but the last ends; the first may be too long to be kept."""
 
     text: bytes
-    lines: list[bytes | None]
+    ends: Ints
+    too_long: bool
+
+    @property
+    def size(self) -> int:
+        """How many lines there are."""
+        return len(self.ends) + 1
+
+    def lines(self) -> list[bytes | None]:
+        """The lines one by one; None stands for one that is too long."""
+        lines = self.text.split(b"\n")
+        return [None, *lines[1:]] if self.too_long else [*lines]
 
 
 def blocks_of(stream: Readable, source: str) -> Iterator[bytes]:
@@ -244,11 +258,8 @@ def batches(blocks: Iterator[bytes]) -> Iterator[Batch]:
     for block in blocks:
         cut = block.rfind(b"\n") + 1
         if cut:
-            whole = b"".join((*pieces, block[: cut - 1]))
-            lines: list[bytes | None] = whole.split(b"\n")  # type: ignore[assignment]
-            if held > LONGEST_LINE:
-                lines[0] = None
-            yield Batch(whole, lines)
+            whole = b"".join((*pieces, memoryview(block)[: cut - 1]))
+            yield _batch(whole, too_long=held > LONGEST_LINE)
             pieces, held = [block[cut:]], len(block) - cut
         else:
             held += len(block)
@@ -257,8 +268,10 @@ def batches(blocks: Iterator[bytes]) -> Iterator[Batch]:
                 pieces = []
             else:
                 pieces.append(block)
-    if held > LONGEST_LINE:
-        yield Batch(b"", [None])
-    elif held:
-        last = b"".join(pieces)
-        yield Batch(last, [last])
+    if held:
+        yield _batch(b"".join(pieces), too_long=held > LONGEST_LINE)
+
+
+def _batch(text: bytes, *, too_long: bool) -> Batch:
+    ends = np.flatnonzero(np.frombuffer(text, np.uint8) == ord("\n"))
+    return Batch(text, ends, too_long)
