@@ -1,20 +1,23 @@
 """Measure twoarm beside other ways to the same numbers, as ratios, taking turns in one run.
 
-    make bench              all sizes: about 15 minutes, 8 GB of disk, Debian's jq
-    make bench SIZES=20     only some
+    make bench                      all sizes: about 15 minutes, 8 GB of disk, Debian's jq
+    make bench SIZES=20,200k-500    only some
 
 Every program runs as a process of its own, in an environment that has what a user installs and no
 more. Times are processor time, which a busy machine changes little; the smallest of the rounds
 counts, because noise only ever adds. Ratios are what matters: the programs take turns, so a slow
-spell hits all of them.
+spell hits all of them. Each bar that is known by then is printed as ok or over; one that is over
+makes the exit code 1.
 """
 
 import json
+import math
 import os
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import NamedTuple
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -23,13 +26,45 @@ PYTHON = OUT / "venv" / "bin" / "python"
 TWOARM = OUT / "venv" / "bin" / "twoarm"
 
 SCORE, EVIDENCE = "twoarm --no-evidence", "twoarm, with evidence"
+IMPORTS, SCIPY = "importing msgspec, numpy", "importing msgspec, numpy, scipy.special"
+JQ, PLAIN, RAW = "jq", "plain Python", "raw parsing"
 
+_FEW = dict.fromkeys((SCORE, EVIDENCE, IMPORTS, SCIPY, JQ, PLAIN, RAW), 25)
 # Runs, tasks, and rounds of each program; some are left out where they take too long.
 SIZES: dict[str, tuple[int, int, dict[str, int]]] = {
-    "20": (20, 2, {SCORE: 25, EVIDENCE: 25, "jq": 25, "plain Python": 25, "raw parsing": 25}),
-    "1M": (1_000_000, 500, {SCORE: 3, EVIDENCE: 3, "jq": 2, "plain Python": 2, "raw parsing": 3}),
+    "20": (20, 2, _FEW),
+    "200k-60": (200_000, 60, {SCORE: 3, EVIDENCE: 3}),
+    "200k-500": (200_000, 500, {SCORE: 3, EVIDENCE: 3}),
+    "200k-10000": (200_000, 10_000, {SCORE: 3, EVIDENCE: 3}),
+    "1M": (1_000_000, 500, {SCORE: 3, EVIDENCE: 3, JQ: 1, PLAIN: 2, RAW: 3}),
     "10M": (10_000_000, 500, {SCORE: 2, EVIDENCE: 1}),
 }
+MOST_MEGABYTES = 800
+
+
+class Bar(NamedTuple):
+    """How much longer one program may take, or has to take, than another."""
+
+    longer: tuple[str, str]
+    shorter: tuple[str, str]
+    most: float = math.inf
+    least: float = 0.0
+
+
+BARS = (
+    Bar(("20", SCORE), ("20", IMPORTS), most=1.5),
+    Bar(("20", EVIDENCE), ("20", SCIPY), most=1.5),
+    Bar(("200k-10000", SCORE), ("200k-500", SCORE), most=1.5),
+    Bar(("200k-60", EVIDENCE), ("200k-60", SCORE), most=3),
+    Bar(("200k-500", EVIDENCE), ("200k-500", SCORE), most=3),
+    Bar(("200k-10000", EVIDENCE), ("200k-10000", SCORE), most=3),
+    Bar(("1M", JQ), ("1M", SCORE), least=25),
+    Bar(("1M", PLAIN), ("1M", SCORE), least=5),
+    Bar(("1M", SCORE), ("1M", RAW), most=4),
+)
+
+# By size and program.
+Results = dict[str, dict[str, dict[str, float]]]
 
 
 def main() -> int:
@@ -37,17 +72,38 @@ def main() -> int:
     if shutil.which("jq") is None:
         sys.exit("jq is missing; install Debian's package: apt-get install jq")
     prepare()
-    results: dict[str, dict[str, dict[str, float]]] = {}
+    results: Results = {}
     for name in wanted:
         runs, tasks, rounds = SIZES[name]
         path = generated(name, runs, tasks)
         results[name] = measure(path, rounds)
         show(name, path, results[name])
-    if {"1M", "10M"} <= results.keys():
-        small, large = (results[size][SCORE]["seconds"] for size in ("1M", "10M"))
-        print(f"\n10M takes {large / small:.1f} times as long as 1M")
     (OUT / "results.json").write_text(json.dumps(results, indent=2))
-    return 0
+    return 0 if held(results) else 1
+
+
+def held(results: Results) -> bool:
+    """Print every bar that the results say something about, and whether it holds."""
+    over = 0
+    print()
+    for bar in BARS:
+        if {bar.longer[0], bar.shorter[0]} <= results.keys():
+            above, below = (
+                results[size][program]["seconds"] for size, program in (bar.longer, bar.shorter)
+            )
+            ratio = above / below
+            fine = bar.least <= ratio <= bar.most
+            over += not fine
+            limit = f"at most {bar.most:g}" if bar.most < math.inf else f"at least {bar.least:g}"
+            names = f"{': '.join(bar.longer)} / {': '.join(bar.shorter)}"
+            print(f"{'ok' if fine else 'OVER':4}  {names}: {ratio:.2f}, {limit}")
+    for program, figures in results.get("1M", {}).items():
+        if program in (SCORE, EVIDENCE):
+            fine = figures["megabytes"] < MOST_MEGABYTES
+            over += not fine
+            said = f"1M: {program}: {figures['megabytes']:,.0f} MB, less than {MOST_MEGABYTES}"
+            print(f"{'ok' if fine else 'OVER':4}  {said}")
+    return not over
 
 
 def prepare() -> None:
@@ -83,9 +139,11 @@ def measure(path: Path, rounds: dict[str, int]) -> dict[str, dict[str, float]]:
     commands: dict[str, list[str | Path]] = {
         SCORE: [TWOARM, "score", path, "--format", "json", "--no-evidence"],
         EVIDENCE: [TWOARM, "score", path, "--format", "json"],
-        "jq": ["jq", "-c", "-s", "-f", HERE / "score.jq", path],
-        "plain Python": [PYTHON, HERE / "plain.py", path],
-        "raw parsing": [PYTHON, HERE / "parse.py", path],
+        IMPORTS: [PYTHON, "-c", "import msgspec, numpy"],
+        SCIPY: [PYTHON, "-c", "import msgspec, numpy, scipy.special"],
+        JQ: ["jq", "-c", "-s", "-f", HERE / "score.jq", path],
+        PLAIN: [PYTHON, HERE / "plain.py", path],
+        RAW: [PYTHON, HERE / "parse.py", path],
     }
     best: dict[str, dict[str, float]] = {}
     with path.open("rb") as file:

@@ -139,6 +139,27 @@ def test_the_gates_that_fail_are_named(clear: Report, failed: tuple[int, ...], w
     assert fails(gates) == words
 
 
+@pytest.mark.parametrize("by", MODES)
+@pytest.mark.parametrize("repeats", [4, 5])
+def test_the_gates_that_fail_are_named_once(by: Any, repeats: int) -> None:
+    mixed = [
+        run(f"t{task}", arm, repeat, duration_seconds=100.0 + task + 20 * (arm == WITH))
+        for task in range(8)
+        for repeat in range(1, repeats + 1)
+        for arm in (WITH, WITHOUT)
+    ]
+    report = twoarm.score(mixed, promote_by=by)
+    assert report.decision.kind == "mixed"
+    page = report.to_html()
+    page = page[page.index("<dl") : page.index("</dl>")]
+    comment = report.to_github().partition("<details>")[0]
+    for shown in (report.to_text(width=200), comment, page):
+        assert shown.count("fails the median duration gate") == 1
+    # Only a promotion by the gates names them as its reason.
+    named = by == "gates" and repeats == 5
+    assert ("fails the" in report.promotion.reasons[0]) == named
+
+
 def test_what_is_lacking_is_said_all_at_once(clear: Report) -> None:
     gates = (msgspec.structs.replace(clear.gates[0], holds=None, standing=None), *clear.gates[1:])
     short = too_few(clear)

@@ -9,7 +9,16 @@ import pytest
 import twoarm
 from twoarm.collect.gather import gather
 
-NEVER = ("altair", "rich", "shutil", "tempfile", "twoarm.collect", "twoarm.run", "scipy")
+NEVER = (
+    "altair",
+    "numpy.ma",
+    "rich",
+    "shutil",
+    "tempfile",
+    "twoarm.collect",
+    "twoarm.run",
+    "scipy",
+)
 REPORTS = ("chart_points", "render.page", "render.html", "render.github", "render.junit")
 EXAMPLE = str(Path(twoarm.__file__).parent / "example.jsonl")
 PROGRAM = """

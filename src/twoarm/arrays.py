@@ -80,7 +80,8 @@ def medians(values: Floats, starts: Ints) -> Floats:
     """The median of what was measured in each task; NaN where nothing was. Tasks may be empty."""
     sizes = np.diff(starts)
     found = np.full(len(sizes), np.nan)
-    for size in np.unique(sizes[sizes > 0]).tolist():
+    # `np.unique` would import masked arrays.
+    for size in {*sizes.tolist()} - {0}:
         tasks = np.flatnonzero(sizes == size)
         # A row for each task of this size; NaN is ordered last.
         rows = np.sort(values[starts[tasks][:, None] + np.arange(size)], axis=1)

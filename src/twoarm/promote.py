@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from twoarm.comparison import Comparison
-from twoarm.decide import MINIMUM_REPEATS, fails, number_of_gates
+from twoarm.decide import MINIMUM_REPEATS, Decision, fails, number_of_gates
 from twoarm.escape import counted, series
 from twoarm.evidence.grade import Grade, Margin, MarginRange
 from twoarm.evidence.weigh import Evidence
@@ -36,7 +36,7 @@ def promote(comparison: Comparison, evidence: Evidence | None, by: PromoteBy) ->
     lacking = tuple(_lacking(comparison))
     if lacking:
         return Promotion(verdict="not enough data", reasons=lacking)
-    if by == "gates" or comparison.decision.kind == "baseline":
+    if gates_decide(comparison.decision, by):
         return _by_gates(comparison)
     assert evidence is not None
     if comparison.on_pairs != comparison.decision:
@@ -48,6 +48,11 @@ def promote(comparison: Comparison, evidence: Evidence | None, by: PromoteBy) ->
         )
         return Promotion(verdict="not enough data", reasons=(reason,))
     return _by_evidence(evidence.grade) if by == "evidence" else _by_margin(evidence.margin)
+
+
+def gates_decide(decision: Decision, by: PromoteBy) -> bool:
+    """Whether the gates say it all, if there is enough data: nothing overrules the baseline."""
+    return by == "gates" or decision.kind == "baseline"
 
 
 def _lacking(comparison: Comparison) -> Iterator[Sentence]:

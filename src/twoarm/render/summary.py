@@ -15,7 +15,7 @@ from twoarm.evidence.interval import FEWEST_TASKS, Estimate, Interval, Scope, re
 from twoarm.evidence.weigh import Evidence
 from twoarm.metric import BY_NAME, COST, LABELS, SUCCESS, Better, Metric
 from twoarm.number_format import NOT_MEASURED, change, figure, share
-from twoarm.promote import Verdict
+from twoarm.promote import Verdict, gates_decide
 from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
 from twoarm.render.steps import FAIRLY_STABLE, STABLE, next_steps
 from twoarm.render.tables import Role, overview
@@ -111,7 +111,7 @@ def summarize(analysis: Analysis) -> Summary:
             joined(promotion.reasons, "; "),
         ),
         decision=analysis.decision,
-        fails=fails(analysis.gates),
+        fails=_fails(analysis),
         evidence=_evidence(analysis),
         amounts=amounts,
         # Without the evidence it is the change of the two figures beside it.
@@ -122,6 +122,14 @@ def summarize(analysis: Analysis) -> Summary:
         steps=tuple(next_steps(analysis)),
         caveats=_caveats(analysis),
     )
+
+
+def _fails(analysis: Analysis) -> str:
+    """Why a decision is mixed, unless that is why the candidate is not promoted."""
+    refused = analysis.promotion.verdict == "do not promote"
+    if refused and gates_decide(analysis.decision, analysis.options.promote_by):
+        return ""
+    return fails(analysis.gates) if analysis.decision.kind == "mixed" else ""
 
 
 def _caveats(analysis: Analysis) -> tuple[Sentence, ...]:

@@ -72,7 +72,7 @@ class _Screen:
         """What everyone reads: the lines above the figures, the figures, and what fits below."""
         role = {"promote": "good", "do not promote": "bad"}.get(summary.verdict, "strong")
         decision = shortened(summary.decision, WHOLE_NAME if full else self._width - _LABEL)
-        fails = f"; {summary.fails}" if summary.fails and summary.decision.kind == "mixed" else ""
+        fails = f"; {summary.fails}" if summary.fails else ""
         above = [
             *self._heading(summary),
             *self._labelled("", summary.overview, "", full=full),

@@ -67,39 +67,44 @@ def _told(side: RunSpread | None, metric: Metric) -> str:
     return f"median {middle}, middle half {low} to {high}, {counted(side.runs, 'run')}"
 
 
+def _dots(spread: RunSpread, row: float, side: str, unit: str) -> Iterator[dict[str, Any]]:
+    for number, point in enumerate(spread.points):
+        # Steps of the golden ratio spread the dots evenly, the same way each time.
+        shift = (number * 0.618034) % 1.0 - 0.5
+        yield {
+            "at": short(point),
+            "row": round(row + 0.4 * shift, 3),
+            "side": side,
+            "said": figure(point, unit),
+        }
+
+
+def _band(spread: RunSpread, row: float, side: str, said: str) -> dict[str, Any]:
+    low, middle, high = spread.quartiles
+    return {
+        "low": low,
+        "middle": middle,
+        "high": high,
+        "side": side,
+        "from": row - 0.28,
+        "to": row + 0.28,
+        "top": row + 0.38,
+        "said": said,
+    }
+
+
 def _spread(found: MetricSpread, metric: Metric, arms: tuple[str, str]) -> dict[str, Any]:
     import altair as alt
 
-    points, bands = [], []
+    points: list[dict[str, Any]] = []
+    bands: list[dict[str, Any]] = []
     for row, arm, side, spread in zip(
         (1.0, 0.0), arms, SIDES[:2], (found.candidate, found.baseline), strict=True
     ):
-        if spread is None:
-            continue
-        for number, point in enumerate(spread.points):
-            # Steps of the golden ratio spread the dots evenly, the same way each time.
-            shift = (number * 0.618034) % 1.0 - 0.5
-            points.append(
-                {
-                    "at": short(point),
-                    "row": round(row + 0.4 * shift, 3),
-                    "side": side,
-                    "said": figure(point, metric.unit),
-                }
-            )
-        low, middle, high = spread.quartiles
-        bands.append(
-            {
-                "low": low,
-                "middle": middle,
-                "high": high,
-                "side": side,
-                "from": row - 0.28,
-                "to": row + 0.28,
-                "top": row + 0.38,
-                "said": f"{shortened(arm, 24)}: median {figure(middle, metric.unit)}",
-            }
-        )
+        if spread is not None:
+            points += _dots(spread, row, side, metric.unit)
+            middle = figure(spread.quartiles[1], metric.unit)
+            bands.append(_band(spread, row, side, f"{shortened(arm, 24)}: median {middle}"))
     y = alt.Y("row:Q").scale(domain=[-0.4, 1.62], nice=False, zero=False).axis(None).title(None)
     x = (
         alt.X("at:Q")
