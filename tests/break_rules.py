@@ -62,6 +62,8 @@ PLACE = "tests/test_run_place.py"
 RUN_OPTIONS = "tests/test_run_options.py"
 TOLD = "tests/test_run_told.py"
 FULL = "tests/test_run_full_disk.py"
+ORPHANS = "tests/test_run_orphans.py"
+DEEP = "tests/test_run_deep.py"
 WAITING = "tests/test_collect_waiting.py"
 
 BROKEN = [
@@ -491,7 +493,7 @@ BROKEN = [
     Broken("a secret across two pieces", "run/strike.py", "len(rest) if last else len(rest) - self._longest + 1", "len(rest)", SECRETS),
     Broken("a secret in base64", "run/strike.py", "for before in range(3):", "for before in range(1):", SECRETS),
     Broken("a secret in JSON in JSON", "run/strike.py", "(once, twice, ", "(once, ", SECRETS),
-    Broken("a secret in the name of a file", "run/strike.py", "os.path.join(target, self.text(entry.name))", "os.path.join(target, entry.name)", SECRETS),
+    Broken("a secret in the name of a file", "run/strike.py", "os.path.join(place, self.text(entry.name))", "os.path.join(place, entry.name)", SECRETS),
     Broken("a secret in the suite", "run/session.py", "if value in text:", "if False:", SECRETS),
     Broken("one runner at a time", "run/ledger.py", "fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)", f"{RUN}::test_one_wish_to_stop_lets_the_running_trial_finish_and_reports"),
     Broken("what has changed is refused", "run/session.py", "for key, then, now in _without_budget(frozen)", "for key, then, now in () and _without_budget(frozen)", f"{RUN}::test_what_has_changed_since_the_schedule_was_frozen_is_named"),
@@ -534,6 +536,11 @@ BROKEN = [
     Broken("the most has the allowance in it", "run/rehearse.py", "trials * (1 + terms.overshoot)", "trials", TOLD),
     Broken("runs tell how many jobs there were", "run/loop.py", "jobs=self._executor.slots,", "jobs=1,", TOLD),
     Broken("the receipt has the arguments of the arms", "run/report.py", "{name: arm.args for name, arm in", "{name: () for name, arm in", TOLD),
+    Broken("an agent holds no lock", "run/processes.py", "os.set_inheritable(int(name), False)", "os.set_inheritable(int(name), True)", ORPHANS),
+    Broken("a resume ends who was left", "run/session.py", "while kill_marked(self.home.token):", "while False:", ORPHANS),
+    Broken("what is too deep moves up before it goes", "run/remove.py", "if len(below) > _LONG:", "if False:", DEEP),
+    Broken("what cannot be kept is no trouble", "run/strike.py", "errno.EACCES, errno.ENAMETOOLONG, errno.EEXIST", "errno.EDOM,", DEEP),
+    Broken("what cannot be cleared is no trouble", "run/session.py", "os.makedirs(self.place.scratch, 0o700, exist_ok=True)", "os.makedirs(self.place.scratch, 0o700)", DEEP),
     Broken("a full disk says how full", "run/supervisor.py", "{said or 'cp failed'}; {free}", "{said or 'cp failed'}", FULL),
     Broken("what was published stays", "run/loop.py", "if trial.id not in self._done)", "if True)", FULL),
     Broken("gemini waits for its provider", "collect/gemini_cli.py", "waiting=_waiting(folder, lines[-1]),", "waiting=None,", WAITING),

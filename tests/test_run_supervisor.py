@@ -382,6 +382,7 @@ print(sorted(name for name in sys.modules if name.startswith("twoarm")))
             "twoarm",
             "twoarm.run",
             "twoarm.run.processes",
+            "twoarm.run.remove",
             "twoarm.run.strike",
             "twoarm.run.supervisor",
         ]

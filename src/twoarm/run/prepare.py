@@ -1,7 +1,6 @@
 """What has to stand before the first trial: builds, trees, and an acceptance that can be run."""
 
 import os
-import shutil
 from collections.abc import Iterable, Mapping, Sequence
 from secrets import token_hex
 
@@ -13,6 +12,7 @@ from twoarm.run.executor import Executor
 from twoarm.run.ledger import read_outcome
 from twoarm.run.order import Order
 from twoarm.run.place import Place
+from twoarm.run.remove import remove
 from twoarm.run.schedule import Frozen
 from twoarm.run.suite import Task, fill_shell
 from twoarm.run.suite_file import Plan
@@ -99,8 +99,8 @@ class Preparation:
         self._made += 1
         source = os.path.join(self._place.builds, f"source{self._made}")
         build = os.path.join(self._place.builds, str(self._made))
-        _cleared(source)
-        _cleared(build)
+        remove(source)
+        remove(build)
         export(self._plan.at(arm.source.repo), self._frozen.sources[name], source)
         os.makedirs(os.path.join(build, "bin"))
         commands = [self._filled(command, build) for command in arm.build_commands]
@@ -115,7 +115,7 @@ class Preparation:
         """The workspace of each task; tasks with the same set-up share one."""
         workspace = self._plan.workspace
         start = os.path.join(self._place.trees, "start")
-        _cleared(start)
+        remove(start)
         if workspace.repo is not None:
             export(self._plan.at(workspace.repo), self._frozen.origin, start)
         else:
@@ -143,7 +143,7 @@ class Preparation:
         for name, arm in self._plan.arms.items():
             for seed in dict.fromkeys(seeds.values()):
                 path = os.path.join(self._place.trees, f"tree{len(made)}")
-                _cleared(path)
+                remove(path)
                 copy(seed, path)
                 files = {place: self._plan.at(source) for place, source in arm.files.items()}
                 overlay(path, arm.remove, files)
@@ -182,7 +182,7 @@ class Preparation:
     ) -> None:
         """Commands in a copy of a tree, which becomes the result."""
         if result is not None:
-            _cleared(result)
+            remove(result)
         order = self._order(self._folder(name), tree, commands, result)
         (facts,) = self._all([order])
         if facts.setup_exit_code:
@@ -193,7 +193,7 @@ class Preparation:
 
     def _folder(self, name: str) -> str:
         path = os.path.join(self._workshop.logs, name)
-        _cleared(path)
+        remove(path)
         os.makedirs(path)
         return path
 
@@ -246,11 +246,6 @@ class Preparation:
 
 def _facts(folder: str) -> _Facts:
     return msgspec.convert(read_outcome(folder), _Facts)
-
-
-def _cleared(path: str) -> None:
-    if os.path.lexists(path):
-        shutil.rmtree(path)
 
 
 def warnings_of(untouched: Mapping[str, Iterable[int]]) -> list[str]:

@@ -71,9 +71,17 @@ class Lifeline:
 
 
 def stand_alone() -> None:
-    """Let nobody but the runner end this process, and be the parent of all orphans below it."""
+    """Be ended by nobody but the runner, share nothing, and be the parent of all orphans below."""
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
+    # The lock that says it lives: an agent that had it too would seem to be a supervisor.
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2:
+            try:
+                os.set_inheritable(int(name), False)
+            except OSError:
+                # The one that the listing itself had open.
+                continue
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
 

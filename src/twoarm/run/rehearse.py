@@ -2,7 +2,6 @@
 
 import os
 import secrets
-import shutil
 import tempfile
 from math import sqrt
 
@@ -11,6 +10,7 @@ from twoarm.run.budget import Terms
 from twoarm.run.display import duration
 from twoarm.run.place import choose_place
 from twoarm.run.prepare import Ground, warnings_of
+from twoarm.run.remove import clear
 from twoarm.run.session import Setting, preparation
 
 # Acceptance runs twice on each task: one that flips is flaky.
@@ -31,11 +31,11 @@ def rehearse(setting: Setting) -> Ground:
     try:
         ground = preparation(setting, place, executor, logs, token).ground(_CHECKS)
         # What went wrong is in the logs; nothing did.
-        shutil.rmtree(logs, ignore_errors=True)
+        clear(logs)
         return ground
     finally:
         executor.close()
-        shutil.rmtree(place.path, ignore_errors=True)
+        clear(place.path)
 
 
 def outlook(setting: Setting, ground: Ground) -> list[str]:

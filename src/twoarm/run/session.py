@@ -30,6 +30,7 @@ from twoarm.run.loop import End, Loop, View, Wish
 from twoarm.run.orders import Orders, Surroundings, check_arguments, model_of
 from twoarm.run.place import Place, choose_place
 from twoarm.run.prepare import Ground, Preparation, Workshop
+from twoarm.run.remove import clear
 from twoarm.run.report import collect_runs, runs_by_jobs, write_receipt
 from twoarm.run.schedule import Frozen
 from twoarm.run.settle import Reader
@@ -207,8 +208,8 @@ class Session:
         while kill_marked(self.home.token):
             time.sleep(0.01)
         clear_herds()
-        shutil.rmtree(self.place.scratch, ignore_errors=True)
-        os.makedirs(self.place.scratch, 0o700)
+        clear(self.place.scratch)
+        os.makedirs(self.place.scratch, 0o700, exist_ok=True)
         known = os.path.join(self.place.path, "ground.json")
         try:
             with open(known, "rb") as file:
@@ -279,7 +280,7 @@ class Session:
         """End what runs, and leave the cache to the next runner or to nobody."""
         self.executor.close()
         self.folder.release()
-        shutil.rmtree(self.place.path if finished else self.place.scratch, ignore_errors=True)
+        clear(self.place.path if finished else self.place.scratch)
 
 
 def preparation(
@@ -344,7 +345,7 @@ def start(path: str, out: str, wanted: Wanted, setting: Setting) -> Session:
     folder.create(setting.frozen, home)
     if stale is not None:
         # Of a suite that never came to its first trial.
-        shutil.rmtree(choose_place(stale, os.environ).path, ignore_errors=True)
+        clear(choose_place(stale, os.environ).path)
     try:
         return Session(folder, setting, home)
     except BaseException:

@@ -3,6 +3,7 @@
 Standard library only, as the supervisor that uses it.
 """
 
+import errno
 import os
 from binascii import b2a_base64
 
@@ -13,6 +14,9 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _PIECE = 1 << 20
+# An agent may leave what cannot be read, what is too deep for a path, and names that are the same
+# without a secret; a full disk is not its doing.
+_UNKEPT = (errno.EACCES, errno.ENAMETOOLONG, errno.EEXIST)
 
 
 def forms(secret: str) -> list[bytes]:
@@ -102,16 +106,31 @@ class Strike:
         return rest[at:]
 
     def tree(self, source: str, target: str, most: int) -> None:
-        """The files of a workspace, without its history."""
-        os.mkdir(target)
-        with os.scandir(source) as entries:
-            for entry in entries:
-                place = os.path.join(target, self.text(entry.name))
-                if entry.name == ".git":
-                    continue
-                if entry.is_symlink():
-                    os.symlink(self.text(os.readlink(entry.path)), place)
-                elif entry.is_dir():
-                    self.tree(entry.path, place, most)
-                elif entry.is_file():
-                    self.copy(entry.path, place, most)
+        """The files of a workspace, without its history and without what cannot be kept."""
+        waiting = [(source, target)]
+        while waiting:
+            at, place = waiting.pop()
+            try:
+                os.mkdir(place)
+                with os.scandir(at) as entries:
+                    found = [entry for entry in entries if entry.name != ".git"]
+            except OSError as error:
+                if error.errno not in _UNKEPT:
+                    raise
+                continue
+            for entry in found:
+                below = os.path.join(place, self.text(entry.name))
+                if entry.is_dir(follow_symlinks=False):
+                    waiting.append((entry.path, below))
+                else:
+                    self._kept(entry, below, most)
+
+    def _kept(self, entry: "os.DirEntry[str]", place: str, most: int) -> None:
+        try:
+            if entry.is_symlink():
+                os.symlink(self.text(os.readlink(entry.path)), place)
+            elif entry.is_file():
+                self.copy(entry.path, place, most)
+        except OSError as error:
+            if error.errno not in _UNKEPT:
+                raise

@@ -14,6 +14,7 @@ import sys
 import time
 
 from twoarm.run.processes import Cancelled, Herd, Lifeline, Steps, stand_alone
+from twoarm.run.remove import remove
 from twoarm.run.strike import Strike
 
 TYPE_CHECKING = False
@@ -261,26 +262,6 @@ def _parent_made(root: str, path: str) -> str:
             remove(at)
             os.mkdir(at)
     return os.path.join(at, parts[-1])
-
-
-def remove(path: str) -> None:
-    """A tree, whatever rights its folders were given."""
-    try:
-        mode = os.lstat(path).st_mode
-    except FileNotFoundError:
-        return
-    if not stat.S_ISDIR(mode):
-        os.unlink(path)
-        return
-    os.chmod(path, 0o700)
-    with os.scandir(path) as entries:
-        found = list(entries)
-    for entry in found:
-        if entry.is_dir(follow_symlinks=False):
-            remove(entry.path)
-        else:
-            os.unlink(entry.path)
-    os.rmdir(path)
 
 
 def hand_over(attempt: Attempt, facts: "dict[str, Any]") -> None:

@@ -1,7 +1,6 @@
 """Trees: a repository at one commit or a folder, without history; and what an arm changes in it."""
 
 import os
-import shutil
 import stat
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from hashlib import sha256
 
 from twoarm.errors import InputError
 from twoarm.escape import named, visible
+from twoarm.run.remove import remove
 from twoarm.run.suite_file import inside
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -142,21 +142,13 @@ def copy(source: str, target: str) -> None:
 
 def without_history(target: str) -> None:
     """A copied folder without the repository it was taken from."""
-    path = os.path.join(target, ".git")
-    if os.path.isdir(path):
-        shutil.rmtree(path)
-    elif os.path.lexists(path):
-        os.unlink(path)
+    remove(os.path.join(target, ".git"))
 
 
-def overlay(tree: str, remove: Sequence[str], files: Mapping[str, str]) -> None:
+def overlay(tree: str, without: Sequence[str], files: Mapping[str, str]) -> None:
     """What an arm takes away, then what it adds."""
-    for path in (*remove, *files):
-        target = os.path.join(tree, path)
-        if os.path.isdir(target) and not os.path.islink(target):
-            shutil.rmtree(target)
-        elif os.path.lexists(target):
-            os.unlink(target)
+    for path in (*without, *files):
+        remove(os.path.join(tree, path))
     for path, source in files.items():
         copy(source, os.path.join(tree, path))
 

@@ -3,7 +3,6 @@
 import marshal
 import os
 import selectors
-import shutil
 import subprocess
 import sys
 import time
@@ -15,6 +14,7 @@ import msgspec
 from twoarm.run.agent import Meter
 from twoarm.run.order import Order, Outcome
 from twoarm.run.processes import clear_herds, kill_marked
+from twoarm.run.remove import clear
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The package as the supervisor sees it: its own modules, without what twoarm imports for others.
@@ -130,7 +130,7 @@ class Local:
             while kill_marked(running.order.marker):
                 time.sleep(0.002)
             clear_herds()
-            shutil.rmtree(running.order.scratch, ignore_errors=True)
+            clear(running.order.scratch)
         return Outcome(
             attempt=attempt,
             complete=code == _DONE,
