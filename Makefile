@@ -18,7 +18,8 @@ test: $(VENV)/dev
 # What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
 CORE = tests/test_rules.py tests/test_reading.py tests/test_nothing_lost.py tests/test_kernels.py \
   tests/test_evidence.py tests/test_properties.py tests/test_options.py tests/test_promotion.py \
-  tests/test_sentence.py tests/test_collect_formats.py tests/test_collect_rules.py tests/test_cli.py \
+  tests/test_sentence.py tests/test_collect_formats.py tests/test_collect_harbor.py \
+  tests/test_collect_inspect.py tests/test_collect_rules.py tests/test_cli.py \
   tests/test_golden.py tests/test_run_suite.py tests/test_run_loop.py tests/test_run_supervisor.py
 core: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadfile $(CORE)

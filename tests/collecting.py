@@ -6,8 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from twoarm.collect.format import Settings
 from twoarm.collect.gather import Collection, CollectOptions, Place, gather
+from twoarm.errors import BadRunsError
 
 FIXTURES = Path(__file__).parent / "fixtures" / "collect"
 
@@ -69,3 +72,18 @@ def sidecar(folder: Path, **keys: Any) -> None:
         "ended_at_utc": "2026-11-15T06:00:10Z",
     }
     path.write_text(json.dumps(default | known | keys))
+
+
+def set_keys(path: Path, **keys: Any) -> None:
+    """Set keys of a JSON document in place."""
+    changed(path, lambda document: document.update(keys))
+
+
+def refused(name: str, folder: Path, **options: Any) -> str:
+    """What is said about the one input of a folder that gives no run."""
+    with pytest.raises(BadRunsError) as caught:
+        collected(name, folder, **options)
+    assert caught.value.count == 1
+    text = str(caught.value)
+    assert text.startswith(str(folder))
+    return text
