@@ -1,6 +1,7 @@
 """What the tests of collecting share: fixtures as folders of a test's own, and records as dicts."""
 
 import json
+import shlex
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,11 @@ def copied(case: str, to: Path) -> Path:
     folder = to / case.replace("/", "-")
     shutil.copytree(FIXTURES / case, folder, ignore=shutil.ignore_patterns("expected.json"))
     return folder
+
+
+def cat(file: str) -> str:
+    """A shell command that prints a file of a fixture."""
+    return f"cat {shlex.quote(str(FIXTURES / file))}"
 
 
 def changed(path: Path, change: Callable[[Any], None]) -> None:

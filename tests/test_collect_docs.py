@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collecting import FIXTURES
+from tests.collecting import FIXTURES, cat
 from twoarm.collect import folder, inspect_archive, run_folder
 from twoarm.collect.caveats import CAVEATS
 from twoarm.collect.formats import load_formats
@@ -33,11 +33,11 @@ def examples() -> list[tuple[str, str]]:
 
 # What each agent prints, told by the fixture that stands for it.
 AGENTS = {
-    "claude": f"cat {FIXTURES}/claude-code/ok/stream.jsonl",
-    "codex": f"cat {FIXTURES}/codex/ok/events.jsonl",
-    "gemini": f"cat {FIXTURES}/gemini-cli/ok_stream/stdout.txt",
-    "opencode": f'if [ "$1" = export ]; then cat {FIXTURES}/opencode/ok/export.json; '
-    f"else cat {FIXTURES}/opencode/ok/events.jsonl; fi",
+    "claude": cat("claude-code/ok/stream.jsonl"),
+    "codex": cat("codex/ok/events.jsonl"),
+    "gemini": cat("gemini-cli/ok_stream/stdout.txt"),
+    "opencode": f'if [ "$1" = export ]; then {cat("opencode/ok/export.json")}; '
+    f"else {cat('opencode/ok/events.jsonl')}; fi",
 }
 
 

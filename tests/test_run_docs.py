@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.collecting import FIXTURES
+from tests.collecting import cat
 from tests.conftest import twoarm
 from twoarm.run.agents import claude_code, codex, gemini_cli, opencode
 from twoarm.run.suite import PLACEHOLDERS, Arm, Limits, Program, Suite, Task, Workspace
@@ -19,17 +19,17 @@ SUITES = dict(re.findall(r"^```toml\n# (\S+)\n(.*?)^```", DOCUMENT, re.MULTILINE
 
 # What each agent prints: what a real one did.
 AGENTS = {
-    "claude": (claude_code.ClaudeCode.oldest, f"cat {FIXTURES}/claude-code/ok/stream.jsonl"),
+    "claude": (claude_code.ClaudeCode.oldest, cat("claude-code/ok/stream.jsonl")),
     # No two runs have the same thread.
     "codex": (
         codex.Codex.oldest,
-        f"sed s/01a1ddd2-e465-7190-b911-/$$-/ {FIXTURES}/codex/ok/events.jsonl",
+        f"{cat('codex/ok/events.jsonl')} | sed s/01a1ddd2-e465-7190-b911-/$$-/",
     ),
-    "gemini": (gemini_cli.GeminiCli.oldest, f"cat {FIXTURES}/gemini-cli/ok_stream/stdout.txt"),
+    "gemini": (gemini_cli.GeminiCli.oldest, cat("gemini-cli/ok_stream/stdout.txt")),
     "opencode": (
         opencode.Opencode.oldest,
-        f'if [ "$1" = export ]; then cat {FIXTURES}/opencode/ok/export.json; '
-        f"else cat {FIXTURES}/opencode/ok/events.jsonl; fi",
+        f'if [ "$1" = export ]; then {cat("opencode/ok/export.json")}; '
+        f"else {cat('opencode/ok/events.jsonl')}; fi",
     ),
     "my-agent": ("1.0", "cat index.txt"),
 }
