@@ -67,6 +67,8 @@ FULL = "tests/test_run_full_disk.py"
 ORPHANS = "tests/test_run_orphans.py"
 DEEP = "tests/test_run_deep.py"
 WAITING = "tests/test_collect_waiting.py"
+FRAMES = "tests/test_frames.py"
+SPELLING = "tests/test_spelling.py"
 
 BROKEN = [
     Broken("total tokens are all four counts", "metric.py", '"output_tokens", "cache_read_tokens", "cache_write_tokens")', '"output_tokens", "cache_read_tokens")'),
@@ -549,6 +551,18 @@ BROKEN = [
     Broken("gemini in a tool does not wait", "collect/gemini_cli.py", 'if last.type != "tool_result" and not (last.type == "message" and last.role == "user"):', "if False:", WAITING),
     Broken("opencode waits for its provider", "collect/opencode.py", " or refused_since(folder, seen)", "", WAITING),
     Broken("an answer ends the wait of opencode", "collect/opencode_log.py", "(moment is not None and at <= moment)", "False", WAITING),
+    Broken("NaN in a frame is not measured", "frame.py", "if math.isnan(value):", "if False:", FRAMES),
+    Broken("what a frame calls missing is not measured", "frame.py", "None if missing else _plain(value, whole=whole)", "0 if missing else _plain(value, whole=whole)", FRAMES),
+    Broken("a frame may lack what may be null", "frame.py", "if field.required and field.type == MaybeNumber)", "if not field.required)", FRAMES),
+    Broken("a whole number that pandas made a float", "frame.py", "int(value) if whole and value.is_integer() else value", "value", FRAMES),
+    Broken("a timestamp in a frame is a time", "frame.py", "value.isoformat() if isinstance(value, datetime) else value", "value", FRAMES),
+    Broken("any Arrow stream is a frame", "frame.py", "return _streamed(frame, narwhals.DataFrame)", "raise", FRAMES),
+    Broken("a pair's runs stand under their roles", "flat_rows.py", '("candidate", comparison.screening.candidate, pairing.candidate)', '("candidate", comparison.screening.baseline, pairing.baseline)', FRAMES),
+    Broken("a report in a shell is short", "analysis.py", "def __repr__(self)", "def _shown(self)", FRAMES),
+    Broken("a notebook escapes the names of arms", "render/notebook.py", "<b>{html(shortened(arm, _NAME))}</b>", "<b>{arm}</b>", FRAMES),
+    Broken("Python names the argument", "options.py", "return flag if _flags.get() else argument", "return flag", SPELLING),
+    Broken("the command line names the flag", "cli.py", "with termination_unwinds(), flags_named():", "with termination_unwinds():", SPELLING),
+    Broken("after the command line Python is Python again", "options.py", "_flags.reset(before)", "pass", SPELLING),
 ]  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from markdown_it import MarkdownIt
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
 from twoarm.escape import columns, visible
+from twoarm.options import flags_named
 
 HOSTILE = [
     "a|b",
@@ -130,7 +131,8 @@ def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     twice, bad = result.out.splitlines()
     assert twice.startswith(f"{path}:3: repeat: task `t`, arm `with_skelly`, repeat 1 was already")
     assert bad.startswith(f"{path}:4: expected a JSON object")
-    assert [str(problem) for problem in package.check(path).problems] == [twice, bad]
+    with flags_named():
+        assert [str(problem) for problem in package.check(path).problems] == [twice, bad]
     path.write_bytes(lines(both(extra=1)))
     result = twoarm("check", str(path))
     assert result.code == 0
@@ -304,8 +306,8 @@ WITHOUT_EFFECT = [
     (["--margin-success", "0.1", "--no-evidence"], "--margin-success has no effect with"),
     (["--margin-ratio", "0.1", "--no-evidence"], "--margin-ratio has no effect with"),
     (["--interval", "headline", "--no-evidence", "--full"], "--interval has no effect with"),
-    (["--promote-by", "evidence", "--no-evidence"], "promote_by: "),
-    (["--promote-by", "margin", "--no-evidence"], "promote_by: "),
+    (["--promote-by", "evidence", "--no-evidence"], "--promote-by: "),
+    (["--promote-by", "margin", "--no-evidence"], "--promote-by: "),
     (["--interval", "bootstrap"], "--interval has no effect without --full"),
     (["--interval", "headline"], "--interval has no effect without --full"),
     *(

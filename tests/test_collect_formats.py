@@ -346,7 +346,7 @@ def test_a_swe_bench_report_tells_success(
 def test_without_a_report_success_is_not_known(tmp_path: Path) -> None:
     folder = copied("mini-swe-agent/ok", tmp_path)
     (folder / "run.json").unlink()
-    assert "success is unknown; give --report a=FILE" in refused("mini-swe-agent", folder)
+    assert 'success is unknown; give `reports={"a": FILE}`' in refused("mini-swe-agent", folder)
     report = tmp_path / "report.json"
     report.write_text('{"resolved_ids": []}')
     text = refused("mini-swe-agent", folder, reports={"a": str(report)})
@@ -418,9 +418,9 @@ def test_parquet_without_pyarrow_names_the_extra(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (",1,1,1,1", "no task_id; name its column with --map task_id=COLUMN"),
-        ("t,,1,1,1", "no success; name its column with --map success=COLUMN"),
-        ("t,1,,1,1", "no duration; name its column with --map duration_seconds=COLUMN"),
+        (",1,1,1,1", 'no task_id; name its column with `columns={"task_id": COLUMN}`'),
+        ("t,,1,1,1", 'no success; name its column with `columns={"success": COLUMN}`'),
+        ("t,1,,1,1", 'no duration; name its column with `columns={"duration_seconds": COLUMN}`'),
         ("t,maybe,1,1,1", "success: expected true or false, 1 or 0, yes or no, got `maybe`"),
         ("t,1,soon,1,1", "duration_seconds: expected a number, got `soon`"),
         ("t,1,-1,1,1", "duration_seconds: expected a number from 0 to"),
@@ -466,7 +466,7 @@ def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text(ROWS)
     with pytest.raises(BadRunsError, match="no column `missing` for task_id"):
         collected("table", tmp_path, settings={"columns": {"task_id": "missing"}})
-    with pytest.raises(Exception, match="--map `nonsense`: no such field"):
+    with pytest.raises(Exception, match="`columns=`: no such field `nonsense`"):
         collected("table", tmp_path, settings={"columns": {"nonsense": "x"}})
 
 

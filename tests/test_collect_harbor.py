@@ -114,7 +114,7 @@ def test_a_partial_harbor_reward_is_said(trial: Path) -> None:
 
 def test_several_harbor_rewards_must_be_chosen_from(trial: Path) -> None:
     set_keys(trial / "result.json", verifier_result={"rewards": {"a": 1, "b": 0}})
-    assert "rewards `a`, `b`; choose one with --scorer" in refused("harbor", trial)
+    assert "rewards `a`, `b`; choose one with `scorer=`" in refused("harbor", trial)
 
 
 def test_the_steps_of_a_harbor_trial_are_added_up(trial: Path) -> None:

@@ -105,7 +105,7 @@ def test_an_arm_key_of_any_depth_is_looked_up(tmp_path: Path) -> None:
 def test_a_value_too_large_for_json_is_no_arm(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"task_id":"t","success":true,"duration_seconds":1,"n":%s}\n' % ("1" * 400))
-    assert "which no --arm-map maps to an arm" in refused("table", path, arm_key="n")
+    assert "which `arm_map=` maps to no arm" in refused("table", path, arm_key="n")
 
 
 # Times -------------------------------------------------------------------------------------------
@@ -679,7 +679,7 @@ def test_categories_of_any_type_are_read_from_parquet(tmp_path: Path) -> None:
     with collection("table", path, skip_bad=True) as found:
         kept = [json.loads(line) for line in found.lines()]
         assert [str(problem) for problem in found.problems] == [
-            f"{path}:2: no task_id; name its column with --map task_id=COLUMN"
+            f'{path}:2: no task_id; name its column with `columns={{"task_id": COLUMN}}`'
         ]
     assert [(one["task_id"], one["repeat"]) for one in kept] == [("t", 1), ("u", 3)]
 
@@ -689,7 +689,7 @@ def test_a_log_of_inspect_whose_task_has_no_name_is_told(task: Any, tmp_path: Pa
     folder = copied("inspect/ok", tmp_path)
     changed(folder / "ok.json", lambda log: log["eval"].update(task=task))
     text = refused("inspect", folder, settings={"task_names": True})
-    assert text.endswith("sample 1: no task name in eval.task, which --task-names needs")
+    assert text.endswith("sample 1: no task name in eval.task, which `task_names=` needs")
 
 
 def test_a_resumed_run_that_cannot_be_read_is_a_problem_of_the_run_that_resumed_it(

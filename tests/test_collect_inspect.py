@@ -76,7 +76,7 @@ def test_an_inspect_score_is_a_success_or_not(
 @pytest.mark.parametrize("value", ["P", "N", 0.7])
 def test_an_inspect_score_in_between_needs_a_threshold(log: Path, value: Any) -> None:
     set_sample(log, scores={"match": {"value": value}})
-    assert "--threshold sets the least that is a success" in refused("inspect", log)
+    assert "`threshold=` sets the least that is a success" in refused("inspect", log)
 
 
 def test_an_inspect_scorer_is_chosen_or_the_headline_one(log: Path) -> None:

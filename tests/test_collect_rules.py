@@ -42,7 +42,7 @@ def test_several_paths_are_one_arm(tmp_path: Path) -> None:
 
 
 def test_an_arm_is_never_guessed() -> None:
-    with pytest.raises(ArmsError, match="which arm\\? name it with --arm NAME=PATH"):
+    with pytest.raises(ArmsError, match="which arm\\? name it with `Place"):
         gather("harbor", [Place(arm=None, path=str(HARBOR))])
 
 
@@ -51,8 +51,8 @@ def test_a_value_that_stands_for_no_arm_is_named() -> None:
         collected("harbor", HARBOR, arm_key=BEHAVIOUR["arm_key"], arm_map={"solve": "with_x"})
     assert caught.value.count == 4
     assert (
-        "config.agent.kwargs.behaviour is `fail`, which no --arm-map maps to an arm; "
-        "add --arm-map fail=NAME"
+        "config.agent.kwargs.behaviour is `fail`, which `arm_map=` maps to no arm; "
+        'add `arm_map={"fail": NAME}`'
     ) in str(caught.value)
 
 
@@ -105,8 +105,8 @@ def test_two_configurations_under_one_arm_are_refused_with_key_and_values() -> N
     assert str(caught.value) == (
         f"{HARBOR}/hello2__qGqzAYb/result.json: config.agent.kwargs.behaviour is `fail`, but "
         f"`solve` in {HARBOR}/hello2__k85gLgX/result.json, both as arm `a`; "
-        "split them into arms with --arm-key, or allow it with "
-        "--may-differ config.agent.kwargs.behaviour"
+        "split them into arms with `arm_key=`, or allow it with "
+        '`may_differ=["config.agent.kwargs.behaviour"]`'
     )
     assert len(collected("harbor", HARBOR, may_differ=["config.agent.kwargs.behaviour"])) == 8
     assert len(collected("harbor", HARBOR, may_differ=["config.agent"])) == 8
@@ -513,7 +513,8 @@ def test_two_runs_of_one_repeat_are_refused(tmp_path: Path) -> None:
             collected("opencode", tmp_path, skip_bad=skip_bad)
         assert str(caught.value) == (
             f"{tmp_path}/01/opencode-ok/events.jsonl: task `a`, arm `a`, repeat 1 is already in "
-            f"{tmp_path}/00/opencode-ok/events.jsonl; give each its own repeat, or pass --renumber"
+            f"{tmp_path}/00/opencode-ok/events.jsonl; give each its own repeat, or pass "
+            "`renumber=True`"
         )
 
 

@@ -643,4 +643,4 @@ def test_json_in_a_script_cannot_end_it() -> None:
     ],
 )
 def test_names_in_sentences_become_code(sentence: str, shown: str) -> None:
-    assert renderer._sentence_html(sentence) == shown
+    assert renderer.sentence_html(sentence) == shown

@@ -271,7 +271,10 @@ def test_mappings_and_runs_in_memory_are_checked_like_lines() -> None:
 
 @pytest.mark.parametrize("source", [run(), twoarm.Run(**run()), b"{}", 3])
 def test_one_run_is_no_source(source: Any) -> None:
-    with pytest.raises(twoarm.UsageError, match="expected a path, paths, or an iterable of runs"):
+    with pytest.raises(
+        twoarm.UsageError,
+        match="expected a path, paths, a frame that is in memory, or an iterable of runs",
+    ):
         twoarm.score(source)
 
 

@@ -604,10 +604,10 @@ def test_arms_are_named_or_told_by_their_names(
 @pytest.mark.parametrize(
     ("found", "options", "message"),
     [
-        (["a", "b"], {}, "name them with --candidate and --baseline; arms found: `a`, `b`"),
+        (["a", "b"], {}, "name them with `candidate=` and `baseline=`; arms found: `a`, `b`"),
         (["with_x", "without_y"], {}, "arms found: `with_x`, `without_y`"),
         (["with_x", "without_x", "c"], {}, "arms found: `c`, `with_x`, `without_x`"),
-        (["a", "b", "c"], {"candidate": "a"}, "name them with --baseline; arms found"),
+        (["a", "b", "c"], {"candidate": "a"}, "name them with `baseline=`; arms found"),
         (["a", "b"], {"candidate": "aa"}, "no runs of arm `aa`; arms found: `a`, `b`"),
         (["a", "b"], {"candidate": "a", "baseline": "a"}, "are both `a`; name two different arms"),
     ],
@@ -636,7 +636,7 @@ def test_a_duplicate_is_an_error_that_names_both_places() -> None:
     ) as caught:
         twoarm.score([*both(), run()])
     assert caught.value.count == 1
-    assert "--duplicates first|last" in str(caught.value)
+    assert '`duplicates="first"` or `"last"`' in str(caught.value)
 
 
 @pytest.mark.parametrize(("which", "duration"), [("first", 10), ("last", 30)])

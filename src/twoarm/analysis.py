@@ -7,7 +7,7 @@ import msgspec
 from twoarm.decide import Adequacy, Decision, Gate
 from twoarm.diagnose import Diagnostics
 from twoarm.errors import Caveat
-from twoarm.escape import inert_json
+from twoarm.escape import counted, inert_json, shortened
 from twoarm.evidence.weigh import Evidence
 from twoarm.options import Options
 from twoarm.pair import Paired
@@ -21,6 +21,9 @@ from twoarm.tasks import Task
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.analysis/1"] = "twoarm.analysis/1"
+
+# How much of a name a shell shows.
+_NAME = 60
 
 
 class Tool(msgspec.Struct, frozen=True, kw_only=True):
@@ -55,6 +58,17 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence | None
     tasks: tuple[Task, ...]
     caveats: tuple[Caveat, ...]
+
+    def __repr__(self) -> str:
+        decided = shortened(self.decision, _NAME + len("prefer "))
+        verdict = self.promotion.verdict
+        promotion = f"{verdict} to promote" if verdict == "not enough data" else verdict
+        return (
+            f"<twoarm.{type(self).__name__}: {shortened(self.candidate, _NAME)} vs. "
+            f"{shortened(self.baseline, _NAME)}: {decided}; {promotion}; "
+            f"{counted(self.task_count, 'task')}, {self.effective_run_count:,} of "
+            f"{counted(self.run_count, 'run')} counted>"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis file as plain Python values."""

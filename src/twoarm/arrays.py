@@ -6,7 +6,7 @@ values stand together; `starts` says where each task begins, and last where the 
 
 import math
 from itertools import chain
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,11 @@ def measured(values: Floats) -> Floats:
     """The values that were measured."""
     missing = np.isnan(values)
     return values[~missing] if missing.any() else values
+
+
+def or_none(values: Floats) -> list[Any]:
+    """The values as a list, None where nothing was measured."""
+    return [None if value != value else value for value in values.tolist()]
 
 
 def total(values: Floats) -> float:

@@ -13,6 +13,7 @@ from twoarm.errors import BadRunsError, TwoarmError
 from twoarm.escape import counted, shortened
 from twoarm.exit_codes import BAD, DONE, HELP, INTERRUPTED
 from twoarm.interrupt import Terminated, termination_unwinds
+from twoarm.options import flags_named
 
 # What `--help` says of each command, in its order. The module `<name>_command` has the rest, and is
 # imported for its own command only: to start takes longer than to score a few hundred runs.
@@ -39,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = Namespace(exit_code=False)
     code = BAD
     try:
-        with termination_unwinds():
+        with termination_unwinds(), flags_named():
             try:
                 code = _ran(sys.argv[1:] if arguments is None else arguments, given, streams)
             except BadRunsError as error:

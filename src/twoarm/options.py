@@ -1,6 +1,8 @@
-"""Options: what can be asked for, with every default and every bound, once."""
+"""Options: what can be asked for, with every default and every bound, once; and their names."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, Literal, TypedDict, get_args
 
 import msgspec
@@ -14,7 +16,30 @@ PromoteBy = Literal["gates", "evidence", "margin"]
 # Beyond, quantiles are so far out that no data support them.
 LOWEST_LEVEL, HIGHEST_LEVEL = 0.5, 0.9999
 FEWEST_RESAMPLES, MOST_RESAMPLES = 99, 1_000_000
+# Whether what is read now was given as flags.
+_flags: ContextVar[bool] = ContextVar("flags", default=False)
+
 _CHOICES = {"duplicates": Duplicates, "missing": Missing, "promote_by": PromoteBy}
+
+
+@contextmanager
+def flags_named() -> Iterator[None]:
+    """Errors raised within name the flags of the command line, not the arguments of Python."""
+    before = _flags.set(True)
+    try:
+        yield
+    finally:
+        _flags.reset(before)
+
+
+def option(name: str) -> str:
+    """How an error names an option: --candidate on the command line, `candidate=` in Python."""
+    return either(flag=f"--{name.replace('_', '-')}", argument=f"`{name}=`")
+
+
+def either(*, flag: str, argument: str) -> str:
+    """What to write: on the command line, or in Python."""
+    return flag if _flags.get() else argument
 
 
 class Options(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,27 +63,40 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         for name, kind in _CHOICES.items():
             if getattr(self, name) not in get_args(kind):
                 listed = ", ".join(f"`{choice}`" for choice in get_args(kind))
-                raise UsageError(f"{name}: expected one of {listed}, got {getattr(self, name)!r}")
+                raise _refused(name, f"expected one of {listed}, got {getattr(self, name)!r}")
         if not LOWEST_LEVEL <= self.level <= HIGHEST_LEVEL:
-            raise UsageError(
-                f"level: expected a number from {LOWEST_LEVEL} to {HIGHEST_LEVEL}, got {self.level}"
+            raise _refused(
+                "level",
+                f"expected a number from {LOWEST_LEVEL} to {HIGHEST_LEVEL}, got {self.level}"
+                f"{_percent(self.level)}",
             )
         if not 0 <= self.seed < 2**63:
-            raise UsageError(f"seed: expected an integer from 0 to 2^63 - 1, got {self.seed}")
+            raise _refused("seed", f"expected an integer from 0 to 2^63 - 1, got {self.seed}")
         if not FEWEST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
-            raise UsageError(
-                f"resamples: expected an integer from {FEWEST_RESAMPLES} to {MOST_RESAMPLES}, "
-                f"got {self.resamples}"
+            raise _refused(
+                "resamples",
+                f"expected an integer from {FEWEST_RESAMPLES} to {MOST_RESAMPLES}, "
+                f"got {self.resamples}",
             )
         for name in ("margin_success", "margin_ratio"):
             if not 0.0 < getattr(self, name) < 1.0:
-                raise UsageError(
-                    f"{name}: expected a number above 0 and below 1, got {getattr(self, name)}"
+                found = getattr(self, name)
+                raise _refused(
+                    name, f"expected a number above 0 and below 1, got {found}{_percent(found)}"
                 )
         if not self.evidence and self.promote_by != "gates":
-            raise UsageError(
-                f"promote_by: `{self.promote_by}` needs the evidence, which is off; use `gates`"
+            raise _refused(
+                "promote_by", f"`{self.promote_by}` needs the evidence, which is off; use `gates`"
             )
+
+
+def _refused(name: str, why: str) -> UsageError:
+    return UsageError(f"{either(flag=option(name), argument=name)}: {why}")
+
+
+def _percent(found: float) -> str:
+    """A share that was written as a percentage is asked about."""
+    return f"; did you mean {found / 100:g}?" if 1 <= found < 100 else ""
 
 
 class OptionKeywords(TypedDict, total=False):

@@ -1,7 +1,9 @@
-"""Report: an analysis that can be shown, as text, a page, or what CI systems read.
+"""Report: an analysis that can be shown, as text, a page, rows, or what CI systems read.
 
 Each way is imported when it is asked for: most of them are not.
 """
+
+from typing import Any
 
 from twoarm.analysis import Analysis
 from twoarm.comparison import Comparison
@@ -13,6 +15,24 @@ class Report(Analysis, frozen=True, kw_only=True):
     """An analysis, with what the charts of its page are drawn from."""
 
     comparison: Comparison
+
+    def task_rows(self) -> list[dict[str, Any]]:
+        """A flat row per task, for a frame."""
+        from twoarm.flat_rows import task_rows
+
+        return task_rows(self.tasks)
+
+    def pair_rows(self) -> list[dict[str, Any]]:
+        """A flat row per pair, for a frame: both runs and every delta."""
+        from twoarm.flat_rows import pair_rows
+
+        return pair_rows(self.comparison)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the summary and the gates."""
+        from twoarm.render import notebook
+
+        return notebook.render(self)
 
     def to_text(self, *, full: bool = False, interval: Shown = "headline", width: int = 80) -> str:
         """The report as the terminal shows it, without color."""

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, islice
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
 import msgspec
 
@@ -17,6 +17,7 @@ from twoarm.errors import (
     UsageError,
 )
 from twoarm.escape import counted, visible
+from twoarm.frame import Frame, is_frame, rows
 from twoarm.layout import MOST_UNKNOWN_KEYS, Layout, whole
 from twoarm.record import Line, OpenLine, Run, columns_of, explain
 from twoarm.runs import Builder, Input, Runs
@@ -35,7 +36,9 @@ from twoarm.stream import (
 
 __all__ = ["LISTED", "LONGEST_LINE", "MOST_UNKNOWN_KEYS", "Progress", "Readable", "Source", "read"]
 
-Source: TypeAlias = Path | Readable | Sequence[Path | Readable] | Iterable[Mapping[str, Any] | Run]
+Source: TypeAlias = (
+    Path | Readable | Sequence[Path | Readable] | Frame | Iterable[Mapping[str, Any] | Run]
+)
 
 # How many bad lines an error lists before it only counts.
 LISTED = 100
@@ -53,7 +56,8 @@ def read(
     times: bool = True,
     progress: Progress | None = None,
 ) -> Runs:
-    """All runs of a path, several paths, an open binary file, or an iterable of mappings or Runs.
+    """All runs of a path, several paths, an open binary file, a frame with a row per run, or an
+    iterable of mappings or Runs.
 
     Raises BadRunsError with every bad line, unless `skip_bad` and some lines are good. Without
     `times`, which only the evidence and the timeline need, reading is quicker.
@@ -63,7 +67,8 @@ def read(
     if progress is not None and files:
         reader.watched = Watched(progress, files)
     try:
-        inputs = [reader.file(file) for file in files] if files else [reader.items(items)]
+        noun = "row" if is_frame(source) else "run"
+        inputs = [reader.file(file) for file in files] if files else [reader.items(items, noun)]
         return _finished(reader, inputs, skip_bad=skip_bad)
     except MemoryError:
         held = counted(len(reader.builder), "run")
@@ -75,7 +80,9 @@ def _finished(reader: "_Reader", inputs: list[Input], *, skip_bad: bool) -> Runs
         raise BadRunsError(reader.problems, reader.problem_count)
     if not len(reader.builder):
         where = ", ".join(visible(given.path) for given in inputs)
-        raise InputError(f"{where}: no runs; expected one JSON object per line")
+        in_memory = all(given.sha256 is None for given in inputs)
+        expected = "a row or mapping per run" if in_memory else "one JSON object per line"
+        raise InputError(f"{where}: no runs; expected {expected}")
     return reader.builder.finish(
         inputs=inputs,
         unknown_keys=reader.layout.unknown,
@@ -88,9 +95,14 @@ def _told_apart(source: Source) -> tuple[list[Path | Readable], Iterable[Any]]:
     """Files, or else runs in memory."""
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         return [source], ()  # type: ignore[list-item]
+    if is_frame(source):
+        return [], rows(cast(Frame, source))
     if isinstance(source, bytes | Mapping | Run) or not isinstance(source, Iterable):
         found = type(source).__name__
-        raise UsageError(f"expected a path, paths, or an iterable of runs, got one `{found}`")
+        raise UsageError(
+            "expected a path, paths, a frame that is in memory, or an iterable of runs, got one "
+            f"`{found}`"
+        )
     remaining = iter(source)
     head = list(islice(remaining, 1))
     if head and (isinstance(head[0], str | os.PathLike) or hasattr(head[0], "read")):
@@ -191,17 +203,18 @@ class _Reader:
         self.layout.learn(found)
         return decoded
 
-    def items(self, items: Iterable[Any]) -> Input:
-        """Take runs that are in memory already."""
+    def items(self, items: Iterable[Any], noun: str) -> Input:
+        """Take runs that are in memory already, each called by the noun and its number."""
         numbered = enumerate(items, 1)
         read = 0
         while batch := list(islice(numbered, _ITEMS)):
-            self._add([self._item(item, number) for number, item in batch], "run", read + 1)
+            found = [self._item(item, Position(noun, number)) for number, item in batch]
+            self._add(found, noun, read + 1)
             read += len(batch)
-        self._balance("<memory>", "run", read, self._accounted())
+        self._balance("<memory>", noun, read, self._accounted())
         return Input(path="<memory>", sha256=None, records=len(self.builder))
 
-    def _item(self, item: Any, number: int) -> Line | None:
+    def _item(self, item: Any, where: Position) -> Line | None:
         if isinstance(item, Run):
             said = msgspec.structs.asdict(item)
             item = {key: value for key, value in said.items() if value is not msgspec.UNSET}
@@ -210,7 +223,6 @@ class _Reader:
             # Python strings can hold what no file can.
             f"{decoded.task_id}{decoded.arm}{decoded.failure_reason}".encode()
         except (ValueError, OverflowError, RecursionError) as error:
-            where = Position("run", number)
             problems = explain(item, where)
             self._bad(problems or [where.problem(visible(str(error)))])
             return None

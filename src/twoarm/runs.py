@@ -14,8 +14,10 @@ from msgspec import UNSET, UnsetType
 
 from twoarm.arrays import Floats, Ints
 from twoarm.errors import Position, Problem
+from twoarm.escape import counted
 from twoarm.metric import METRICS, SUCCESS
 from twoarm.record import Columns
+from twoarm.sentence import listed
 
 T = TypeVar("T")
 
@@ -93,6 +95,10 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
 
     def __len__(self) -> int:
         return len(self.task)
+
+    def __repr__(self) -> str:
+        counts = f"{counted(len(self), 'run')}, {counted(len(self.tasks), 'task')}"
+        return f"<twoarm.Runs: {counts}, arms {listed(sorted(self.arms))}>"
 
 
 class Positions:

@@ -9,7 +9,7 @@ from twoarm.arrays import Flags, Floats, Ints, measured
 from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem
 from twoarm.escape import counted, named
 from twoarm.metric import METRICS
-from twoarm.options import Missing, Options
+from twoarm.options import Missing, Options, either, option
 from twoarm.runfile import LISTED
 from twoarm.runs import Runs
 from twoarm.sentence import Name, listed, say
@@ -91,9 +91,9 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
 def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | None) -> Arms:
     """The two roles: as named, or inferred from the names `with_X` and `without_X`."""
     listing = listed(sorted(found), _LISTED_ARMS)
-    for given in (candidate, baseline):
+    for role, given in (("candidate", candidate), ("baseline", baseline)):
         if given is not None and given not in found:
-            raise ArmsError(f"no runs of arm {named(given)}; arms found: {listing}")
+            raise ArmsError(f"{option(role)}: no runs of arm {named(given)}; arms found: {listing}")
     if candidate is not None and candidate == baseline:
         raise ArmsError(
             f"candidate and baseline are both {named(candidate)}; name two different arms"
@@ -114,8 +114,8 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
     if len(found) == 1:
         raise ArmsError(f"only one arm found: {listing}; a comparison needs runs of two")
     missing = " and ".join(
-        option
-        for option, given in (("--candidate", candidate), ("--baseline", baseline))
+        option(role)
+        for role, given in (("candidate", candidate), ("baseline", baseline))
         if given is None
     )
     raise ArmsError(f"which arms? name them with {missing}; arms found: {listing}")
@@ -203,12 +203,13 @@ def _infra_runs(runs: Runs, arm: str) -> list[Excluded]:
 def _duplicate_problems(runs: Runs, rows: Ints, keys: Ints) -> list[Problem]:
     """A problem for each row that has the key of the one before; rows are in order of keys."""
     problems = []
+    choice = either(flag="--duplicates first|last", argument='`duplicates="first"` or `"last"`')
     for row, earlier in sorted((int(rows[at]), int(rows[at - 1])) for at in _repeated(keys)):
         task = named(runs.tasks[int(runs.task[row])])
         arm = named(runs.arms[int(runs.arm[row])])
         message = (
             f"task {task}, arm {arm}, repeat {int(runs.repeat[row])} was already given at "
-            f"{runs.positions.of(earlier)}; keep one, or choose with --duplicates first|last"
+            f"{runs.positions.of(earlier)}; keep one, or choose with {choice}"
         )
         problems.append(runs.positions.of(row).problem(message, "repeat"))
     return problems

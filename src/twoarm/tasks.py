@@ -6,7 +6,7 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints, medians, squares, starts_of
+from twoarm.arrays import Floats, Ints, medians, or_none, squares, starts_of
 from twoarm.metric import COST, DURATION, JUDGED, NON_CACHE_TOKENS, SUCCESS, Metric
 from twoarm.pair import Pairing
 from twoarm.screen import ArmRuns, Screening
@@ -116,7 +116,7 @@ class _ArmTable:
     def rows(self, tasks: Ints) -> Iterator[TaskArm]:
         """The figures of some tasks."""
         missing = {name: found[tasks].tolist() for name, found in self.missing.items()}
-        middles = [_or_none(self.medians[metric.name][tasks]) for metric in _MEDIANS]
+        middles = [or_none(self.medians[metric.name][tasks]) for metric in _MEDIANS]
         for at, (runs, successes, cost, duration, tokens) in enumerate(
             zip(self.runs[tasks].tolist(), self.successes[tasks].tolist(), *middles, strict=True)
         ):
@@ -138,18 +138,13 @@ def _standing(candidate: TaskArm, baseline: TaskArm) -> TaskStanding | None:
     return "helped" if ours > theirs else "hurt" if ours < theirs else "unchanged"
 
 
-def _or_none(values: Floats) -> list[Any]:
-    """The values, None where there is none."""
-    return [None if value != value else value for value in values.tolist()]
-
-
 def _means(values: Floats, task: Ints, tasks: int) -> list[Any]:
     """The mean of what was measured in each task."""
     known = ~np.isnan(values)
     values, task = values[known], task[known]
     with np.errstate(invalid="ignore"):
         sums = np.bincount(task, weights=values, minlength=tasks)
-        return _or_none(sums / np.bincount(task, minlength=tasks))
+        return or_none(sums / np.bincount(task, minlength=tasks))
 
 
 def _spreads(values: Floats, task: Ints, tasks: int) -> Floats:

@@ -9,10 +9,11 @@ from twoarm.collect.folder import SourceError
 from twoarm.collect.format import Attempt
 from twoarm.errors import ArmsError, Position
 from twoarm.escape import named, shortened, visible
+from twoarm.options import either, option
 
 
 def as_text(value: object) -> str:
-    """A value as --arm-map spells it: text as it is, all else as compact JSON."""
+    """A value as the arm map spells it: text as it is, all else as compact JSON."""
     if isinstance(value, str):
         return value
     try:
@@ -44,8 +45,8 @@ class ArmKey:
         if value not in self.arms:
             raise SourceError(
                 attempt.where,
-                f"{visible(self.key)} is {named(value)}, which no --arm-map maps to an arm; "
-                f"add --arm-map {shortened(value, 60)}=NAME",
+                f"{visible(self.key)} is {named(value)}, which {option('arm_map')} maps to no arm; "
+                f"add {_mapped(value)}",
             )
         return self.arms[value]
 
@@ -67,6 +68,11 @@ class ArmKey:
             return _at(msgspec.json.decode(document), self.key)
         except (ValueError, RecursionError) as error:
             raise SourceError(attempt.where, f"not JSON: {visible(str(error))}") from error
+
+
+def _mapped(value: str) -> str:
+    shown = shortened(value, 60)
+    return either(flag=f"--arm-map {shown}=NAME", argument=f'`arm_map={{"{shown}": NAME}}`')
 
 
 class _Below(msgspec.Struct):
@@ -125,13 +131,18 @@ class Configurations:
                     raise ArmsError(
                         f"{attempt.where}: {visible(leaf)} is {_shown(leaves.get(leaf))}, but "
                         f"{_shown(known.get(leaf))} in {where}, both as arm {named(arm)}; "
-                        f"split them into arms with --arm-key, or allow it with "
-                        f"--may-differ {visible(leaf)}"
+                        f"split them into arms with {option('arm_key')}, or allow it with "
+                        f"{_allowance(leaf)}"
                     )
         self._last[group] = attempt.configuration
 
     def _allowed(self, leaf: str) -> bool:
         return any(leaf == key or leaf.startswith(f"{key}.") for key in self._may_differ)
+
+
+def _allowance(leaf: str) -> str:
+    shown = visible(leaf)
+    return either(flag=f"--may-differ {shown}", argument=f'`may_differ=["{shown}"]`')
 
 
 def _shown(value: str | None) -> str:

@@ -28,6 +28,7 @@ from twoarm.errors import (
     UsageError,
 )
 from twoarm.escape import counted, inert_json
+from twoarm.options import either, option
 from twoarm.record import Run
 from twoarm.runfile import LISTED
 from twoarm.sentence import Name, say
@@ -186,21 +187,30 @@ def _finish(
 def _check(places: Sequence[Place], options: CollectOptions) -> None:
     if not places:
         raise UsageError(
-            "nothing to collect; give --arm NAME=PATH for each arm, or PATH with --arm-key"
+            f"nothing to collect; give {_named_place()} for each arm, or a path with "
+            f"{option('arm_key')}"
         )
     unnamed = [place for place in places if place.arm is None]
     if unnamed and options.arm_key is None:
         raise ArmsError(
-            f"{shown(unnamed[0].path)}: which arm? name it with --arm NAME=PATH, "
-            "or give the key that decides it with --arm-key"
+            f"{shown(unnamed[0].path)}: which arm? name it with {_named_place()}, "
+            f"or give the key that decides it with {option('arm_key')}"
         )
     if options.arm_key is not None and len(unnamed) < len(places):
-        raise UsageError("--arm and --arm-key both decide the arm; give PATH without a name")
+        raise UsageError(
+            f"{option('arm')} and {option('arm_key')} both decide the arm; give a path without one"
+        )
     if options.arm_map and options.arm_key is None:
-        raise UsageError("--arm-map without --arm-key; give the key that holds the values")
+        raise UsageError(
+            f"{option('arm_map')} without {option('arm_key')}; give the key that holds the values"
+        )
     _check_apart(places)
     if any(place.arm == "" for place in places):
-        raise UsageError("--arm with an empty name; write --arm NAME=PATH")
+        raise UsageError(f"{option('arm')} with an empty name; write {_named_place()}")
+
+
+def _named_place() -> str:
+    return either(flag="--arm NAME=PATH", argument="`Place(arm=..., path=...)`")
 
 
 def _check_apart(places: Sequence[Place]) -> None:

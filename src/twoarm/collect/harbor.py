@@ -14,6 +14,7 @@ from twoarm.collect.tokens import Cost, Count, Spend, model_name, outside_cache
 from twoarm.collect.version import opencode_output_includes_reasoning
 from twoarm.errors import Position, Problem
 from twoarm.escape import named
+from twoarm.options import option
 
 RESULT = "result.json"
 TRAJECTORY = "agent/trajectory.json"
@@ -233,7 +234,7 @@ def _reward(
             key = next(iter(rewards))
         if key is None or key not in rewards:
             listing = ", ".join(named(name) for name in sorted(rewards))
-            raise folder.refuse(f"rewards {listing}; choose one with --scorer", RESULT)
+            raise folder.refuse(f"rewards {listing}; choose one with {option('scorer')}", RESULT)
         value = rewards[key]
         if value is None:
             return None

@@ -15,6 +15,7 @@ from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
 from twoarm.collect.version import numbers, unsupported
 from twoarm.errors import Position, Problem
 from twoarm.escape import named
+from twoarm.options import option
 from twoarm.record import LARGEST, Repeat
 
 NEWEST_VERSION = 2
@@ -247,7 +248,7 @@ def _task_id(
         return str(sample.id)
     task = header.get("task")
     if not isinstance(task, str):
-        raise SourceError(where, "no task name in eval.task, which --task-names needs")
+        raise SourceError(where, f"no task name in eval.task, which {option('task_names')} needs")
     return f"{task}/{sample.id}"
 
 
@@ -267,7 +268,8 @@ def _passed(sample: _Sample, where: Position, log: _Log, settings: Settings) -> 
             raise SourceError(where, "neither a score nor an error; the sample was not scored")
         listing = ", ".join(named(name) for name in sorted(scores))
         raise SourceError(
-            where, f"no score of {named(str(chosen))}; choose one of {listing} with --scorer"
+            where,
+            f"no score of {named(str(chosen))}; choose one of {listing} with {option('scorer')}",
         )
     value = scores[chosen].value
     number = _LETTERS.get(value) if isinstance(value, str) else value
@@ -280,7 +282,8 @@ def _passed(sample: _Sample, where: Position, log: _Log, settings: Settings) -> 
     if value in ("P", "N") or number not in (0, 1):
         raise SourceError(
             where,
-            f"a score of {named(str(value))}; --threshold sets the least that is a success",
+            f"a score of {named(str(value))}; {option('threshold')} sets the least that is a "
+            "success",
         )
     return number == 1
 

@@ -13,6 +13,7 @@ from twoarm.collect.swe_bench import TaskOutcomes
 from twoarm.collect.tokens import Spend, summed
 from twoarm.errors import Position
 from twoarm.escape import named, visible
+from twoarm.options import either
 from twoarm.record import Line, Run, explain
 
 _ENCODER = msgspec.json.Encoder()
@@ -87,6 +88,10 @@ def settle(
     )
 
 
+def _report(arm: str) -> str:
+    return either(flag=f"--report {arm}=FILE", argument=f'`reports={{"{arm}": FILE}}`')
+
+
 def _outcome(attempt: Attempt, arm: str, report: TaskOutcomes | None) -> _Outcome:
     """A failure overrides success; a report is asked where the source does not know."""
     success, failure = attempt.success, attempt.failure
@@ -94,7 +99,7 @@ def _outcome(attempt: Attempt, arm: str, report: TaskOutcomes | None) -> _Outcom
         if report is None:
             raise SourceError(
                 attempt.where,
-                f"success is unknown; give --report {arm}=FILE, a SWE-bench report",
+                f"success is unknown; give {_report(arm)}, a SWE-bench report",
             )
         if attempt.task_id not in report:
             raise SourceError(

@@ -9,6 +9,7 @@ from tempfile import SpooledTemporaryFile
 
 from twoarm.errors import OutputError, Position, Problem
 from twoarm.escape import named
+from twoarm.options import either
 
 # Up to this size the records wait in memory after all.
 IN_MEMORY = 16 * 2**20
@@ -87,7 +88,7 @@ class Spool:
                 without = next(row for row in rows if not self._repeat[row])
                 message = (
                     "no repeat, but other runs of its task and arm have one; "
-                    "number all of them or none, or pass --renumber"
+                    f"number all of them or none, or pass {_renumber()}"
                 )
                 problems.append(self._problem(without, message))
             else:
@@ -153,7 +154,7 @@ class Spool:
                 arm = named(list(self._arms)[self._arm[row]])
                 message = (
                     f"task {task}, arm {arm}, repeat {repeat} is already in "
-                    f"{self._where(done[repeat])}; give each its own repeat, or pass --renumber"
+                    f"{self._where(done[repeat])}; give each its own repeat, or pass {_renumber()}"
                 )
                 problems.append(self._problem(row, message))
             elif not self._infra[row]:
@@ -186,3 +187,7 @@ def _ranks(codes: dict[str, int]) -> list[int]:
     for rank, name in enumerate(sorted(codes)):
         ranks[codes[name]] = rank
     return ranks
+
+
+def _renumber() -> str:
+    return either(flag="--renumber", argument="`renumber=True`")

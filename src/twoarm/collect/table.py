@@ -14,6 +14,7 @@ from twoarm.collect.parquet import read_rows
 from twoarm.collect.tokens import Spend, outside_cache
 from twoarm.errors import Position, Problem, UsageError
 from twoarm.escape import named, shortened, visible
+from twoarm.options import either
 from twoarm.record import LARGEST
 
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -34,7 +35,7 @@ _CODES = ("agent_exit_code", "acceptance_exit_code", "setup_exit_code", "arm_set
 _FLAGS = ("success", "acceptance_first_pass")
 _TIMES = ("started_at_utc", "ended_at_utc")
 
-# What --map may name: the fields of a record, and reasoning tokens, which are added to the output.
+# What may be mapped to a column: fields of a record, and reasoning tokens, which are output.
 FIELDS = (
     *_TEXTS,
     "repeat",
@@ -72,7 +73,8 @@ class Table:
         for field in settings.columns:
             if field not in FIELDS:
                 listing = ", ".join(FIELDS)
-                raise UsageError(f"--map {named(field)}: no such field; fields are {listing}")
+                given = either(flag="--map", argument="`columns=`")
+                raise UsageError(f"{given}: no such field {named(field)}; fields are {listing}")
         for number, row in _rows(folder, name):
             where = folder.where(name, number)
             if isinstance(row, Problem):
@@ -243,17 +245,17 @@ def _attempt(cells: Mapping[str, Any], where: Position, settings: Settings) -> A
     row = _Row(cells, where, settings.columns)
     task = row.text("task_id")
     if not task:
-        raise SourceError(where, "no task_id; name its column with --map task_id=COLUMN")
+        raise SourceError(where, _unmapped("task_id", "task_id"))
     success = row.flag("success")
     failure = _failure(row)
     if success is None and failure is None:
-        raise SourceError(where, "no success; name its column with --map success=COLUMN")
+        raise SourceError(where, _unmapped("success", "success"))
     started, ended = row.moment("started_at_utc"), row.moment("ended_at_utc")
     duration = row.number("duration_seconds")
     if duration is None:
         duration = between(started, ended)
     if duration is None:
-        raise SourceError(where, "no duration; name its column with --map duration_seconds=COLUMN")
+        raise SourceError(where, _unmapped("duration", "duration_seconds"))
     repeat = row.count("repeat")
     if repeat == 0:
         raise row.refuse("repeat", "a number from 1", 0)
@@ -290,6 +292,11 @@ def _attempt(cells: Mapping[str, Any], where: Position, settings: Settings) -> A
         session_id=row.text("session_id"),
         acceptance_command=row.text("acceptance_command"),
     )
+
+
+def _unmapped(what: str, field: str) -> str:
+    given = either(flag=f"--map {field}=COLUMN", argument=f'`columns={{"{field}": COLUMN}}`')
+    return f"no {what}; name its column with {given}"
 
 
 def _failure(row: _Row) -> Failed | None:

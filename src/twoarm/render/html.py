@@ -83,7 +83,7 @@ def _caveats(analysis: Analysis) -> Table:
     )
 
 
-def _sentence_html(text: str) -> str:
+def sentence_html(text: str) -> str:
     """A sentence in HTML: its names are code elements."""
     parts = text.parts if isinstance(text, Sentence) else (text,)
     return "".join(
@@ -132,8 +132,8 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
         html(shortened(arm, 60)) for arm in (summary.candidate, summary.baseline)
     )
     fails = f"; {html(summary.fails)}" if summary.fails else ""
-    steps = "".join(f"<li>{_capital(_sentence_html(step))}.</li>" for step in summary.steps)
-    doubts = "".join(f"<li>{_sentence_html(doubt)}</li>" for doubt in summary.caveats[:3])
+    steps = "".join(f"<li>{_capital(sentence_html(step))}.</li>" for step in summary.steps)
+    doubts = "".join(f"<li>{sentence_html(doubt)}</li>" for doubt in summary.caveats[:3])
     links = "".join(
         f'<li><a href="#{table.name}">{html(table.heading.split(":")[0])}</a></li>'
         for table in tables
@@ -142,12 +142,12 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
 <p class="faint">{candidate} (candidate) vs. {baseline} (baseline): {html(summary.overview)}.</p>
 <h1>{_MARKS[verdict]} {html(verdict.capitalize())}</h1>
 <dl class="lines">
-<dt>Promote</dt><dd>{_sentence_html(summary.promote)}</dd>
+<dt>Promote</dt><dd>{sentence_html(summary.promote)}</dd>
 <dt>Decision</dt><dd>{html(summary.decision)}{fails}</dd>
-<dt>Evidence</dt><dd>{_sentence_html(summary.evidence)}</dd>
+<dt>Evidence</dt><dd>{sentence_html(summary.evidence)}</dd>
 <dt>Stability</dt><dd>{html(summary.stability)}</dd>
 </dl>
-{_amounts(summary)}
+{amounts(summary)}
 <div class="facts">
 <section><h2>Next</h2><ol>{steps}</ol></section>
 <section><h2>Caveats</h2><ul>{doubts}</ul>
@@ -170,7 +170,8 @@ say the same.</p></noscript>
 </header>"""
 
 
-def _amounts(summary: Summary) -> str:
+def amounts(summary: Summary) -> str:
+    """The figures of the summary, a row per gate."""
     rows = "".join(map(_amount, summary.amounts))
     heads = ("", "candidate", "baseline", summary.change, summary.level, "")
     head = "".join(f'<th scope="col">{html(text)}</th>' for text in heads)
@@ -229,7 +230,7 @@ def _figure(chart: Chart) -> str:
     return (
         f'<figure class="card{" wide" if chart.wide else ""}"><figcaption>'
         f"<h3>{html(_capital(chart.heading))}</h3>{how}</figcaption>{place}"
-        f'<p class="shows">{_sentence_html(chart.shows)}</p></figure>'
+        f'<p class="shows">{sentence_html(chart.shows)}</p></figure>'
     )
 
 
@@ -238,7 +239,7 @@ def _capital(text: str) -> str:
 
 
 def _table(table: Table) -> str:
-    notes = "".join(f'<p class="how">{_sentence_html(note)}</p>' for note in table.notes)
+    notes = "".join(f'<p class="how">{sentence_html(note)}</p>' for note in table.notes)
     if not table.rows:
         return f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{notes}</section>'
     head = "".join(
@@ -260,7 +261,7 @@ def _cell(cell: Cell, column: Column) -> str:
     shown = (
         html(shortened(cell.text, _NAME))
         if isinstance(cell.text, Name)
-        else _sentence_html(cell.text)
+        else sentence_html(cell.text)
     )
     role = f" {cell.role}" if cell.role else ""
     return f'<td class="{column.kind}{role}"{key}>{shown}</td>'
