@@ -67,6 +67,8 @@ FULL = "tests/test_run_full_disk.py"
 ORPHANS = "tests/test_run_orphans.py"
 DEEP = "tests/test_run_deep.py"
 WAITING = "tests/test_collect_waiting.py"
+MISTAKES = "tests/test_mistakes.py"
+TABLE = "tests/test_collect_table.py"
 FRAMES = "tests/test_frames.py"
 SPELLING = "tests/test_spelling.py"
 
@@ -128,9 +130,9 @@ BROKEN = [
     Broken("an excluded run has its kind", "screen.py", "if group.kind == kind and (arm is None or group.arm == arm)", "if group.reason.startswith(kind) and (arm is None or group.arm == arm)"),
     Broken("nulls as zero on request", "screen.py", 'if missing == "zero":', "if False:"),
     Broken("other arms are excluded", "screen.py", "for arm in sorted(set(runs.arms).difference(arms.both))", "for arm in ()"),
-    Broken("duplicates are an error", "screen.py", "        if problems:\n            raise", "        if False:\n            raise"),
+    Broken("duplicates are an error", "screen.py", "        if problems.count:\n            raise", "        if False:\n            raise"),
     Broken("the first of duplicates", "screen.py", 'unwanted = again if options.duplicates == "first" else again - 1', 'unwanted = again if options.duplicates == "last" else again - 1'),
-    Broken("arms are told by name", "screen.py", 'without_x == f"without_{x}"', "True"),
+    Broken("arms are told by name", "screen.py", "opposite(found[0]) == found[1]", "True"),
     Broken("a misspelt arm is refused", "screen.py", "if given is not None and given not in found:", "if False:"),
     Broken("an unknown key is said", "caveats.py", "    if keys:\n", "    if False:\n"),
     Broken("missing values are said", "caveats.py", "    if partly:\n", "    if False:\n"),
@@ -345,7 +347,7 @@ BROKEN = [
     Broken("mini: newer trajectories are refused", "collect/mini_swe_agent.py", "if version not in TRAJECTORY_FORMATS:", "if False:", BAD_INPUT),
     Broken("table: input without the cache on request", "collect/table.py", "if tokens is not None and settings.input_includes_cache:", "if False:", FORMATS),
     Broken("table: reasoning is output", "collect/table.py", "        output += reasoning\n", "        pass\n", FORMATS),
-    Broken("table: an empty cell is null", "collect/table.py", 'cell if cell != "" else None', "cell", FORMATS),
+    Broken("table: an empty cell is null", "collect/rows.py", 'cell if cell != "" else None', "cell", FORMATS),
     Broken("impossible counts are refused", "collect/tokens.py", "    if left < 0:\n", "    if False:\n", FORMATS),
     Broken("negative counts are refused", "collect/tokens.py", "Count = Annotated[int, Meta(ge=0", "Count = Annotated[int, Meta(ge=-(2**53)", BAD_INPUT),
     Broken("an overflow is told by its text", "collect/failure.py", "    if overflowed(message):\n", "    if False:\n", FORMATS),
@@ -356,7 +358,7 @@ BROKEN = [
     Broken("a computed cost is marked", "collect/settle.py", 'if cost is None else ("cost_computed",))', "if cost is None else ())", RULES),
     Broken("prices are per million", "collect/prices.py", "MILLION = 1_000_000", "MILLION = 1_000", RULES),
     Broken("a count without a price has no cost", "collect/prices.py", "            if count is None or rate is None:\n                return None", "            if count is None or rate is None:\n                continue", RULES),
-    Broken("an unmapped value is no arm", "collect/arms.py", "        if value not in self.arms:\n", "        if False:\n", RULES),
+    Broken("an unmapped value is no arm", "collect/arms.py", "        if value in self.arms:\n", "        if True:\n", RULES),
     Broken("one configuration per arm", "collect/arms.py", "if known.get(leaf) != leaves.get(leaf) and not self._allowed(leaf):", "if False:", RULES),
     Broken("what may differ", "collect/arms.py", "return any(leaf == key or leaf.startswith(f\"{key}.\") for key in self._may_differ)", "return False", RULES),
     Broken("an arm is named", "collect/gather.py", "if unnamed and options.arm_key is None:", "if False:", RULES),
@@ -528,7 +530,7 @@ BROKEN = [
     Broken("a status takes no options", "run_command.py", "if getattr(given, mode) is not None and name != mode:", "if False:", RUN_OPTIONS),
     Broken("outputs of a run are checked before it", "run_command.py", "    refuse_outputs(given, [given.suite])\n", "", RUN_OPTIONS),
     Broken("one seed for order and report", "run_command.py", "        seed=options.seed,\n", "", RUN_OPTIONS),
-    Broken("the seed has an effect without evidence", "run_command.py", 'used=("seed", "interval")', 'used=("interval",)', RUN_OPTIONS),
+    Broken("the seed has an effect without evidence", "run_command.py", 'used=("seed", "interval", "margin', 'used=("interval", "margin', RUN_OPTIONS),
     Broken("a dry run looks for the sandbox", "run/session.py", "    check_isolation(wanted.isolation, agent)\n", "", RUN_OPTIONS),
     Broken("a budget of nothing is refused", "run_command.py", "not 0 < value <= _MOST", "not 0 <= value <= _MOST", TOLD),
     Broken("the run folder is in no workspace", "run/session.py", '    check_outside(setting.plan, "run folder", os.path.abspath(out))\n', "", TOLD),
@@ -563,6 +565,34 @@ BROKEN = [
     Broken("Python names the argument", "options.py", "return flag if _flags.get() else argument", "return flag", SPELLING),
     Broken("the command line names the flag", "cli.py", "with termination_unwinds(), flags_named():", "with termination_unwinds():", SPELLING),
     Broken("after the command line Python is Python again", "options.py", "_flags.reset(before)", "pass", SPELLING),
+    Broken("a table is no run file", "foreign.py", "return _answer(table, source) if table is not None else None", "return None", MISTAKES),
+    Broken("a table is told by two rows alike", "foreign.py", "if len(columns) < 2 or len(rows) < 2 or len(rows[1]) != len(columns):", "if len(columns) < 2:", MISTAKES),
+    Broken("a JSON array over many lines is no run file", "foreign.py", "    if _ARRAY.match(head):", "    if False:", MISTAKES),
+    Broken("a line of its own is no array of runs", "foreign.py", "        if _whole(first):", "        if False:", MISTAKES),
+    Broken("a file with a run is a run file", "runfile.py", "        if len(head) < _HEAD and len(self.builder) == before:\n            _refuse", "        if True:\n            _refuse", MISTAKES),
+    Broken("a folder is answered with its run file", "foreign.py", 'if names.get("collected.jsonl") is False:', "if False:", MISTAKES),
+    Broken("a mistake made often is said once", "errors.py", "if self._made[mistake] <= _PLACES:\n                yield", "if True:\n                yield", MISTAKES),
+    Broken("a rare mistake is kept beside a frequent one", "errors.py", "if self._every or self._made[mistake] <= _PLACES:", "if self._every or len(self.kept) < LISTED:", MISTAKES),
+    Broken("a mistake is the same whatever the value", "record.py", 'problems.append(where.problem(message, field.name, f"got {_kind(value)}"))', "problems.append(where.problem(message, field.name))", MISTAKES),
+    Broken("a mistyped command has a nearest one", "cli.py", "near = did_you_mean(value, choices) or f\"; the commands are", "near = f\"; the commands are", MISTAKES),
+    Broken("a mistyped option has a nearest one", "cli.py", 'near = did_you_mean(option, _flags(parser)).replace("`", "")', 'near = ""', MISTAKES),
+    Broken("a percentage is asked about", "options.py", "if least < found / 100 < most <= found else", "if False else", MISTAKES),
+    Broken("a path that is not there is inside no other", "collect/gather.py", 'if "\\0" not in place.path and not os.path.exists(place.path):', "if False:", MISTAKES),
+    Broken("an option that a format has no use for", "collect/gather.py", "if said[name] != usual[name] and format_name not in formats:", "if False:", MISTAKES),
+    Broken("a margin that nothing goes by", "score_command.py", "if name in vars(given) and by not in promotions and not written and name not in used:", "if False:", MISTAKES),
+    Broken("no task in common is insufficient", "comparison.py", "if not any(task.candidate.runs and task.baseline.runs for task in tasks):", "if False:", MISTAKES),
+    Broken("one arm alone is insufficient", "comparison.py", "    if absent:\n", "    if False:\n", MISTAKES),
+    Broken("arms that look swapped", "caveats.py", "if opposite(candidate) == baseline and baseline.startswith(WITH):", "if False:", MISTAKES),
+    Broken("a row that was not asked for is left out", "collect/table.py", "(one for one in settings.where if not _holds(one, cells))", "(one for one in settings.where if False)", TABLE),
+    Broken("a row without the value", "collect/table.py", "return (text == condition.value) == condition.equal", "return text == condition.value", TABLE),
+    Broken("an empty cell is an empty text in a condition", "collect/table.py", 'text = "" if value is None else as_text(value)', "text = as_text(value)", TABLE),
+    Broken("two tasks never become one", "collect/table.py", "        if known != parts:", "        if False:", TABLE),
+    Broken("an arm that was asked for has a run", "collect/arms.py", "if arm not in self._arms and self._values:", "if False:", TABLE),
+    Broken("what all rows lack is said once", "collect/table.py", "                if of_one_shape(name):\n                    raise\n", "", TABLE),
+    Broken("no JSON document of a folder is a table", "collect/table.py", "(entry is None and name.lower().endswith(ARRAY))", "name.lower().endswith(ARRAY)", TABLE),
+    Broken("a mapping file does not contradict its options", "collect_command.py", "if mapped is not None and given is not None and mapped != given:", "if False:", TABLE),
+    Broken("a promotion warns only of what is alarming", "render/github.py", "and caveat.code not in ALARMING", "and False", CI),
+    Broken("runs that were left out are counted", "collect/gather.py", "        self.left_out[one] += 1", "        self.left_out[one] = 1", TABLE),
 ]  # fmt: skip
 
 

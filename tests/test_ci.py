@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
@@ -149,6 +150,31 @@ def test_only_a_refused_candidate_is_an_error(
         if "title=twoarm caveat" not in line
     ]
     assert found == expected
+
+
+def test_a_promotion_with_nothing_alarming_warns_of_nothing() -> None:
+    """A warning that is always there is not read."""
+    with files("twoarm").joinpath("example.jsonl").open("rb") as stream:
+        report = package.score(stream)
+    assert (report.promotion.verdict, len(report.caveats) > 2) == ("promote", True)
+    found = list(github.annotations(report))
+    assert {line.split(" ")[0] for line in found} == {"::notice"}
+    assert len(found) == len(report.caveats)
+
+
+def test_what_is_alarming_warns_beside_a_promotion() -> None:
+    runs = [one for repeat in range(1, 6) for one in both(repeat=repeat)]
+    report = package.score(runs)
+    assert report.promotion.verdict == "promote"
+    warned = [line for line in github.annotations(report) if line.startswith("::warning")]
+    assert len(warned) == 1
+    assert "title=twoarm caveat nothing_differs::" in warned[0]
+
+
+def test_without_a_promotion_every_caveat_is_a_warning() -> None:
+    report = package.score(both())
+    assert report.promotion.verdict == "not enough data"
+    assert {line.split(" ")[0] for line in github.annotations(report)} == {"::warning"}
 
 
 def test_no_more_annotations_than_github_shows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +485,7 @@ def test_the_github_workflow_of_the_document_does_what_it_says(tmp_path: Path) -
         "junit.xml",
         "report.html",
     ]
-    assert b"::warning title=twoarm caveat" in result.stderr
+    assert b"::notice title=twoarm caveat" in result.stderr
     comment = (tmp_path / "results" / "comment.md").read_text(encoding="utf-8")
     assert comment == summary.read_text(encoding="utf-8")
 

@@ -339,7 +339,7 @@ def test_an_option_without_effect_is_an_error(
         ["--interval", "bootstrap", "--format", "markdown"],
         ["--interval", "bootstrap", "--format", "json", "--out", "{out}"],
         ["--level", "0.9"],
-        ["--margin-success", "0.2"],
+        ["--margin-success", "0.2", "--promote-by", "margin"],
         ["--promote-by", "gates", "--no-evidence"],
         ["--full", "--no-evidence"],
     ],

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,7 @@ AGENTS = {
     "claude": cat("claude-code/ok/stream.jsonl"),
     "codex": cat("codex/ok/events.jsonl"),
     "gemini": cat("gemini-cli/ok_stream/stdout.txt"),
+    "my-agent": "echo done",
     "opencode": f'if [ "$1" = export ]; then {cat("opencode/ok/export.json")}; '
     f"else {cat('opencode/ok/events.jsonl')}; fi",
 }
@@ -52,9 +54,15 @@ def workplace(tmp_path: Path) -> Path:
     (programs / "twoarm").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m twoarm "$@"\n')
     (programs / "twoarm").chmod(0o755)
     script = re.search(r"^```sh\n(# record\.sh.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
-    prices = re.search(r"^```toml\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+    prices = re.search(r"^```toml\n(# prices\.toml.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+    mapping = re.search(r"^```toml\n(# mapping\.toml.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+    workspaces = re.search(r"^```sh\n(# workspaces\.sh.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
     assert script
     assert prices
+    assert mapping
+    assert workspaces
+    (tmp_path / "mapping.toml").write_text(mapping[1])
+    subprocess.run(["sh", "-c", workspaces[1]], cwd=tmp_path, check=True)
     (tmp_path / "record.sh").write_text(script[1])
     (tmp_path / "prices.toml").write_text(prices[1])
     shutil.copytree(FIXTURES / "harbor", tmp_path / "jobs")
@@ -93,6 +101,38 @@ def test_a_worked_example_does_what_it_shows(heading: str, block: str, workplace
         assert result.stdout.decode() == output, command
         shown += output
     assert shown, "an example without output shows nothing"
+
+
+def test_the_arms_of_an_example_differ_in_the_change_and_are_accepted_alike() -> None:
+    recorded = 0
+    for heading, block in examples():
+        arms: dict[str, list[list[str]]] = {}
+        for line in re.findall(r"^\$ sh record\.sh (.*)$", block, re.MULTILINE):
+            folder, *given = shlex.split(line)
+            arms.setdefault(folder.split("/")[1], []).append(given)
+        if not arms:
+            continue
+        ours, theirs = arms["with_x"], arms["without_x"]
+        for (task, repeat, template, acceptance, output, *agent), other in zip(
+            ours, theirs, strict=True
+        ):
+            recorded += 1
+            assert [task, repeat, acceptance, output] == [*other[:2], *other[3:5]], heading
+            assert template.startswith("workspaces/"), heading
+            assert [template, *agent] != [other[2], *other[5:]], f"{heading}: nothing differs"
+    assert recorded >= 5
+
+
+def test_no_run_of_the_script_starts_where_another_left_off(workplace: Path) -> None:
+    given = ["sh", "record.sh", "runs/a/1", "t", "1", "workspaces/with_x", "test ! -e left"]
+    first = subprocess.run([*given, "stdout.txt", "touch", "left.txt"], cwd=workplace, check=False)
+    assert first.returncode == 0
+    assert (workplace / "runs/a/1/workspace/left.txt").exists()
+    assert not (workplace / "workspaces/with_x/left.txt").exists()
+    assert (workplace / "runs/a/1/workspace/AGENTS.md").exists()
+    again = subprocess.run([*given, "stdout.txt", "true"], cwd=workplace, capture_output=True)
+    assert again.returncode == 1
+    assert b"runs/a/1: already there" in again.stderr
 
 
 def test_every_format_has_a_worked_example() -> None:

@@ -418,9 +418,9 @@ def test_parquet_without_pyarrow_names_the_extra(
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (",1,1,1,1", 'no task_id; name its column with `columns={"task_id": COLUMN}`'),
-        ("t,,1,1,1", 'no success; name its column with `columns={"success": COLUMN}`'),
-        ("t,1,,1,1", 'no duration; name its column with `columns={"duration_seconds": COLUMN}`'),
+        (",1,1,1,1", "no task_id; column `task_id` is empty"),
+        ("t,,1,1,1", "no success; column `success` is empty"),
+        ("t,1,,1,1", "no duration; column `duration_seconds` is empty"),
         ("t,maybe,1,1,1", "success: expected true or false, 1 or 0, yes or no, got `maybe`"),
         ("t,1,soon,1,1", "duration_seconds: expected a number, got `soon`"),
         ("t,1,-1,1,1", "duration_seconds: expected a number from 0 to"),

@@ -679,7 +679,7 @@ def test_categories_of_any_type_are_read_from_parquet(tmp_path: Path) -> None:
     with collection("table", path, skip_bad=True) as found:
         kept = [json.loads(line) for line in found.lines()]
         assert [str(problem) for problem in found.problems] == [
-            f'{path}:2: no task_id; name its column with `columns={{"task_id": COLUMN}}`'
+            f"{path}:2: no task_id; column `task_id` is empty"
         ]
     assert [(one["task_id"], one["repeat"]) for one in kept] == [("t", 1), ("u", 3)]
 

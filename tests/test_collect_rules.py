@@ -1,6 +1,7 @@
 """What holds for every format: arms, zeros, prices, failures, repeats, order."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from tests.collecting import (
     sidecar,
 )
 from twoarm.collect.formats import load_formats
-from twoarm.collect.gather import Place, gather
+from twoarm.collect.gather import Place, gather, left_out
 from twoarm.collect.moment import utc_text
 from twoarm.errors import ArmsError, BadRunsError, InputError, UsageError
 
@@ -47,13 +48,22 @@ def test_an_arm_is_never_guessed() -> None:
 
 
 def test_a_value_that_stands_for_no_arm_is_named() -> None:
+    key = str(BEHAVIOUR["arm_key"])
     with pytest.raises(BadRunsError) as caught:
-        collected("harbor", HARBOR, arm_key=BEHAVIOUR["arm_key"], arm_map={"solve": "with_x"})
-    assert caught.value.count == 4
-    assert (
-        "config.agent.kwargs.behaviour is `fail`, which `arm_map=` maps to no arm; "
-        'add `arm_map={"fail": NAME}`'
-    ) in str(caught.value)
+        collected("harbor", HARBOR, arm_key=key)
+    assert caught.value.count == 8
+    assert re.search(
+        r"config.agent.kwargs.behaviour is `(fail|solve)`, which `arm_map=` maps to no arm; "
+        r'add `arm_map=\{"\1": NAME\}`',
+        str(caught.value),
+    )
+    with collection("harbor", HARBOR, arm_key=key, arm_map={"solve": "with_x"}) as found:
+        assert found.runs == 4
+        assert left_out(found.left_out) == [
+            f"left out: 4 runs whose {key} is `fail`, an arm that was not asked for"
+        ]
+    with pytest.raises(ArmsError, match="no run for arm `b`: .* is never `no`; values found: `fa"):
+        collected("harbor", HARBOR, arm_key=key, arm_map={"solve": "a", "no": "b"})
 
 
 @pytest.mark.parametrize(

@@ -168,7 +168,7 @@ def test_what_is_lacking_is_said_all_at_once(clear: Report) -> None:
     )
     for by in MODES:
         assert promote(comparison, clear.evidence, by).reasons == (
-            "a gate cannot be judged: success rate",
+            "insufficient data",
             "not enough repeats to promote: 0 task-arms with fewer than 5 measured repeats (the "
             "fewest: 4)",
         )
@@ -231,7 +231,9 @@ def test_a_gate_that_nobody_measured_is_not_enough_data(by: Any) -> None:
     found = twoarm.score(runs, promote_by=by)
     assert found.decision.kind == "insufficient"
     assert found.promotion.verdict == NOT_YET
-    assert found.promotion.reasons[0] == "a gate cannot be judged: median non-cache tokens"
+    assert found.promotion.reasons[0] == (
+        "not measured in at least one arm: median non-cache tokens"
+    )
 
 
 @pytest.mark.parametrize("by", MODES)

@@ -13,6 +13,7 @@ import pytest
 import twoarm
 from tests.conftest import both, lines, run
 from twoarm import runfile
+from twoarm.errors import LISTED
 from twoarm.runfile import read
 from twoarm.zstd import zstd
 
@@ -120,8 +121,11 @@ def test_every_missing_key_is_named_and_null_offered_where_it_would_do() -> None
 
 
 def test_every_bad_line_is_listed_up_to_a_limit_that_is_said() -> None:
-    found = problems(b"[]\n" * 250)
-    assert len(found) == runfile.LISTED + 1
+    twice = b"".join(
+        line(x=1).replace(b'"x": 1', b'"k%d": 1, "k%d": 2' % (n, n)) for n in range(250)
+    )
+    found = problems(twice)
+    assert len(found) == LISTED + 1
     assert found[99].startswith("runs.jsonl:100: ")
     assert found[-1] == "... and 150 more, not listed"
 
@@ -304,7 +308,7 @@ def test_damage_is_said_with_the_path(content: bytes, message: str, tmp_path: Pa
 def test_a_path_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     with pytest.raises(twoarm.InputError, match="missing.jsonl: cannot be read: No such file"):
         read(tmp_path / "missing.jsonl")
-    with pytest.raises(twoarm.InputError, match="cannot be read: Is a directory"):
+    with pytest.raises(twoarm.InputError, match="a folder, not a run file; make run records"):
         read(tmp_path)
     with pytest.raises(twoarm.InputError, match="null character"):
         read("a\0b")

@@ -290,7 +290,7 @@ def test_equal_arms_are_preferred_by_the_rule_and_a_caveat_says_nothing_differs(
 @pytest.mark.parametrize(
     ("runs", "why"),
     [
-        ([run()], "no counted runs in `without_skelly`"),
+        ([run()], "no run of `without_skelly`; one arm alone cannot be compared"),
         ([run(), run(arm=WITHOUT, failure="infra")], "no counted runs in `without_skelly`"),
         (both(input_tokens=None), "not measured in at least one arm: median non-cache tokens"),
         ([run(), run(arm=WITHOUT, output_tokens=None)], "median non-cache tokens"),

@@ -55,7 +55,7 @@ def test_an_option_without_effect_is_refused(
     [
         (("--level", "2"), "level: expected a number from 0.5 to 0.9999, got 2.0"),
         (("--seed", "-1"), "seed: expected an integer from 0 to 2^63 - 1, got -1"),
-        (("--promote-by", "margin", "--no-evidence"), "promote_by: `margin` needs the evidence"),
+        (("--promote-by", "margin", "--no-evidence"), "--promote-by: `margin` needs the evidence"),
         (("--jobs", "0"), "--jobs: expected a number from 1 to 1000000, got 0"),
         (("--junit", "SUITE"), "--junit is also an input; choose another name"),
         (("--junit", "OUT/analysis.json"), "--junit and --out analysis.json are the same file"),

@@ -139,7 +139,7 @@ def test_a_level_that_cannot_be_computed_is_refused(level: str) -> None:
     result = twoarm("demo", f"--level={level}")
     assert (result.code, result.out) == (2, "")
     assert result.err == (
-        f"twoarm: level: expected a number from 0.5 to 0.9999, got {float(level)}\n"
+        f"twoarm: --level: expected a number from 0.5 to 0.9999, got {float(level)}\n"
     )
 
 

@@ -28,17 +28,20 @@ def problems_of(text: bytes, where: Position, error: Exception | None) -> list[P
     """Everything wrong with a line; never nothing if a decoder raised `error`."""
     import json
 
+    mistake = None
     try:
         line = text.decode()
         found = json.loads(line)
     except RecursionError:
         message = "nested too deeply to be a run"
     except UnicodeDecodeError as broken:
+        mistake = "not UTF-8"
         message = f"not UTF-8 at byte {broken.start + 1}; save the file as UTF-8"
     except json.JSONDecodeError as broken:
         if text.startswith(UTF8_MARK):
             message = "starts with a byte order mark, which only a file may start with; remove it"
         else:
+            mistake = "not one JSON object"
             reason = f"{broken.msg[0].lower()}{broken.msg[1:]}".removesuffix(" at")
             message = (
                 f"not one JSON object: {reason} at column {broken.colno}; write one object per line"
@@ -56,7 +59,7 @@ def problems_of(text: bytes, where: Position, error: Exception | None) -> list[P
         message = f"not valid JSON ({error}); write one object per line"
         if isinstance(error, RecursionError):
             message = "nested too deeply to be a run"
-    return [where.problem(visible(message))]
+    return [where.problem(visible(message), mistake=mistake)]
 
 
 def repeated_keys(line: str) -> Iterator[Repeated]:

@@ -8,7 +8,7 @@ from twoarm.errors import Caveat
 from twoarm.escape import counted
 from twoarm.metric import METRICS
 from twoarm.options import Options
-from twoarm.screen import Arms
+from twoarm.screen import WITH, Arms, opposite
 from twoarm.sentence import Name, joined, listed, say
 from twoarm.summarize import ArmSummary
 
@@ -29,15 +29,9 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
 
 def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
     gates, summaries = comparison.gates, comparison.summaries
-    if comparison.decision.kind == "insufficient":
-        empty = [summary.arm for summary in summaries if not summary.runs]
-        unmeasured = ", ".join(gate.rule.label for gate in gates if gate.holds is None)
-        yield Caveat(
-            code="insufficient_data",
-            message=say("no decision: no counted runs in {}", listed(empty))
-            if empty
-            else say("no decision: not measured in at least one arm: {}", unmeasured),
-        )
+    if comparison.decision.why is not None:
+        message = say("no decision: {}", comparison.decision.why)
+        yield Caveat(code="insufficient_data", message=message)
     elif all(gate.standing == "tied" for gate in gates):
         yield Caveat(
             code="nothing_differs",
@@ -45,6 +39,17 @@ def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
                 "nothing differs: the arms are tied on all {}, and a tie counts as holding; the "
                 "decision names the candidate, the data do not",
                 number_of_gates(),
+            ),
+        )
+    candidate, baseline = comparison.arms.both
+    if opposite(candidate) == baseline and baseline.startswith(WITH):
+        yield Caveat(
+            code="arms_look_swapped",
+            message=say(
+                "the candidate is {} and the baseline {}: going by their names, they are swapped, "
+                "and so is every delta",
+                Name(candidate),
+                Name(baseline),
             ),
         )
     if all(summary.runs and not summary.successes for summary in summaries):

@@ -21,7 +21,7 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
 def check(source: Source) -> Check:
     """Look at every line of what `score` would take."""
     try:
-        runs = read(source, skip_bad=True, listed=None, times=False)
+        runs = read(source, skip_bad=True, list_all=True, times=False)
     except BadRunsError as error:
         return Check(
             problems=tuple(error.problems), run_count=0, task_count=0, arms=(), unknown_keys=()

@@ -2,15 +2,22 @@
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Sequence
+from argparse import (
+    Action,
+    ArgumentError,
+    ArgumentParser,
+    Namespace,
+    RawDescriptionHelpFormatter,
+    _SubParsersAction,
+)
+from collections.abc import Mapping, Sequence
 from importlib import import_module
-from typing import Any
+from typing import Any, NoReturn
 
 from twoarm import __version__
 from twoarm.console import Streams
 from twoarm.errors import BadRunsError, TwoarmError
-from twoarm.escape import counted, shortened
+from twoarm.escape import counted, did_you_mean, named, shortened
 from twoarm.exit_codes import BAD, DONE, HELP, INTERRUPTED
 from twoarm.interrupt import Terminated, termination_unwinds
 from twoarm.options import flags_named
@@ -64,12 +71,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _ran(arguments: Sequence[str], given: Namespace, streams: Streams) -> int:
     try:
-        _parser(arguments, streams).parse_args(arguments, given)
+        _parse(arguments, given, streams)
     except SystemExit as leaving:
         # Help, the version or bad usage.
         return leaving.code if isinstance(leaving.code, int) else DONE
     code: int = given.command(given, streams)
     return code
+
+
+def _parse(arguments: Sequence[str], given: Namespace, streams: Streams) -> None:
+    parser, commands = _parsers(arguments, streams)
+    first = arguments[0] if arguments else ""
+    if first.startswith("-") and not any(known.startswith(first) for known in _flags(parser)):
+        _refuse(parser, first)
+    _, unknown = parser.parse_known_args(arguments, given)
+    if unknown:
+        option = next((word for word in unknown if word.startswith("-")), None)
+        command = next(word for word in arguments if word in commands)
+        _refuse(commands[command], option or unknown[0])
+
+
+def _flags(parser: ArgumentParser) -> list[str]:
+    return [flag for action in parser._actions for flag in action.option_strings]
+
+
+def _refuse(parser: ArgumentParser, word: str) -> NoReturn:
+    """End with what was not understood, and the nearest that would be."""
+    if not word.startswith("-"):
+        parser.error(f"unexpected argument {named(word)}")
+    option = shortened(word.partition("=")[0], 60)
+    near = did_you_mean(option, _flags(parser)).replace("`", "")
+    parser.error(f"no option {option}{near or f'; {parser.prog} --help lists them'}")
 
 
 def _say_it_is_a_bug(error: BaseException, streams: Streams) -> None:
@@ -84,7 +116,11 @@ def _say_it_is_a_bug(error: BaseException, streams: Streams) -> None:
     )
 
 
-def _parser(arguments: Sequence[str], streams: Streams) -> ArgumentParser:
+def _parsers(
+    arguments: Sequence[str], streams: Streams
+) -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
+    """The parser, and that of each command by its name."""
+
     class Parser(ArgumentParser):
         # All that argparse prints goes through here: help, the version, bad usage.
         def _print_message(self, message: str, file: object = None) -> None:
@@ -92,6 +128,16 @@ def _parser(arguments: Sequence[str], streams: Streams) -> ArgumentParser:
                 streams.write(message)
             else:
                 streams.say(message.rstrip("\n"))
+
+        def _check_value(self, action: Action, value: Any) -> None:
+            choices = [] if action.choices is None else list(map(str, action.choices))
+            if not choices or value in choices:
+                return
+            if isinstance(action, _SubParsersAction):
+                near = did_you_mean(value, choices) or f"; the commands are {', '.join(choices)}"
+                raise ArgumentError(None, f"no command {named(value)}{near}")
+            near = did_you_mean(value, choices) or f"; expected one of {', '.join(choices)}"
+            raise ArgumentError(action, f"got {named(value)}{near}")
 
     parser = Parser(
         prog="twoarm",
@@ -109,4 +155,4 @@ def _parser(arguments: Sequence[str], streams: Streams) -> ArgumentParser:
             command.description, command.epilog = module.DESCRIPTION, module.EPILOG
             module.add_options(command)
             command.set_defaults(command=module.run)
-    return parser
+    return parser, commands.choices

@@ -2,7 +2,7 @@
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,9 @@ from twoarm.exit_codes import BAD, DONE
 from twoarm.write import Output, refuse_overlap, write
 
 if TYPE_CHECKING:
+    from twoarm.collect.format import Condition
     from twoarm.collect.gather import Collection, Place
+    from twoarm.collect.mapping import TableMapping
     from twoarm.console import Streams
     from twoarm.stream import Progress
 
@@ -70,7 +72,21 @@ def _add_arm_options(parser: ArgumentParser) -> None:
 
 def _add_format_options(parser: ArgumentParser) -> None:
     _add_repeatable(
-        parser, "--map", "FIELD=COLUMN", "table: the column of a field, if its name differs"
+        parser,
+        "--map",
+        "FIELD=COLUMN",
+        "table: the column of a field, if its name differs; A+B joins two for a task",
+    )
+    _add_repeatable(
+        parser,
+        "--where",
+        "COLUMN=VALUE",
+        "table: only rows with this value; COLUMN!=VALUE for all others",
+    )
+    parser.add_argument(
+        "--mapping",
+        metavar="FILE",
+        help="table: a file that says what --map, --where, --arm-key and --arm-map would",
     )
     parser.add_argument(
         "--input-includes-cache",
@@ -144,7 +160,7 @@ def _refuse_overlap(given: Namespace, places: "Iterable[Place]") -> None:
 
     inputs = [place.path for place in places]
     inputs += [path for _, path in _split("--report", given.report, "NAME=FILE")]
-    inputs += [given.prices] if given.prices is not None else []
+    inputs += [path for path in (given.prices, given.mapping) if path is not None]
     if given.output is None:
         refuse_overlap({"standard output": 1}, inputs)
         return
@@ -159,6 +175,7 @@ def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | Non
     from twoarm.collect.format import Settings
     from twoarm.collect.gather import CollectOptions, gather
 
+    mapping = _mapping(given)
     values = [text.rpartition("=") for text in given.arm_map]
     if any(not equals or not arm for _, equals, arm in values):
         raise UsageError("--arm-map: write VALUE=NAME")
@@ -169,12 +186,17 @@ def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | Non
         threshold=given.threshold,
         working_time=given.working_time,
         task_names=given.task_names,
-        columns=_unique("--map", _split("--map", given.map, "FIELD=COLUMN")),
-        input_includes_cache=given.input_includes_cache,
+        columns=_unique(
+            "--map", [*mapping.columns.items(), *_split("--map", given.map, "FIELD=COLUMN")]
+        ),
+        where=(*mapping.where, *_conditions(given.where)),
+        input_includes_cache=given.input_includes_cache or mapping.input_includes_cache,
     )
     options = CollectOptions(
-        arm_key=given.arm_key,
-        arm_map=_unique("--arm-map", [(value, arm) for value, _, arm in values]),
+        arm_key=_arm_key(mapping.arm_key, given.arm_key),
+        arm_map=_unique(
+            "--arm-map", [*mapping.arms.items(), *((value, arm) for value, _, arm in values)]
+        ),
         may_differ=given.may_differ,
         settings=settings,
         reports=_unique("--report", _split("--report", given.report, "NAME=FILE")),
@@ -183,6 +205,33 @@ def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | Non
         skip_bad=given.skip_bad,
     )
     return gather(given.format, places, options, progress)
+
+
+def _mapping(given: Namespace) -> "TableMapping":
+    from twoarm.collect.formats import AUTO, OWN_FORMATS
+    from twoarm.collect.mapping import NO_MAPPING, read_mapping
+
+    if given.mapping is None:
+        return NO_MAPPING
+    if given.format in (AUTO, *OWN_FORMATS) and given.format != "table":
+        raise UsageError(f"--mapping has no effect with format {given.format}; it applies to table")
+    return read_mapping(given.mapping)
+
+
+def _arm_key(mapped: str | None, given: str | None) -> str | None:
+    if mapped is not None and given is not None and mapped != given:
+        raise UsageError(f"--arm-key: given twice, as {named(mapped)} and {named(given)}")
+    return mapped if given is None else given
+
+
+def _conditions(texts: Iterable[str]) -> "Iterator[Condition]":
+    from twoarm.collect.mapping import CONDITION, parse_condition
+
+    for text in texts:
+        condition = parse_condition(text)
+        if condition is None:
+            raise UsageError(f"--where {named(text)}: {CONDITION}")
+        yield condition
 
 
 def _split(option: str, texts: Iterable[str], shape: str) -> list[tuple[str, str]]:

@@ -7,6 +7,7 @@ from twoarm.options import Options
 from twoarm.pair import Paired, Pairing, aggregate, pair
 from twoarm.runs import Runs
 from twoarm.screen import Arms, Screening, screen
+from twoarm.sentence import Sentence, listed, say
 from twoarm.summarize import ArmSummary, summarize
 from twoarm.tasks import Task, tabulate
 
@@ -34,14 +35,16 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
     """Screen, summarize, pair and judge the two arms."""
     screening = screen(runs, arms, options)
     pairing = pair(screening)
+    summaries = (summarize(screening.candidate), summarize(screening.baseline))
     tasks = tabulate(runs.tasks, screening, pairing, [gate.metric for gate in GATES])
     gates = judge(*(figures(arm.values) for arm in screening.arms))
-    decision = decide(gates, arms)
+    why = _insufficient(runs, summaries, tasks, gates)
+    decision = decide(gates, arms) if why is None else Decision("insufficient", why=why)
     return Comparison(
         runs=runs,
         arms=arms,
         screening=screening,
-        summaries=(summarize(screening.candidate), summarize(screening.baseline)),
+        summaries=summaries,
         pairing=pairing,
         paired=aggregate(pairing),
         tasks=tasks,
@@ -50,6 +53,27 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
         on_pairs=_on_pairs(screening, pairing, arms) if pairing.unpaired else decision,
         adequacy=assess(tasks, arms),
     )
+
+
+def _insufficient(
+    runs: Runs,
+    summaries: tuple[ArmSummary, ArmSummary],
+    tasks: tuple[Task, ...],
+    gates: tuple[Gate, ...],
+) -> Sentence | None:
+    """Why the runs allow no decision; None if they do."""
+    empty = [summary.arm for summary in summaries if not summary.runs]
+    absent = [arm for arm in empty if arm not in runs.arms]
+    if absent:
+        return say("no run of {}; one arm alone cannot be compared", listed(absent))
+    if empty:
+        return say("no counted runs in {}", listed(empty))
+    if not any(task.candidate.runs and task.baseline.runs for task in tasks):
+        return say("no task was run in both arms")
+    unmeasured = [gate.rule.label for gate in gates if gate.holds is None]
+    if unmeasured:
+        return say("not measured in at least one arm: {}", ", ".join(unmeasured))
+    return None
 
 
 def _on_pairs(screening: Screening, pairing: Pairing, arms: Arms) -> Decision:

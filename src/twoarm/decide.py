@@ -10,6 +10,7 @@ from twoarm.escape import series
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.number_format import in_words
 from twoarm.screen import Arms
+from twoarm.sentence import Sentence
 from twoarm.tasks import HIGH_SPREAD, Task, TaskArm
 
 MIXED = "mixed results - inspect paired deltas"
@@ -65,21 +66,29 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Decision(str):
-    """What the gates say together; as a string, the words of the analysis file."""
+    """What the gates say together; as a string, the words of the analysis file.
 
-    __slots__ = ("arm", "kind")
+    `why` says what is insufficient.
+    """
+
+    __slots__ = ("arm", "kind", "why")
     kind: DecisionKind
     arm: str | None
+    why: Sentence | None
 
-    def __new__(cls, kind: DecisionKind, arm: str | None = None) -> "Decision":
+    def __new__(
+        cls, kind: DecisionKind, arm: str | None = None, why: Sentence | None = None
+    ) -> "Decision":
         """A decision of this kind, for the arm that is preferred."""
         words = {"mixed": MIXED, "insufficient": INSUFFICIENT}
         made = super().__new__(cls, words.get(kind, f"prefer {arm}"))
-        made.kind, made.arm = kind, arm
+        made.kind, made.arm, made.why = kind, arm, why
         return made
 
-    def __getnewargs__(self) -> tuple[DecisionKind, str | None]:  # type: ignore[override]
-        return self.kind, self.arm
+    def __getnewargs__(  # type: ignore[override]
+        self,
+    ) -> tuple[DecisionKind, str | None, Sentence | None]:
+        return self.kind, self.arm, self.why
 
 
 class Shortfall(msgspec.Struct, frozen=True, kw_only=True):

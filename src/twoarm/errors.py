@@ -1,6 +1,9 @@
 """What can go wrong and what a reader must know: TwoarmError and its kinds, Position, Problem,
-Caveat.
+Problems, Caveat.
 """
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
 
 import msgspec
 
@@ -23,9 +26,17 @@ class Position(msgspec.Struct, frozen=True, gc=False):
     def __str__(self) -> str:
         return self.source if self.line is None else f"{self.source}:{self.line}"
 
-    def problem(self, message: str, field: str | None = None) -> "Problem":
-        """What is wrong here."""
-        return Problem(source=self.source, line=self.line, field=field, message=message)
+    def problem(
+        self, message: str, field: str | None = None, mistake: str | None = None
+    ) -> "Problem":
+        """What is wrong here; `mistake` is what it shares with others if the message differs."""
+        return Problem(
+            source=self.source,
+            line=self.line,
+            field=field,
+            message=message,
+            mistake=mistake or message,
+        )
 
 
 class Problem(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +46,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
     line: int | None
     field: str | None
     message: str
+    mistake: str
 
     @property
     def where(self) -> str:
@@ -45,6 +57,54 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         if self.field is None:
             return f"{self.where}: {self.message}"
         return f"{self.where}: {self.field}: {self.message}"
+
+
+# How many places of one mistake are named, and how many problems an error lists at the most.
+_PLACES = 3
+LISTED = 100
+
+
+class Problems:
+    """Problems as they are found: the first of each mistake, and how often it was made.
+
+    With `every` they are all kept.
+    """
+
+    def __init__(self, found: Iterable[Problem] = (), *, every: bool = False) -> None:
+        self.kept: list[Problem] = []
+        self.count = 0
+        self._every = every
+        self._made: Counter[tuple[str | None, str]] = Counter()
+        for problem in found:
+            self.add(problem)
+
+    def add(self, problem: Problem) -> None:
+        """Take note of one more."""
+        self.count += 1
+        mistake = problem.field, problem.mistake
+        # Of what is not listed, nothing but the number is known.
+        if mistake in self._made or self._every or len(self.kept) < LISTED:
+            self._made[mistake] += 1
+            if self._every or self._made[mistake] <= _PLACES:
+                self.kept.append(problem)
+
+    def lines(self) -> Iterator[str]:
+        """One line for each, or for each mistake that was made in more than a few places."""
+        places: dict[tuple[str | None, str], list[str]] = {}
+        for problem in self.kept:
+            places.setdefault((problem.field, problem.mistake), []).append(problem.where)
+        for problem in self.kept:
+            mistake = problem.field, problem.mistake
+            if self._made[mistake] <= _PLACES:
+                yield str(problem)
+            elif first := places.pop(mistake, []):
+                yield (
+                    f"{problem}; the same mistake in {self._made[mistake]:,} places: "
+                    f"{', '.join(first[:_PLACES])}, ..."
+                )
+        rest = self.count - self._made.total()
+        if rest:
+            yield f"... and {rest} more, not listed"
 
 
 class TwoarmError(Exception):
@@ -62,13 +122,10 @@ class OutputError(TwoarmError):
 class BadRunsError(TwoarmError):
     """Lines that are not runs, or runs that contradict each other; every one has its position."""
 
-    def __init__(self, problems: list[Problem], count: int) -> None:
-        self.problems = problems
-        self.count = count
-        lines = [str(problem) for problem in problems]
-        if count > len(problems):
-            lines.append(f"... and {count - len(problems)} more, not listed")
-        super().__init__("\n".join(lines))
+    def __init__(self, problems: Problems) -> None:
+        self.problems = problems.kept
+        self.count = problems.count
+        super().__init__("\n".join(problems.lines()))
 
 
 class ArmsError(TwoarmError):

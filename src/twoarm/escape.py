@@ -5,7 +5,7 @@ The runners of CI systems execute lines of a log: GitHub's `::command::` after l
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 # Seen by nobody, and passed over when a runner compares text by culture.
 _UNSEEN = (
@@ -127,6 +127,14 @@ def series(parts: Sequence[str], word: str = "and") -> str:
 def named(text: str) -> str:
     """A name inside a sentence: short, and a code span wherever the sentence is Markdown."""
     return markdown_code(shortened(text, 60))
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """The choice that a mistyped word is nearest to, as the end of a sentence; or nothing."""
+    from difflib import get_close_matches
+
+    found = get_close_matches(word[:WHOLE_NAME], list(choices), n=1)
+    return f"; did you mean {named(found[0])}?" if found else ""
 
 
 def markdown_cell(text: str) -> str:

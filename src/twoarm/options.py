@@ -68,7 +68,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             raise _refused(
                 "level",
                 f"expected a number from {LOWEST_LEVEL} to {HIGHEST_LEVEL}, got {self.level}"
-                f"{_percent(self.level)}",
+                f"{_percent(self.level, LOWEST_LEVEL, HIGHEST_LEVEL)}",
             )
         if not 0 <= self.seed < 2**63:
             raise _refused("seed", f"expected an integer from 0 to 2^63 - 1, got {self.seed}")
@@ -82,7 +82,9 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             if not 0.0 < getattr(self, name) < 1.0:
                 found = getattr(self, name)
                 raise _refused(
-                    name, f"expected a number above 0 and below 1, got {found}{_percent(found)}"
+                    name,
+                    f"expected a number above 0 and below 1, got {found}"
+                    f"{_percent(found, 0.0, 1.0)}",
                 )
         if not self.evidence and self.promote_by != "gates":
             raise _refused(
@@ -94,9 +96,9 @@ def _refused(name: str, why: str) -> UsageError:
     return UsageError(f"{either(flag=option(name), argument=name)}: {why}")
 
 
-def _percent(found: float) -> str:
+def _percent(found: float, least: float, most: float) -> str:
     """A share that was written as a percentage is asked about."""
-    return f"; did you mean {found / 100:g}?" if 1 <= found < 100 else ""
+    return f"; did you mean {found / 100:g}?" if least < found / 100 < most <= found else ""
 
 
 class OptionKeywords(TypedDict, total=False):

@@ -57,8 +57,7 @@ def gates_decide(decision: Decision, by: PromoteBy) -> bool:
 
 def _lacking(comparison: Comparison) -> Iterator[Sentence]:
     if comparison.decision.kind == "insufficient":
-        unmeasured = ", ".join(gate.rule.label for gate in comparison.gates if gate.holds is None)
-        yield say("a gate cannot be judged: {}", unmeasured)
+        yield comparison.decision.why or say("{}", comparison.decision)
     adequacy = comparison.adequacy
     if adequacy.status == "below minimum":
         yield say(

@@ -114,7 +114,7 @@ def explain(found: object, where: Position) -> list[Problem]:
     """Everything that keeps a decoded line from being a run, one problem per field."""
     if not isinstance(found, Mapping):
         message = f"expected a JSON object, got {_shown(found)}"
-        return [where.problem(message)]
+        return [where.problem(message, mistake=f"got {_kind(found)}")]
     problems = []
     for field in msgspec.structs.fields(Line):
         if field.name not in found:
@@ -128,8 +128,15 @@ def explain(found: object, where: Position) -> list[Problem]:
             msgspec.convert(value, field.type)
         except (ValueError, OverflowError):
             message = f"expected {_WORDS[field.type]}, got {_shown(value)}"
-            problems.append(where.problem(message, field.name))
+            problems.append(where.problem(message, field.name, f"got {_kind(value)}"))
     return problems
+
+
+def _kind(value: object) -> str:
+    """What values have in common that were written for the same wrong reason."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return "a number"
+    return type(value).__name__
 
 
 def _shown(value: object) -> str:

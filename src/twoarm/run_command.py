@@ -208,7 +208,7 @@ def _demo(given: Namespace) -> None:
 
 def _options(given: Namespace) -> Options:
     """The options of the report; the seed is that of the order, too, and analysis.md is written."""
-    return options_of(given, used=("seed", "interval"))
+    return options_of(given, used=("seed", "interval", "margin_success", "margin_ratio"))
 
 
 def _agreed(given: Namespace, trials: int, budget: float | None, streams: Streams) -> bool:

@@ -13,6 +13,7 @@ from twoarm.errors import (
     InputError,
     Position,
     Problem,
+    Problems,
     TwoarmError,
     UsageError,
 )
@@ -34,16 +35,15 @@ from twoarm.stream import (
     unpacked,
 )
 
-__all__ = ["LISTED", "LONGEST_LINE", "MOST_UNKNOWN_KEYS", "Progress", "Readable", "Source", "read"]
+__all__ = ["LONGEST_LINE", "MOST_UNKNOWN_KEYS", "Progress", "Readable", "Source", "read"]
 
 Source: TypeAlias = (
     Path | Readable | Sequence[Path | Readable] | Frame | Iterable[Mapping[str, Any] | Run]
 )
 
-# How many bad lines an error lists before it only counts.
-LISTED = 100
-
 _ITEMS = 4_096
+# How much of a file without a run is looked at, to say what it is instead.
+_HEAD = 2**16
 _decode_open = msgspec.json.Decoder(OpenLine).decode
 _decode_any = msgspec.json.Decoder().decode
 
@@ -52,7 +52,7 @@ def read(
     source: Source,
     *,
     skip_bad: bool = False,
-    listed: int | None = LISTED,
+    list_all: bool = False,
     times: bool = True,
     progress: Progress | None = None,
 ) -> Runs:
@@ -60,9 +60,10 @@ def read(
     iterable of mappings or Runs.
 
     Raises BadRunsError with every bad line, unless `skip_bad` and some lines are good. Without
-    `times`, which only the evidence and the timeline need, reading is quicker.
+    `times`, which only the evidence and the timeline need, reading is quicker. With `list_all`
+    every problem is kept, not only the first of each mistake.
     """
-    reader = _Reader(listed, times=times)
+    reader = _Reader(list_all=list_all, times=times)
     files, items = _told_apart(source)
     if progress is not None and files:
         reader.watched = Watched(progress, files)
@@ -77,7 +78,7 @@ def read(
 
 def _finished(reader: "_Reader", inputs: list[Input], *, skip_bad: bool) -> Runs:
     if reader.bad_lines and not (skip_bad and len(reader.builder)):
-        raise BadRunsError(reader.problems, reader.problem_count)
+        raise BadRunsError(reader.problems)
     if not len(reader.builder):
         where = ", ".join(visible(given.path) for given in inputs)
         in_memory = all(given.sha256 is None for given in inputs)
@@ -87,7 +88,7 @@ def _finished(reader: "_Reader", inputs: list[Input], *, skip_bad: bool) -> Runs
         inputs=inputs,
         unknown_keys=reader.layout.unknown,
         bad_lines=reader.bad_lines,
-        problems=reader.problems,
+        problems=reader.problems.kept,
     )
 
 
@@ -110,18 +111,25 @@ def _told_apart(source: Source) -> tuple[list[Path | Readable], Iterable[Any]]:
     return [], chain(head, remaining)
 
 
+def _refuse_foreign(head: bytes, source: str) -> None:
+    """A file without a run so far: one answer for all of it, if it is known what it is."""
+    from twoarm.foreign import refusal
+
+    why = refusal(head, source)
+    if why is not None:
+        raise InputError(why)
+
+
 class _Reader:
     """Decodes lines in batches; only a batch that does not add up is looked at line by line."""
 
-    def __init__(self, listed: int | None, *, times: bool) -> None:
+    def __init__(self, *, list_all: bool, times: bool) -> None:
         self.builder = Builder(times=times)
         self.layout = Layout()
-        self.problems: list[Problem] = []
-        self.problem_count = 0
+        self.problems = Problems(every=list_all)
         self.bad_lines = 0
         self.watched: Watched | None = None
         self._blank_lines = 0
-        self._listed = listed
 
     def file(self, file: Path | Readable) -> Input:
         """Read one file to its end."""
@@ -135,6 +143,10 @@ class _Reader:
             )
         try:
             stream = open(file, "rb")  # noqa: SIM115
+        except IsADirectoryError as error:
+            from twoarm.foreign import folder_refusal
+
+            raise InputError(folder_refusal(os.fspath(file), visible(name))) from error
         except OSError as error:
             raise InputError(f"{visible(name)}: cannot be read: {error.strerror}") from error
         with stream:
@@ -147,9 +159,16 @@ class _Reader:
         blocks = digest.through(blocks_of(stream, source))
         if self.watched is not None:
             blocks = self.watched.through(blocks)
+        head = b""
         for batch in batches(unpacked(blocks, source)):
             self._batch(batch, source, line)
             line += batch.size
+            if len(head) < _HEAD and len(self.builder) == before:
+                head += batch.text + b"\n"
+                if len(head) >= _HEAD:
+                    _refuse_foreign(head, source)
+        if len(head) < _HEAD and len(self.builder) == before:
+            _refuse_foreign(head, source)
         self._balance(source, "line", line - 1, self._accounted() - accounted)
         return Input(path=name, sha256=digest.hex(), records=len(self.builder) - before)
 
@@ -231,8 +250,5 @@ class _Reader:
 
     def _bad(self, problems: list[Problem]) -> None:
         self.bad_lines += 1
-        self.problem_count += len(problems)
-        if self._listed is None:
-            self.problems += problems
-        else:
-            self.problems += problems[: self._listed - len(self.problems)]
+        for problem in problems:
+            self.problems.add(problem)

@@ -199,7 +199,23 @@ def options_of(given: Namespace, *, used: Collection[str] = ()) -> Options:
     shown = given.full or given.format == "markdown" or given.out is not None
     if "interval" in said and not shown and "interval" not in used:
         raise UsageError("--interval has no effect without --full, --format markdown or --out")
+    _refuse_margins(given, used)
     return Options(**{key: said[key] for key in Options.__struct_fields__ if key in said})
+
+
+def _refuse_margins(given: Namespace, used: Collection[str]) -> None:
+    """Only some promotions go by a margin, and only the analysis file and the page say it."""
+    by = getattr(given, "promote_by", DEFAULTS.promote_by)
+    written = given.out is not None or given.format in ("json", "html")
+    for name, promotions in (
+        ("margin_success", ("margin", "evidence")),
+        ("margin_ratio", ("margin",)),
+    ):
+        if name in vars(given) and by not in promotions and not written and name not in used:
+            raise UsageError(
+                f"--{name.replace('_', '-')} has no effect without --promote-by "
+                f"{' or '.join(promotions)}, --format json or html, or --out"
+            )
 
 
 def refuse_outputs(given: Namespace, files: Sequence[str]) -> None:

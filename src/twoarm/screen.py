@@ -6,16 +6,14 @@ import msgspec
 import numpy as np
 
 from twoarm.arrays import Flags, Floats, Ints, measured
-from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem
+from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem, Problems
 from twoarm.escape import counted, named
 from twoarm.metric import METRICS
 from twoarm.options import Missing, Options, either, option
-from twoarm.runfile import LISTED
 from twoarm.runs import Runs
 from twoarm.sentence import Name, listed, say
 
-DEFAULT_CANDIDATE = "with_skelly"
-DEFAULT_BASELINE = "without_skelly"
+WITH, WITHOUT = "with_", "without_"
 # How many arms an error lists before it only counts.
 _LISTED_ARMS = 20
 
@@ -101,16 +99,17 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
     if candidate is not None and baseline is not None:
         return Arms(candidate=candidate, baseline=baseline)
     if candidate is None and baseline is None:
-        if set(found) <= {DEFAULT_CANDIDATE, DEFAULT_BASELINE}:
-            return Arms(candidate=DEFAULT_CANDIDATE, baseline=DEFAULT_BASELINE)
-        if len(found) == 2:
-            for with_x, without_x in (found, found[::-1]):
-                x = with_x.removeprefix("with_")
-                if x != with_x and without_x == f"without_{x}":
-                    return Arms(candidate=with_x, baseline=without_x)
+        if len(found) == 2 and opposite(found[0]) == found[1]:
+            return _by_prefix(found[0], found[1])
     elif len(found) == 2:
         other = next(arm for arm in found if arm not in (candidate, baseline))
         return Arms(candidate=candidate or other, baseline=baseline or other)
+    absent = opposite(found[0]) if len(found) == 1 else None
+    if absent is not None:
+        # Half of a comparison: the report says that the other half is missing.
+        if candidate is None and baseline is None:
+            return _by_prefix(found[0], absent)
+        return Arms(candidate=candidate or absent, baseline=baseline or absent)
     if len(found) == 1:
         raise ArmsError(f"only one arm found: {listing}; a comparison needs runs of two")
     missing = " and ".join(
@@ -119,6 +118,20 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
         if given is None
     )
     raise ArmsError(f"which arms? name them with {missing}; arms found: {listing}")
+
+
+def opposite(arm: str) -> str | None:
+    """`without_X` for `with_X`, and the other way around; None for any other name."""
+    for prefix, other in ((WITH, WITHOUT), (WITHOUT, WITH)):
+        x = arm.removeprefix(prefix)
+        if x and x != arm:
+            return f"{other}{x}"
+    return None
+
+
+def _by_prefix(one: str, other: str) -> Arms:
+    candidate, baseline = (one, other) if one.startswith(WITH) else (other, one)
+    return Arms(candidate=candidate, baseline=baseline)
 
 
 def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
@@ -132,11 +145,11 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
         excluded += [group for arm in arms.both for group in _infra_runs(runs, arm)]
     kept = [_rows(runs, arm, keep_infra=options.keep_infra) for arm in arms.both]
     if options.duplicates == "error":
-        problems = [
+        problems = Problems(
             problem for rows in kept for problem in _duplicate_problems(runs, rows, runs.key[rows])
-        ]
-        if problems:
-            raise BadRunsError(problems[:LISTED], len(problems))
+        )
+        if problems.count:
+            raise BadRunsError(problems)
     for number, arm in enumerate(arms.both):
         again = _repeated(runs.key[kept[number]])
         if len(again):
@@ -211,7 +224,7 @@ def _duplicate_problems(runs: Runs, rows: Ints, keys: Ints) -> list[Problem]:
             f"task {task}, arm {arm}, repeat {int(runs.repeat[row])} was already given at "
             f"{runs.positions.of(earlier)}; keep one, or choose with {choice}"
         )
-        problems.append(runs.positions.of(row).problem(message, "repeat"))
+        problems.append(runs.positions.of(row).problem(message, "repeat", "already given"))
     return problems
 
 

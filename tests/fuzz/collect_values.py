@@ -51,18 +51,20 @@ GOOD = {
     "table": "table",
 }
 
-SETTINGS = Settings(
-    columns={
-        "task_id": "variant",
-        "repeat": "attempt",
-        "success": "passed",
-        "duration_seconds": "seconds",
-        "total_cost_usd": "usd",
-        "input_tokens": "prompt",
-        "output_tokens": "completion",
-        "cache_read_tokens": "cached",
-    },
-)
+SETTINGS = {
+    "table": Settings(
+        columns={
+            "task_id": "variant",
+            "repeat": "attempt",
+            "success": "passed",
+            "duration_seconds": "seconds",
+            "total_cost_usd": "usd",
+            "input_tokens": "prompt",
+            "output_tokens": "completion",
+            "cache_read_tokens": "cached",
+        },
+    )
+}
 MAY_DIFFER = ("eval", "config", "model", "version", "source", "agent_info")
 
 # Text that stands for JSON which Python does not write.
@@ -170,7 +172,9 @@ def once(seed: int) -> None:
 
 def _collect(name: str, arms: dict[str, Path], *, skip_bad: bool) -> tuple[list[bytes], int]:
     places = [Place(arm=arm, path=str(path)) for arm, path in arms.items()]
-    options = CollectOptions(may_differ=MAY_DIFFER, settings=SETTINGS, skip_bad=skip_bad)
+    options = CollectOptions(
+        may_differ=MAY_DIFFER, settings=SETTINGS.get(name, Settings()), skip_bad=skip_bad
+    )
     with gather(name, places, options) as found:
         return list(found.lines()), len(found.problems)
 

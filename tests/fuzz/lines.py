@@ -254,7 +254,7 @@ def once(seed: int) -> None:
     kinds = {number: kind(line) for number, line in enumerate(lines, 1)}
     packed = draw.choice((bytes, bytes, gzip.compress, zstd.compress))(text)
     try:
-        runs = read(_Slow(packed, draw.choice((100, 2_000, 2**20))), skip_bad=True, listed=None)
+        runs = read(_Slow(packed, draw.choice((100, 2_000, 2**20))), skip_bad=True, list_all=True)
     except BadRunsError as error:
         problems, taken = error.problems, set()
     else:

@@ -6,10 +6,11 @@ from typing import Any
 import msgspec
 
 from twoarm.collect.folder import SourceError
-from twoarm.collect.format import Attempt
+from twoarm.collect.format import Attempt, LeftOut
 from twoarm.errors import ArmsError, Position
 from twoarm.escape import named, shortened, visible
 from twoarm.options import either, option
+from twoarm.sentence import listed
 
 
 def as_text(value: object) -> str:
@@ -22,6 +23,9 @@ def as_text(value: object) -> str:
         return str(value)
 
 
+# How many values of an arm key are held, and how many are listed.
+_MOST_VALUES = 1000
+_LISTED_VALUES = 20
 # A key with more parts than any source has is looked up without a type made for it.
 _DEEPEST = 32
 
@@ -32,28 +36,56 @@ class ArmKey:
     def __init__(self, key: str, arms: Mapping[str, str]) -> None:
         self.key = key
         self.arms = arms
+        # What was found: the values, and the arms that were asked for.
+        self._values: set[str] = set()
+        self._arms: set[str] = set()
         parts = key.split(".")
         named_parts = len(parts) <= _DEEPEST and all(part.isidentifier() for part in parts)
         self._decoder = msgspec.json.Decoder(_path_type(parts)) if named_parts else None
 
-    def arm_of(self, attempt: Attempt) -> str:
-        """The arm, or an error that names the value found."""
+    def arm_of(self, attempt: Attempt) -> str | LeftOut:
+        """The arm; a run of an arm that was not asked for is left out."""
         found = self._found(attempt)
-        if found is _NOTHING:
-            raise SourceError(attempt.where, f"no {named(self.key)} in it, so its arm is unknown")
+        if found is NOTHING:
+            raise self._missing(attempt)
         value = as_text(found)
-        if value not in self.arms:
+        if len(self._values) < _MOST_VALUES:
+            self._values.add(value)
+        if value in self.arms:
+            self._arms.add(self.arms[value])
+        elif self.arms:
+            why = f" whose {visible(self.key)} is {named(value)}, an arm that was not asked for"
+            return LeftOut(noun="run", why=why)
+        else:
             raise SourceError(
                 attempt.where,
                 f"{visible(self.key)} is {named(value)}, which {option('arm_map')} maps to no arm; "
                 f"add {_mapped(value)}",
+                mistake="no arm",
             )
         return self.arms[value]
+
+    def check(self) -> None:
+        """Refuse an arm that was asked for and has no run: its value may be mistyped."""
+        for value, arm in self.arms.items():
+            if arm not in self._arms and self._values:
+                found = listed(sorted(self._values), _LISTED_VALUES)
+                raise ArmsError(
+                    f"{option('arm_map')}: no run for arm {named(arm)}: {visible(self.key)} is "
+                    f"never {named(value)}; values found: {found}"
+                )
+
+    def _missing(self, attempt: Attempt) -> SourceError:
+        message = f"no {named(self.key)} in it, so its arm is unknown"
+        if isinstance(attempt.document, bytes):
+            return SourceError(attempt.where, message)
+        found = listed(list(attempt.document), _LISTED_VALUES)
+        return SourceError(attempt.where, f"{message}; found: {found}", mistake=message)
 
     def _found(self, attempt: Attempt) -> Any:
         document = attempt.document
         if not isinstance(document, bytes):
-            return _at(document, self.key)
+            return at_path(document, self.key)
         try:
             if self._decoder is not None:
                 found: Any = self._decoder.decode(document)
@@ -65,7 +97,7 @@ class ArmKey:
             # No object on the way, perhaps; then the whole document is needed.
             pass
         try:
-            return _at(msgspec.json.decode(document), self.key)
+            return at_path(msgspec.json.decode(document), self.key)
         except (ValueError, RecursionError) as error:
             raise SourceError(attempt.where, f"not JSON: {visible(str(error))}") from error
 
@@ -88,11 +120,11 @@ def _path_type(parts: list[str]) -> Any:
     return found
 
 
-_NOTHING = object()
+NOTHING = object()
 
 
-def _at(document: Any, key: str) -> Any:
-    """The value at a path: `a.b.0`; a key that holds dots itself is found as it is."""
+def at_path(document: Any, key: str) -> Any:
+    """The value at a path: `a.b.0`; a key that holds dots itself is found as it is; or NOTHING."""
     if isinstance(document, Mapping) and key in document:
         return document[key]
     found = document
@@ -101,10 +133,10 @@ def _at(document: Any, key: str) -> Any:
             found = found[part]
         elif isinstance(found, list) and part.isascii() and part.isdigit() and len(part) < 9:
             if int(part) >= len(found):
-                return _NOTHING
+                return NOTHING
             found = found[int(part)]
         else:
-            return _NOTHING
+            return NOTHING
     return found
 
 

@@ -29,8 +29,10 @@ T = TypeVar("T")
 class SourceError(InputError):
     """A file or folder that gives no run, with its position and the reason."""
 
-    def __init__(self, where: Position, message: str, field: str | None = None) -> None:
-        self.problem = Position(visible(where.source), where.line).problem(message, field)
+    def __init__(
+        self, where: Position, message: str, field: str | None = None, mistake: str | None = None
+    ) -> None:
+        self.problem = Position(visible(where.source), where.line).problem(message, field, mistake)
         super().__init__(str(self.problem))
 
 

@@ -20,6 +20,24 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     refused: bool = False
 
 
+class Condition(msgspec.Struct, frozen=True, kw_only=True):
+    """Which rows of a table count: those with a value in a column, or those without it."""
+
+    column: str
+    value: str
+    equal: bool
+
+    def __str__(self) -> str:
+        return f"{self.column}{'=' if self.equal else '!='}{self.value}"
+
+
+class LeftOut(msgspec.Struct, frozen=True, kw_only=True):
+    """A row or run that was not asked for, and what of it was not; the words of a summary."""
+
+    noun: str
+    why: str
+
+
 class Settings(msgspec.Struct, frozen=True, kw_only=True):
     """What the user chose for a collection; a format looks at what concerns it."""
 
@@ -30,8 +48,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     working_time: bool = False
     # Inspect: a run's task is named TASK/ID, for logs of several tasks.
     task_names: bool = False
-    # Tables: the column of each field, and whether input tokens include the cache.
+    # Tables: the column of each field, which rows count, whether input tokens include the cache.
     columns: Mapping[str, str] = {}
+    where: Sequence[Condition] = ()
     input_includes_cache: bool = False
 
 
@@ -93,6 +112,8 @@ class Format(Protocol):
         """The files of the folder, by name, that each hold runs or should; empty if none does."""
         ...
 
-    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+    def read(
+        self, folder: Folder, name: str, settings: Settings
+    ) -> Iterator[Attempt | Problem | LeftOut]:
         """The runs of one claimed file; raises SourceError if there is no run to be had."""
         ...

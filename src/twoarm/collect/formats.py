@@ -7,16 +7,16 @@ from typing import cast
 import msgspec
 
 from twoarm.collect.folder import Folder, SourceError, shown, walk
-from twoarm.collect.format import Attempt, Format, Settings
+from twoarm.collect.format import Attempt, Format, LeftOut, Settings
 from twoarm.errors import InputError, Position, Problem, TwoarmError, UsageError
-from twoarm.escape import named, shortened
+from twoarm.escape import did_you_mean, named, shortened
 from twoarm.sentence import Name, Sentence, say
 
 GROUP = "twoarm.formats"
 AUTO = "auto"
 
 # In this order they are listed; those of other packages come after them.
-_ORDER = (
+OWN_FORMATS = (
     "harbor",
     "opencode",
     "claude-code",
@@ -43,8 +43,9 @@ class Formats(msgspec.Struct, frozen=True, kw_only=True):
         if name in self.broken:
             raise UsageError(broken(name, self.broken[name]))
         if name not in self.known:
-            listing = ", ".join(self.known)
-            raise UsageError(f"no format {named(name)}; the formats are auto, {listing}")
+            formats = (AUTO, *self.known)
+            near = did_you_mean(name, formats) or f"; the formats are {', '.join(formats)}"
+            raise UsageError(f"no format {named(name)}{near}")
         return self.known[name]
 
 
@@ -78,7 +79,7 @@ def load_formats() -> Formats:
 
 
 def _rank(name: str) -> tuple[int, str]:
-    return (_ORDER.index(name) if name in _ORDER else len(_ORDER)), name
+    return (OWN_FORMATS.index(name) if name in OWN_FORMATS else len(OWN_FORMATS)), name
 
 
 def _described(error: BaseException) -> str:
@@ -101,10 +102,12 @@ class _PlugIn:
         with self._guarded(folder):
             return [str(name) for name in self._one.claims(folder)]
 
-    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+    def read(
+        self, folder: Folder, name: str, settings: Settings
+    ) -> Iterator[Attempt | Problem | LeftOut]:
         with self._guarded(folder, name):
             for found in self._one.read(folder, name, settings):
-                if not isinstance(found, Attempt | Problem):
+                if not isinstance(found, Attempt | Problem | LeftOut):
                     kind = named(type(found).__name__)
                     raise TypeError(f"it gave a {kind}, not an `Attempt`")
                 # A struct is not checked when it is made.

@@ -1,5 +1,6 @@
 """From paths to run records in one function: walk, read, settle arms and repeats, sort."""
 
+import errno
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +13,16 @@ import msgspec
 from twoarm.collect.arms import ArmKey, Configurations
 from twoarm.collect.caveats import CAVEATS
 from twoarm.collect.folder import Folder, SourceError, shown, walk
-from twoarm.collect.format import Attempt, Format, Settings
-from twoarm.collect.formats import AUTO, Formats, broken, load_formats, recognize, recognized
+from twoarm.collect.format import Attempt, Format, LeftOut, Settings
+from twoarm.collect.formats import (
+    AUTO,
+    OWN_FORMATS,
+    Formats,
+    broken,
+    load_formats,
+    recognize,
+    recognized,
+)
 from twoarm.collect.prices import Prices, read_prices
 from twoarm.collect.settle import encoded, settle
 from twoarm.collect.spool import Spool
@@ -25,16 +34,18 @@ from twoarm.errors import (
     InputError,
     Position,
     Problem,
+    Problems,
     UsageError,
 )
 from twoarm.escape import counted, inert_json
 from twoarm.options import either, option
 from twoarm.record import Run
-from twoarm.runfile import LISTED
 from twoarm.sentence import Name, say
 from twoarm.stream import Progress
 
 _NAME_SETS = 1000
+# How many reasons to leave something out are told apart.
+_MOST_LEFT_OUT = 20
 # How many records are written at a time.
 _BATCH = 1000
 
@@ -50,6 +61,19 @@ _MEASURED = (
 
 
 _measured = attrgetter(*_MEASURED)
+
+# Which formats look at what the user chose, and flags that are named differently.
+_USED_BY = {
+    "scorer": ("harbor", "inspect"),
+    "threshold": ("harbor", "inspect"),
+    "working_time": ("inspect",),
+    "task_names": ("inspect",),
+    "columns": ("table",),
+    "where": ("table",),
+    "input_includes_cache": ("table",),
+    "reports": ("mini-swe-agent",),
+}
+_FLAGS = {"columns": "--map", "reports": "--report"}
 
 
 class Place(msgspec.Struct, frozen=True, kw_only=True):
@@ -83,6 +107,8 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     # Runs without a value, per field and arm.
     missing: dict[str, dict[str, int]]
     lost: tuple[Lost, ...]
+    # What was not asked for, and how much there was of it.
+    left_out: dict[LeftOut, int]
     caveats: tuple[Caveat, ...]
     problems: tuple[Problem, ...]
     spool: Spool
@@ -134,11 +160,12 @@ def gather(
     """
     options = options or CollectOptions()
     _check(places, options)
-    reports = {arm: read_report(path) for arm, path in options.reports.items()}
     formats = load_formats()
     guessed = format_name == AUTO
     if guessed:
         format_name = recognize([place.path for place in places], formats)
+    _check_used(format_name, options)
+    reports = {arm: read_report(path) for arm, path in options.reports.items()}
     work = _Work(
         format=formats.choose(format_name),
         formats=formats,
@@ -164,10 +191,13 @@ def _finish(
     # What cannot be read may be left out; runs that clash are good ones, and none is the wrong one.
     fatal = problems if not (options.skip_bad and len(work.spool)) else clashes
     if fatal:
-        raise BadRunsError(fatal[:LISTED], len(fatal))
+        raise BadRunsError(Problems(fatal))
+    if work.key is not None:
+        work.key.check()
     if not len(work.spool):
         where = ", ".join(shown(place.path) for place in places)
-        raise InputError(f"{where}: no runs of format {work.format.name}")
+        left = "".join(f"; {text}" for text in left_out(work.left_out))
+        raise InputError(f"{where}: no runs of format {work.format.name}{left}")
     return Collection(
         format=work.format.name,
         recognized=guessed,
@@ -178,10 +208,16 @@ def _finish(
             Lost(arm=arm, failure=failure, reason=reason, runs=runs)
             for (arm, failure, reason), runs in sorted(work.lost.items())
         ),
+        left_out=dict(work.left_out),
         caveats=_caveats(work, numbered, guessed=guessed),
         problems=tuple(problems),
         spool=work.spool,
     )
+
+
+def left_out(found: Mapping[LeftOut, int]) -> list[str]:
+    """What was not asked for, in words."""
+    return [f"left out: {counted(count, one.noun)}{one.why}" for one, count in found.items()]
 
 
 def _check(places: Sequence[Place], options: CollectOptions) -> None:
@@ -204,9 +240,28 @@ def _check(places: Sequence[Place], options: CollectOptions) -> None:
         raise UsageError(
             f"{option('arm_map')} without {option('arm_key')}; give the key that holds the values"
         )
+    for place in places:
+        if "\0" not in place.path and not os.path.exists(place.path):
+            reason = os.strerror(errno.ENOENT)
+            raise InputError(f"{shown(place.path)}: cannot be read: {reason}")
     _check_apart(places)
     if any(place.arm == "" for place in places):
         raise UsageError(f"{option('arm')} with an empty name; write {_named_place()}")
+
+
+def _check_used(format_name: str, options: CollectOptions) -> None:
+    """Refuse what a format of twoarm has no use for; those of other packages may use anything."""
+    if format_name not in OWN_FORMATS:
+        return
+    usual = msgspec.structs.asdict(Settings()) | {"reports": {}}
+    said = msgspec.structs.asdict(options.settings) | {"reports": options.reports}
+    for name, formats in _USED_BY.items():
+        if said[name] != usual[name] and format_name not in formats:
+            given = either(flag=_FLAGS.get(name) or option(name), argument=option(name))
+            raise UsageError(
+                f"{given} has no effect with format {format_name}; it applies to "
+                f"{' and '.join(formats)}"
+            )
 
 
 def _named_place() -> str:
@@ -245,6 +300,7 @@ class _Work:
         self.problems: list[Problem] = []
         self.missing: dict[str, Counter[str]] = {field: Counter() for field in _MEASURED}
         self.lost: Counter[tuple[str, str, str]] = Counter()
+        self.left_out: Counter[LeftOut] = Counter()
         self.caveats: Counter[str] = Counter()
         # Where each caveat was first met.
         self.first: dict[str, Position] = {}
@@ -252,9 +308,9 @@ class _Work:
         self.format = format
         self._others = {name: one for name, one in formats.known.items() if one is not format}
         self._unmixed: set[frozenset[str]] = set()
-        self._key = None
+        self.key = None
         if options.arm_key is not None:
-            self._key = ArmKey(options.arm_key, options.arm_map)
+            self.key = ArmKey(options.arm_key, options.arm_map)
         self._configurations = Configurations(tuple(options.may_differ))
         self._settings = options.settings
         self._reports = reports
@@ -293,6 +349,8 @@ class _Work:
                 for found in self.format.read(folder, name, self._settings):
                     if isinstance(found, Problem):
                         self.problems.append(found)
+                    elif isinstance(found, LeftOut):
+                        self._leave_out(found)
                     else:
                         self._attempt(found, arm)
             except SourceError as error:
@@ -318,8 +376,12 @@ class _Work:
     def _attempt(self, attempt: Attempt, arm: str | None) -> None:
         try:
             if arm is None:
-                assert self._key is not None
-                arm = self._key.arm_of(attempt)
+                assert self.key is not None
+                found = self.key.arm_of(attempt)
+                if isinstance(found, LeftOut):
+                    self._leave_out(found)
+                    return
+                arm = found
             self._configurations.check(arm, attempt)
             record = settle(attempt, arm, self._reports.get(arm), self._prices)
             line = encoded(record, attempt.where)
@@ -339,6 +401,11 @@ class _Work:
             infra=record.failure == "infra",
             started=attempt.started,
         )
+
+    def _leave_out(self, one: LeftOut) -> None:
+        if one not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:
+            one = LeftOut(noun=one.noun, why=" of other arms that were not asked for")
+        self.left_out[one] += 1
 
     def _count(self, record: Run, where: Position) -> None:
         for field, value in zip(_MEASURED, _measured(record), strict=True):

@@ -1,6 +1,7 @@
 """The summary of a collection: what was found, what is missing, what failed and why."""
 
-from twoarm.collect.gather import Collection
+from twoarm.collect.gather import Collection, left_out
+from twoarm.errors import Problems
 from twoarm.escape import counted, named, shortened
 
 # How many lines each list may take before the rest is only counted.
@@ -31,10 +32,11 @@ def summarize(collection: Collection) -> list[str]:
         for one in collection.lost
     ]
     lines += _limited(failures)
+    lines += left_out(collection.left_out)
     lines += [f"caveat: {caveat.message}" for caveat in collection.caveats]
     if collection.problems:
         lines.append(f"left out: {counted(len(collection.problems), 'bad input')}")
-        lines += _limited([f"  {problem}" for problem in collection.problems], 100)
+        lines += [f"  {line}" for line in Problems(collection.problems).lines()]
     return lines
 
 
@@ -48,7 +50,7 @@ def _task(task: str, row: dict[str, int], arms: list[str]) -> str:
     return f"  {shortened(task, 60)}: {parts}"
 
 
-def _limited(lines: list[str], most: int = LISTED) -> list[str]:
-    if len(lines) <= most:
+def _limited(lines: list[str]) -> list[str]:
+    if len(lines) <= LISTED:
         return lines
-    return [*lines[:most], f"  ... and {len(lines) - most:,} more, not listed"]
+    return [*lines[:LISTED], f"  ... and {len(lines) - LISTED:,} more, not listed"]

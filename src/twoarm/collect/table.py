@@ -1,23 +1,22 @@
 """Tables: CSV, JSONL or Parquet with a column per field, for every other harness."""
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Any, ClassVar
 
 import msgspec
 
+from twoarm.collect.arms import NOTHING, as_text, at_path
 from twoarm.collect.failure import agent, infra
-from twoarm.collect.folder import LONGEST_LINE, Folder, SourceError, decoded
-from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.folder import Folder, SourceError
+from twoarm.collect.format import Attempt, Condition, Failed, LeftOut, Settings
 from twoarm.collect.moment import Moment, between, seconds
-from twoarm.collect.parquet import read_rows
+from twoarm.collect.rows import ARRAY, SUFFIXES, Row, of_one_shape, table_rows
 from twoarm.collect.tokens import Spend, outside_cache
 from twoarm.errors import Position, Problem, UsageError
-from twoarm.escape import named, shortened, visible
-from twoarm.options import either
+from twoarm.escape import named, shortened
+from twoarm.options import either, option
 from twoarm.record import LARGEST
-
-SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
+from twoarm.sentence import listed
 
 _TEXTS = ("task_id", "run_id", "model", "agent", "session_id", "acceptance_command")
 _COUNTS = (
@@ -51,7 +50,15 @@ FIELDS = (
 _TRUE = ("true", "1", "yes")
 _FALSE = ("false", "0", "no")
 
-_OBJECT = msgspec.json.Decoder(dict[str, Any])
+# What every run needs; one column, or all of others, will do.
+_NEEDED = {
+    "task_id": (("task_id",),),
+    "success": (("success",), ("failure",)),
+    "duration_seconds": (("duration_seconds",), ("started_at_utc", "ended_at_utc")),
+}
+# What stands between the columns of a task, in the mapping and in its name.
+_AND, _BETWEEN = "+", "/"
+_LISTED_COLUMNS = 20
 
 
 class Table:
@@ -64,119 +71,140 @@ class Table:
         """Never: a table may be of anything, so it is read only when asked for by name."""
         return False
 
-    def claims(self, folder: Folder) -> Sequence[str]:
-        """Every table of the folder."""
-        return sorted(name for name in folder.names if name.lower().endswith(SUFFIXES))
+    def __init__(self) -> None:
+        # The columns that each task's name was made of.
+        self._tasks: dict[str, tuple[str, ...]] = {}
 
-    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """Every table of the folder; a JSON document only if it was given by its own name."""
+        return sorted(
+            name
+            for name, entry in folder.names.items()
+            if name.lower().endswith(SUFFIXES) or (entry is None and name.lower().endswith(ARRAY))
+        )
+
+    def read(
+        self, folder: Folder, name: str, settings: Settings
+    ) -> Iterator[Attempt | Problem | LeftOut]:
         """The rows of one table."""
         for field in settings.columns:
             if field not in FIELDS:
                 listing = ", ".join(FIELDS)
                 given = either(flag="--map", argument="`columns=`")
                 raise UsageError(f"{given}: no such field {named(field)}; fields are {listing}")
-        for number, row in _rows(folder, name):
-            where = folder.where(name, number)
-            if isinstance(row, Problem):
-                yield row
+        checked: Set[str] = frozenset()
+        for where, cells in table_rows(folder, name):
+            if isinstance(cells, Problem):
+                yield cells
                 continue
             try:
-                yield _attempt(row, where, settings)
+                if cells.keys() != checked:
+                    # What all rows lack is said once, of the table.
+                    at = folder.where(name) if of_one_shape(name) else where
+                    _check_columns(cells, at, settings)
+                    checked = cells.keys()
+            except SourceError as error:
+                if of_one_shape(name):
+                    raise
+                yield error.problem
+                continue
+            unwanted = next((one for one in settings.where if not _holds(one, cells)), None)
+            if unwanted is not None:
+                yield LeftOut(noun="row", why=f", not {shortened(str(unwanted), 60)}")
+                continue
+            try:
+                row = _Row(cells, where, settings.columns)
+                yield _attempt(row, self._task(row), settings)
             except SourceError as error:
                 yield error.problem
 
-
-def _rows(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any] | Problem]]:
-    low = name.lower()
-    if low.endswith(".parquet"):
-        yield from read_rows(folder, name)
-    elif low.endswith(".jsonl"):
-        for number, line in folder.lines(name):
-            if line.strip():
-                try:
-                    yield number, decoded(line, _OBJECT, folder.where(name, number))
-                except SourceError as error:
-                    yield number, error.problem
-    else:
-        yield from _delimited(folder, name, "\t" if low.endswith(".tsv") else ",")
+    def _task(self, row: "_Row") -> str:
+        parts = row.task_parts()
+        name = _BETWEEN.join(parts)
+        known = self._tasks.setdefault(name, parts) if len(parts) > 1 else parts
+        if known != parts:
+            both = " and ".join(" + ".join(map(named, made)) for made in (known, parts))
+            message = f"two tasks would both be {named(name)}: {both}; rename one"
+            raise SourceError(row.where, message)
+        return name
 
 
-def _delimited(
-    folder: Folder, name: str, delimiter: str
-) -> Iterator[tuple[int, Mapping[str, Any] | Problem]]:
-    import csv
+def _check_columns(cells: Row, where: Position, settings: Settings) -> None:
+    """Refuse a mapping to columns that are not there, and a table that lacks what a run needs."""
+    found = f"columns found: {listed(list(cells), _LISTED_COLUMNS)}"
 
-    csv.field_size_limit(LONGEST_LINE)
-    lines = _texts(folder, name)
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
-    try:
-        head = next(reader, None)
-        if not head:
-            raise folder.refuse("empty; expected a row of column names", name)
-        if len(set(head)) < len(head):
-            twice = next(column for column, count in Counter(head).items() if count > 1)
-            raise folder.refuse(f"two columns named {named(twice)}", name)
-        for cells in reader:
-            number = reader.line_num
-            if not cells:
-                continue
-            if len(cells) != len(head):
-                message = f"{len(cells)} cells in a table of {len(head)} columns"
-                yield number, folder.where(name, number).problem(message)
-                continue
-            yield (
-                number,
-                {
-                    column: cell if cell != "" else None
-                    for column, cell in zip(head, cells, strict=True)
-                },
+    def check(column: str, of: str) -> None:
+        if at_path(cells, column) is NOTHING:
+            message = f"no column {named(column)} for {of}"
+            raise SourceError(where, f"{message}; {found}", mistake=message)
+
+    for field, column in settings.columns.items():
+        for part in _columns_of(field, column, cells):
+            check(part, field)
+    for condition in settings.where:
+        check(condition.column, option("where"))
+    known = {*settings.columns, *cells}
+    for field, choices in _NEEDED.items():
+        if not any(known.issuperset(choice) for choice in choices):
+            given = either(
+                flag=f"--map {field}=COLUMN", argument=f'`columns={{"{field}": COLUMN}}`'
             )
-    except csv.Error as error:
-        where = folder.where(name, reader.line_num)
-        raise SourceError(where, visible(str(error))) from error
+            message = f"no column for {field}; name it with {given}"
+            raise SourceError(where, f"{message}; {found}", mistake=message)
 
 
-def _texts(folder: Folder, name: str) -> Iterator[str]:
-    for number, line in folder.lines(name):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            where = folder.where(name, number)
-            raise SourceError(where, "not UTF-8; save the table as UTF-8") from error
-        yield text + "\n"
+def _columns_of(field: str, column: str, cells: Row) -> list[str]:
+    """The columns that a field is made of: several for a task, one for anything else."""
+    if field == "task_id" and _AND in column and at_path(cells, column) is NOTHING:
+        return column.split(_AND)
+    return [column]
+
+
+def _holds(condition: Condition, cells: Row) -> bool:
+    value = at_path(cells, condition.column)
+    text = "" if value is None else as_text(value)
+    return (text == condition.value) == condition.equal
 
 
 class _Row:
     """The fields of one row, each as its type."""
 
-    def __init__(self, row: Mapping[str, Any], where: Position, columns: Mapping[str, str]) -> None:
-        self._row = row
-        self._where = where
+    def __init__(self, row: Row, where: Position, columns: Mapping[str, str]) -> None:
+        self.row = row
+        self.where = where
         self._columns = columns
 
     def value(self, field: str) -> Any:
         """What stands in the column of a field; None if there is no such column."""
         column = self._columns.get(field)
         if column is None:
-            return self._row.get(field)
-        if column in self._row:
-            return self._row[column]
-        found: Any = self._row
-        for part in column.split("."):
-            if not isinstance(found, Mapping) or part not in found:
-                raise SourceError(self._where, f"no column {named(column)} for {field}")
-            found = found[part]
-        return found
+            return self.row.get(field)
+        return at_path(self.row, column)
+
+    def task_parts(self) -> tuple[str, ...]:
+        """The text of each column that the task is made of."""
+        columns = _columns_of("task_id", self._columns.get("task_id", "task_id"), self.row)
+        parts = [self._text(at_path(self.row, column), "task_id") for column in columns]
+        for column, part in zip(columns, parts, strict=True):
+            if not part:
+                raise SourceError(self.where, f"no task_id; column {named(column)} is empty")
+        return tuple(part for part in parts if part)
+
+    def column(self, field: str) -> str:
+        """The name of the column of a field, to be shown."""
+        return named(self._columns.get(field, field))
 
     def refuse(self, field: str, expected: str, value: object) -> SourceError:
         """The error that names a field and its column."""
         column = self._columns.get(field, field)
         message = f"expected {expected}, got {named(shortened(str(value), 60))}"
-        return SourceError(self._where, message, column)
+        return SourceError(self.where, message, column, f"expected {expected}")
 
     def text(self, field: str) -> str | None:
         """Text; a number is text too."""
-        value = self.value(field)
+        return self._text(self.value(field), field)
+
+    def _text(self, value: Any, field: str) -> str | None:
         if value is None or isinstance(value, str):
             return value
         if isinstance(value, int) and not isinstance(value, bool):
@@ -241,21 +269,18 @@ class _Row:
             raise self.refuse(field, "a time such as 2026-11-15T06:21:16Z", value) from None
 
 
-def _attempt(cells: Mapping[str, Any], where: Position, settings: Settings) -> Attempt:
-    row = _Row(cells, where, settings.columns)
-    task = row.text("task_id")
-    if not task:
-        raise SourceError(where, _unmapped("task_id", "task_id"))
+def _attempt(row: _Row, task: str, settings: Settings) -> Attempt:
+    where = row.where
     success = row.flag("success")
     failure = _failure(row)
     if success is None and failure is None:
-        raise SourceError(where, _unmapped("success", "success"))
+        raise SourceError(where, f"no success; column {row.column('success')} is empty")
     started, ended = row.moment("started_at_utc"), row.moment("ended_at_utc")
     duration = row.number("duration_seconds")
     if duration is None:
         duration = between(started, ended)
     if duration is None:
-        raise SourceError(where, _unmapped("duration", "duration_seconds"))
+        raise SourceError(where, f"no duration; column {row.column('duration_seconds')} is empty")
     repeat = row.count("repeat")
     if repeat == 0:
         raise row.refuse("repeat", "a number from 1", 0)
@@ -274,7 +299,7 @@ def _attempt(cells: Mapping[str, Any], where: Position, settings: Settings) -> A
         cost_usd=row.number("total_cost_usd"),
         spends=None if spend is None else (spend,),
         took_steps=bool(steps or tools),
-        document=cells,
+        document=row.row,
         configuration=(("model", model),),
         scope="",
         caveats=(),
@@ -292,11 +317,6 @@ def _attempt(cells: Mapping[str, Any], where: Position, settings: Settings) -> A
         session_id=row.text("session_id"),
         acceptance_command=row.text("acceptance_command"),
     )
-
-
-def _unmapped(what: str, field: str) -> str:
-    given = either(flag=f"--map {field}=COLUMN", argument=f'`columns={{"{field}": COLUMN}}`')
-    return f"no {what}; name its column with {given}"
 
 
 def _failure(row: _Row) -> Failed | None:

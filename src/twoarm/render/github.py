@@ -6,7 +6,7 @@ from twoarm.analysis import Analysis
 from twoarm.escape import WHOLE_NAME, annotation, annotation_property, shortened
 from twoarm.number_format import figure
 from twoarm.render import markdown
-from twoarm.render.summary import PROMOTED_BY, summarize
+from twoarm.render.summary import ALARMING, PROMOTED_BY, summarize
 
 # A bot finds its own comment by this line; no name from a record can be in it.
 MARKER = "<!-- twoarm report -->"
@@ -59,7 +59,11 @@ def _annotations(analysis: Analysis) -> Iterator[str]:
             figures = f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
             yield _command("warning", "twoarm gate", f"{gate.rule.label} is worse: {figures}")
     for caveat in analysis.caveats:
-        yield _command("warning", f"twoarm caveat {caveat.code}", caveat.message)
+        # A warning beside every promotion would not be read when it matters.
+        calm = promotion.verdict == "promote" and caveat.code not in ALARMING
+        yield _command(
+            "notice" if calm else "warning", f"twoarm caveat {caveat.code}", caveat.message
+        )
 
 
 def _command(level: str, title: str, message: str) -> str:

@@ -132,6 +132,7 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
         html(shortened(arm, 60)) for arm in (summary.candidate, summary.baseline)
     )
     fails = f"; {html(summary.fails)}" if summary.fails else ""
+    why = f": {sentence_html(summary.why)}" if summary.why else ""
     steps = "".join(f"<li>{_capital(sentence_html(step))}.</li>" for step in summary.steps)
     doubts = "".join(f"<li>{sentence_html(doubt)}</li>" for doubt in summary.caveats[:3])
     links = "".join(
@@ -143,7 +144,7 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
 <h1>{_MARKS[verdict]} {html(verdict.capitalize())}</h1>
 <dl class="lines">
 <dt>Promote</dt><dd>{sentence_html(summary.promote)}</dd>
-<dt>Decision</dt><dd>{html(summary.decision)}{fails}</dd>
+<dt>Decision</dt><dd>{html(summary.decision)}{why}{fails}</dd>
 <dt>Evidence</dt><dd>{sentence_html(summary.evidence)}</dd>
 <dt>Stability</dt><dd>{html(summary.stability)}</dd>
 </dl>

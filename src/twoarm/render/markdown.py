@@ -32,12 +32,13 @@ def render(analysis: Analysis, shown: Shown = "headline") -> str:
 def first_screen(summary: Summary) -> list[str]:
     """What everyone reads."""
     fails = f"; {summary.fails}" if summary.fails else ""
+    why = f": {summary.why}" if summary.why else ""
     parts = [
         f"## {ICONS[summary.verdict]} {summary.verdict.capitalize()}",
         f"{_whole(summary.candidate)} (candidate) vs. {_whole(summary.baseline)} (baseline): "
         f"{summary.overview}.",
         f"- **Promote**: {summary.promote}.\n"
-        f"- **Decision**: {_whole(summary.decision)}{fails}.\n"
+        f"- **Decision**: {_whole(summary.decision)}{why}{fails}.\n"
         f"- **Evidence**: {summary.evidence}.",
         "\n".join(
             (

@@ -16,9 +16,10 @@ def render(analysis: Analysis) -> str:
         for arm, role in ((summary.candidate, "candidate"), (summary.baseline, "baseline"))
     )
     fails = f"; {html(summary.fails)}" if summary.fails else ""
+    why = f": {sentence_html(summary.why)}" if summary.why else ""
     lines = (
         ("Promote", sentence_html(summary.promote)),
-        ("Decision", html(shortened(summary.decision, _NAME + len("prefer "))) + fails),
+        ("Decision", html(shortened(summary.decision, _NAME + len("prefer "))) + why + fails),
         ("Evidence", sentence_html(summary.evidence)),
         ("Caveats", html(counted(len(analysis.caveats), "caveat"))),
     )

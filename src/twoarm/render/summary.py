@@ -33,7 +33,8 @@ PROMOTED_BY = {"gates": "the gates", "evidence": "the evidence", "margin": "the 
 NO_DIFFERENCE = "~"
 
 # What should make a reader stop comes first; the others follow as they were found.
-_ALARMING = (
+ALARMING = (
+    "arms_look_swapped",
     "nothing_succeeded",
     "nothing_differs",
     "unshared_tasks_decide",
@@ -83,6 +84,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     promote: Sentence
     decision: Decision
     fails: str
+    why: Sentence | None
     evidence: Sentence
     amounts: tuple[Amount, ...]
     change: str
@@ -112,6 +114,7 @@ def summarize(analysis: Analysis) -> Summary:
         ),
         decision=analysis.decision,
         fails=_fails(analysis),
+        why=analysis.decision.why,
         evidence=_evidence(analysis),
         amounts=amounts,
         # Without the evidence it is the change of the two figures beside it.
@@ -135,10 +138,10 @@ def _fails(analysis: Analysis) -> str:
 def _caveats(analysis: Analysis) -> tuple[Sentence, ...]:
     left = [caveat for caveat in analysis.caveats if caveat.code not in _SAID]
     first = sorted(
-        (caveat for caveat in left if caveat.code in _ALARMING),
-        key=lambda caveat: _ALARMING.index(caveat.code),
+        (caveat for caveat in left if caveat.code in ALARMING),
+        key=lambda caveat: ALARMING.index(caveat.code),
     )
-    rest = (caveat for caveat in left if caveat.code not in _ALARMING)
+    rest = (caveat for caveat in left if caveat.code not in ALARMING)
     return tuple(caveat.message for caveat in (*first, *rest))
 
 

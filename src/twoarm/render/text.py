@@ -73,12 +73,13 @@ class _Screen:
         role = {"promote": "good", "do not promote": "bad"}.get(summary.verdict, "strong")
         decision = shortened(summary.decision, WHOLE_NAME if full else self._width - _LABEL)
         fails = f"; {summary.fails}" if summary.fails else ""
+        why = f": {summary.why}" if summary.why else ""
         above = [
             *self._heading(summary),
             *self._labelled("", summary.overview, "", full=full),
             "",
             *self._labelled("PROMOTE", summary.promote, role, full=full),
-            *self._labelled("DECISION", f"{decision}{fails}", "strong", full=full),
+            *self._labelled("DECISION", f"{decision}{why}{fails}", "strong", full=full),
             *self._labelled("EVIDENCE", summary.evidence, "strong", full=full),
             "",
         ]
