@@ -93,3 +93,11 @@ def refused(name: str, folder: Path, **options: Any) -> str:
     text = str(caught.value)
     assert text.startswith(str(folder))
     return text
+
+
+def left_out(name: str, good: Path, bad: Path) -> str:
+    """The one problem of a collection that goes on without the bad one of two runs."""
+    with collection(name, good, bad, skip_bad=True) as found:
+        assert found.runs == 1
+        (problem,) = found.problems
+        return str(problem)

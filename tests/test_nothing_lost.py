@@ -121,6 +121,8 @@ BROKEN_OFF = LINE.replace(", ", ",\n", 1)
         (f"{BROKEN_OFF}\n{TWO}\n{LINE}", [1, 2, 3]),
         (f"\n{TWO}", [2]),
         (f"{TWO}\n", [1]),
+        (f"{TWO}\n \t", [1]),
+        (f" \t\n{TWO} ", [2]),
         (f" \n{TWO}", [2]),
         (f"{TWO}\n \n{LINE}", [1]),
         (f"{LINE}\n\n{TWO}", [3]),
@@ -130,14 +132,25 @@ BROKEN_OFF = LINE.replace(", ", ",\n", 1)
     ],
 )
 def test_as_many_runs_as_lines_are_not_a_run_on_each(text: str, bad: list[int]) -> None:
-    # The stream is cut where the text begins, which is then a batch of its own.
-    blocks = iter((GOOD.replace(b'"t"', b'"u"'), f"{text}\n".encode(), b""))
+    assert bad_lines(GOOD.replace(b'"t"', b'"u"'), text) == bad
+
+
+@pytest.mark.parametrize("broken", ['"tags":\n{"a": 1}', '"tags": {"a": 1}\n'])
+def test_a_line_may_end_beside_an_object_inside_of_a_run(broken: str) -> None:
+    before, tagged = (json.dumps(run(task, tags={"a": 1}, model="m")) for task in ("first", "bad"))
+    line = tagged.replace('"tags": {"a": 1}', broken)
+    again = tagged.replace('"repeat": 1', '"repeat": 2')
+    assert bad_lines(f"{before}\n".encode(), f"{line}\n{again} {again}") == [1, 2, 3]
+
+
+def bad_lines(before: bytes, text: str) -> list[int]:
+    """The numbers of the bad lines of a text that is read in a batch of its own."""
+    blocks = iter((before, f"{text}\n".encode(), b""))
     stream = io.BytesIO()
     stream.read = lambda size=-1: next(blocks)  # type: ignore[method-assign]
     with pytest.raises(twoarm.BadRunsError) as caught:
         read(stream)
-    found = [problem.line for problem in caught.value.problems]
-    assert found == [GOOD.count(b"\n") + number for number in bad]
+    return [(problem.line or 0) - before.count(b"\n") for problem in caught.value.problems]
 
 
 @pytest.mark.parametrize(
@@ -149,7 +162,7 @@ def test_as_many_runs_as_lines_are_not_a_run_on_each(text: str, bad: list[int]) 
         {"failure": None, "note": None},
     ],
 )
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", " \t\n", "\n  "])
 def test_most_lines_are_decoded_together(
     end: str, changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

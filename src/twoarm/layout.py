@@ -5,11 +5,11 @@ line has more quotes than what was decoded accounts for. Counting them costs lit
 lines, and if the batch adds up, so does each of its lines: none has fewer quotes than it should.
 
 A batch is decoded at once, by a decoder that takes objects wherever they begin and end. It is one
-of whole lines if each line end stands between two objects, with nothing else beside it.
+of whole lines if each line end stands between two objects, with nothing but blanks beside it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 import numpy as np
@@ -26,7 +26,11 @@ _KNOWN = {field.name: field for field in msgspec.structs.fields(Line)}
 # What stands there is never in quotes.
 _UNQUOTED = (Repeat, bool, Number, MaybeNumber, MaybeFlag, MaybeExitCode)
 _encode = msgspec.json.Encoder().encode
-_QUOTE, _OPENING, _CLOSING, _RETURN = b'"{}\r'
+_QUOTE, _OPENING, _CLOSING = b'"{}'
+# What may stand beside a line end; a line with more of it is read one by one.
+_BLANKS = b" \t\r"
+_MOST_BLANKS = 8
+_IS_BLANK = np.isin(np.arange(256), list(_BLANKS))
 
 
 class Layout:
@@ -111,11 +115,21 @@ class Key(NamedTuple):
 
 def _one_by_one(text: bytes, codes: NDArray[np.uint8], ends: Ints) -> bool:
     """Whether a text of objects has just one on each line: no string can hold a line end."""
-    if not (text.startswith(b"{") and text.endswith((b"}", b"}\r"))):
+    if not (text.lstrip(_BLANKS).startswith(b"{") and text.rstrip(_BLANKS).endswith(b"}")):
         return False
-    before = codes[ends - 1]
-    before = np.where(before == _RETURN, codes[ends - 2], before)
-    return bool((before == _CLOSING).all() and (codes[ends + 1] == _OPENING).all())
+    before, after = _beside(codes, ends, -1), _beside(codes, ends, 1)
+    return bool((before == _CLOSING).all() and (after == _OPENING).all())
+
+
+def _beside(codes: NDArray[np.uint8], ends: Ints, step: Literal[-1, 1]) -> NDArray[np.uint8]:
+    """The first byte before or after each line end that is not blank, if it is near."""
+    at = ends + step
+    for _ in range(_MOST_BLANKS):
+        blank = _IS_BLANK[codes[at]]
+        if not blank.any():
+            break
+        at = at + step * blank
+    return codes[at]
 
 
 def whole(found: Mapping[str, Any], text: bytes) -> bool:
