@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN = $(VENV)/bin
+# The products are small: on a busy machine the threads of one would only wait for each other.
+export OPENBLAS_NUM_THREADS ?= 1
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test core check golden broken fuzz bench bench-run coverage clean
@@ -51,9 +53,9 @@ bench:
 bench-run: $(VENV)/dev
 	$(BIN)/python benchmarks/run.py $(PARTS)
 
-# The simulation behind docs/statistics.md; about an hour on one core, DATASETS=50 for a quick look.
+# The simulation behind docs/statistics.md; about two hours on one core, DATASETS=50 for a quick look.
 coverage: $(VENV)/dev
-	OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/coverage.py
+	$(BIN)/python -m benchmarks.coverage
 
 $(VENV)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoarm needs Python 3.11 or later: make PYTHON=python3.12 ...")'

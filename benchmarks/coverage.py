@@ -1,13 +1,13 @@
-"""How often the intervals hold the truth, and how often the tests cry wolf, by simulation.
+"""How often the intervals hold the truth, who is promoted, and how often the tests cry wolf.
 
-    make coverage                  about an hour; writes docs/coverage.json and docs/statistics.md
+    make coverage                  two hours on one core; writes docs/coverage.json and the tables
     make coverage DATASETS=50      a quick look
-    make coverage KINDS=gates      only some: gates, means, duration, unequal, pass, holm
+    make coverage KINDS=promotion  only some: values, success, promotion, family, gates
 
-Every data set draws fresh tasks. log duration = task + arm * (effect + tau * u) + noise; the noise
-is a mixture of two normals, the second being runaway runs. Each interval is held against the truth
-it speaks of: that of the very tasks drawn (a), or of the population they come from (b). Seeds are
-fixed: the same call gives the same table.
+Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
+very tasks drawn (a), or of the population they come from (b). `width` is how much wider an interval
+is than the same one scaled to hold the truth 95 % of the time. Seeds are fixed: the same call gives
+the same table.
 """
 
 import json
@@ -15,130 +15,55 @@ import math
 import os
 import sys
 from collections import defaultdict
-from functools import lru_cache
+from collections.abc import Callable
 from multiprocessing import Pool
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from twoarm.arrays import Floats
+from benchmarks import first_edition
+from benchmarks.generators import (
+    PASSES,
+    VALUES,
+    Truth,
+    logistic,
+    pass_population,
+    population,
+    sizes,
+    suite,
+    truth,
+)
+from benchmarks.looking import LOOKED, LOOKED_HERE, R_MAX, looks_cell
+from benchmarks.verdicts import PROMOTIONS, promotion_cell, runs_of
+from twoarm.arrays import Floats, Ints
 from twoarm.decide import MIXED, decide, figures, judge
-from twoarm.evidence import means, medians, permute
-from twoarm.evidence.cells import Grouped, Pairs
-from twoarm.evidence.interval import FEWEST_TASKS, Frame, Interval
+from twoarm.evidence import means, medians
+from twoarm.evidence.cells import Grouped, Layout, Pairs, TaskRuns
+from twoarm.evidence.deltas import weigh_deltas
+from twoarm.evidence.interval import Frame
+from twoarm.evidence.relabel import labels_within_tasks, signs_of_tasks
 from twoarm.evidence.resample import MedianTable, resample_tasks
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.evidence.results import FEWEST_TASKS, Interval, P
+from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 from twoarm.screen import Arms
 
 DOCS = Path(__file__).parent.parent / "docs"
 START, END = "<!-- coverage -->", "<!-- /coverage -->"
-RESAMPLES = 1_999
-TASKS = (1, 2, 5, 6, 10, 20, 50)
-REPEATS = (3, 5, 10)
-# Noise drawn for the truth of a data set, per task and in all: its error is a fraction of a rank.
-TRUTH_DRAWS_PER_TASK, TRUTH_DRAWS = 4_000, 60_000
-NAIVE_DATASETS = 500
+RESAMPLES = 999
+NAIVE_DATASETS = 300
+FRAME = Frame(level=0.95, tests=0.95, seed=1, resamples=RESAMPLES)
+NO_TEST = P(these_tasks=None, tasks_like_these=None, adjusted=None)
 
-
-class Scenario(NamedTuple):
-    task_sd: float
-    effect: float
-    tau: float
-    runaway: tuple[float, float]
-    runaway_shift: float
-    jump: tuple[float, float] = (0.0, 0.0)
-
-
-SCENARIOS = {
-    "S1 null": Scenario(0.8, 0.0, 0.0, (0.08, 0.08), 0.9),
-    "S2 realistic": Scenario(0.8, math.log(0.85), 0.30, (0.08, 0.08), 0.9),
-    "S3 heavy": Scenario(1.2, math.log(0.85), 0.50, (0.15, 0.15), 1.2),
-    "S4 lopsided": Scenario(0.8, math.log(0.85), 0.20, (0.12, 0.04), 0.9, (0.10, 1.15)),
-    "S5 mixed effects": Scenario(0.8, 0.0, 0.30, (0.08, 0.08), 0.9),
-}
-
-# Unequal repeats, with the noise and the effects of another scenario.
-UNEQUAL = {"U1 unequal repeats": "S2 realistic"}
-
-# Logit of the mean pass rate, its sd over tasks, effect on the logit, sd of the effect.
-PASS_SCENARIOS = {
-    "P1 null": (1.0, 2.0, 0.0, 0.0),
-    "P2 gain": (1.0, 2.0, 0.45, 1.0),
-    "P3 ceiling": (6.0, 2.0, -0.9, 0.5),
-    "P4 bimodal": (1.0, 5.0, 0.5, 2.0),
-}
-
-
-def noise(draw: np.random.Generator, shape: tuple[int, ...], share: float, shift: float) -> Floats:
-    runaway = draw.random(shape) < share
-    usual = draw.normal(0.0, 0.30, shape)
-    return np.where(runaway, draw.normal(shift, 0.40, shape), usual)
-
-
-def effects(draw: np.random.Generator, tasks: int, scenario: Scenario) -> Floats:
-    found = scenario.effect + scenario.tau * draw.normal(size=tasks)
-    jumps = draw.random(tasks) < scenario.jump[0]
-    return np.where(jumps, found + scenario.jump[1], found)
-
-
-def truth(level: Floats, effect: Floats, e1: Floats, e0: Floats) -> dict[str, float]:
-    """What the intervals of these tasks should hold, from a large common sample of noise."""
-    x1 = np.exp(level[:, None] + effect[:, None] + e1)
-    x0 = np.exp(level[:, None] + e0)
-    return {
-        "median": float(np.median(x1 - x0)),
-        "arm medians": float(np.median(x1) - np.median(x0)),
-    }
-
-
-@lru_cache
-def population(name: str, scenario: Scenario) -> dict[str, float]:
-    draw = np.random.default_rng([7, len(name)])
-    tasks = 4_000_000
-    level = draw.normal(5.0, scenario.task_sd, tasks)
-    effect = effects(draw, tasks, scenario)
-    e1 = noise(draw, (tasks,), scenario.runaway[0], scenario.runaway_shift)
-    e0 = noise(draw, (tasks,), scenario.runaway[1], scenario.runaway_shift)
-    x1, x0 = np.exp(level + effect + e1), np.exp(level + e0)
-    return {
-        "mean": float((x1 - x0).mean()),
-        "ratio": float(np.exp((effect + e1 - e0).mean())),
-        "median": float(np.median(x1 - x0)),
-        "arm medians": float(np.median(x1) - np.median(x0)),
-    }
-
-
-def frame() -> Frame:
-    return Frame(level=0.95, seed=1, resamples=RESAMPLES)
-
-
-def grouped(values: Floats) -> Grouped:
-    tasks, repeats = values.shape
-    return Grouped(
-        values=values.ravel(),
-        tasks=np.arange(tasks),
-        starts=repeats * np.arange(tasks + 1),
-    )
-
-
-def as_pairs(metric: Metric, x1: Floats, x0: Floats) -> Pairs:
-    tasks, repeats = x1.shape
-    return Pairs(
-        metric=metric,
-        tasks=np.arange(tasks),
-        starts=repeats * np.arange(tasks + 1),
-        ours=x1.ravel(),
-        theirs=x0.ravel(),
-        deltas=(x1 - x0).ravel(),
-    )
+# Rows of a cell: how many data sets held the truth, of how many, and the width where it has one.
+Cell = dict[str, list[float]]
 
 
 class Count:
-    """Hits and misses of intervals, and of tests."""
+    """Hits and misses of intervals and tests, and how far off the centre the truth was."""
 
     def __init__(self) -> None:
         self.hits: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        self.away: dict[str, list[float]] = defaultdict(list)
 
     def interval(self, name: str, found: Interval | None, true: float) -> None:
         if found is not None:
@@ -149,253 +74,230 @@ class Count:
         slack = 1e-9 * max(1.0, abs(true))
         entry[0] += int(low - slack <= true <= high + slack)
         entry[1] += 1
+        if high > low:
+            self.away[name].append(abs(2.0 * true - low - high) / (high - low))
 
     def test(self, name: str, p: float | None) -> None:
         if p is not None:
             entry = self.hits[name]
-            entry[0] += int(p <= 0.05)
+            entry[0] += int(p <= 0.05 + 1e-12)
             entry[1] += 1
 
+    def cell(self) -> Cell:
+        """With the width of what has one: how far the truth is 95 % of the time sets the need."""
+        return {name: [*entry, *self._width(name)] for name, entry in self.hits.items()}
 
-def naive(deltas: Floats, draw: np.random.Generator, count: Count, true: dict[str, float]) -> None:
+    def _width(self, name: str) -> list[float]:
+        away = self.away.get(name)
+        if not away:
+            return []
+        needed = float(np.quantile(away, 0.95))
+        return [round(1.0 / needed, 3)] if needed > 0 else []
+
+
+def grouped(values: Floats, counts: Ints) -> Grouped:
+    return Grouped(
+        values=values,
+        tasks=np.arange(len(counts)),
+        starts=np.concatenate(([0], np.cumsum(counts))),
+    )
+
+
+def task_runs(ours: Floats, theirs: Floats, counts: Ints) -> TaskRuns:
+    """Both arms in one layout, the candidate's runs of a task first."""
+    layout = Layout(
+        tasks=np.arange(counts.shape[1]),
+        sizes=counts,
+        starts=np.concatenate(([0], np.cumsum(counts.sum(axis=0)))),
+    )
+    values = np.empty(layout.rows)
+    mine = layout.cell % 2 == 0
+    values[mine], values[~mine] = ours, theirs
+    return TaskRuns(metric=DURATION, logs=False, values=values, layout=layout)
+
+
+def paired(ours: Floats, theirs: Floats, counts: Ints) -> Pairs:
+    """The runs with a partner: as many of each task as the arm with fewer has."""
+    both = counts.min(axis=0)
+    sides = []
+    for side, arm in ((ours, 0), (theirs, 1)):
+        starts = np.concatenate(([0], np.cumsum(counts[arm])[:-1]))
+        rank = np.arange(len(side)) - np.repeat(starts, counts[arm])
+        sides.append(side[rank < np.repeat(both, counts[arm])])
+    return Pairs(
+        metric=DURATION,
+        tasks=np.arange(len(both)),
+        starts=np.concatenate(([0], np.cumsum(both))),
+        ours=sides[0],
+        theirs=sides[1],
+        deltas=sides[0] - sides[1],
+    )
+
+
+def naive(pairs: Pairs, draw: np.random.Generator, count: Count, everywhere: Truth) -> None:
     """What most tools print: pairs taken as independent."""
-    flat = deltas.ravel()
+    flat = pairs.deltas
+    half = 1.96 * flat.std(ddof=1) / math.sqrt(len(flat))
+    count.pair(
+        "naive: mean (b), CLT over pairs", flat.mean() - half, flat.mean() + half, everywhere.mean
+    )
     drawn = flat[draw.integers(0, len(flat), (400, len(flat)))]
     low, high = np.quantile(drawn.mean(1), (0.025, 0.975))
-    count.pair("naive: mean (b), percentile bootstrap over pairs", low, high, true["mean"])
+    count.pair("naive: mean (b), percentile bootstrap over pairs", low, high, everywhere.mean)
     low, high = np.quantile(np.median(drawn, axis=1), (0.025, 0.975))
-    count.pair("naive: median (b), percentile bootstrap over pairs", low, high, true["median"])
+    count.pair("naive: median (b), percentile bootstrap over pairs", low, high, everywhere.median)
 
 
-def growth(share: float, shift: float) -> float:
-    """The mean of exp(noise)."""
-    return (1.0 - share) * math.exp(0.30**2 / 2) + share * math.exp(shift + 0.40**2 / 2)
-
-
-def means_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
-    """The closed forms: so cheap that many more data sets can be drawn, and the truth is exact."""
-    scenario = SCENARIOS[name]
-    draw = np.random.default_rng([23, len(name), tasks, repeats])
-    everywhere = population(name, scenario)
-    count, here = Count(), frame()
-    share, shift = scenario.runaway, scenario.runaway_shift
-    factor1, factor0 = growth(share[0], shift), growth(share[1], shift)
-    shape = (tasks, repeats)
-    for _number in range(5 * datasets):
-        level = draw.normal(5.0, scenario.task_sd, tasks)
-        effect = effects(draw, tasks, scenario)
-        x1 = np.exp(level[:, None] + effect[:, None] + noise(draw, shape, share[0], shift))
-        x0 = np.exp(level[:, None] + noise(draw, shape, share[1], shift))
-        pairs = as_pairs(DURATION, x1, x0)
-        mean, ratio = means.mean_estimate(pairs, here), means.ratio_estimate(pairs, here)
-        assert ratio is not None
-        true_mean = float((np.exp(level) * (np.exp(effect) * factor1 - factor0)).mean())
-        true_ratio = float(np.exp((effect + (share[0] - share[1]) * shift).mean()))
-        count.interval("mean (a)", mean.these_tasks, true_mean)
-        count.interval("mean (b)", mean.tasks_like_these, everywhere["mean"])
-        count.interval("ratio (a)", ratio.these_tasks, true_ratio)
-        count.interval("ratio (b)", ratio.tasks_like_these, everywhere["ratio"])
-        flat = (x1 - x0).ravel()
-        half = 1.96 * flat.std(ddof=1) / math.sqrt(len(flat))
-        low, high = flat.mean() - half, flat.mean() + half
-        count.pair("naive: mean (b), CLT over pairs", low, high, everywhere["mean"])
-    return dict(count.hits)
-
-
-def duration_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
-    scenario = SCENARIOS[name]
+def values_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
+    kind = VALUES[name]
     draw = np.random.default_rng([11, len(name), tasks, repeats])
-    everywhere = population(name, scenario)
-    count, here = Count(), frame()
-    resamples = resample_tasks(tasks, 1, RESAMPLES) if tasks > 1 else None
+    everywhere = population(name)
+    count = Count()
     for number in range(datasets):
-        level = draw.normal(5.0, scenario.task_sd, tasks)
-        effect = effects(draw, tasks, scenario)
-        wide = (tasks, min(TRUTH_DRAWS_PER_TASK, TRUTH_DRAWS // tasks))
-        share, shift = scenario.runaway, scenario.runaway_shift
-        true = truth(
-            level, effect, noise(draw, wide, share[0], shift), noise(draw, wide, share[1], shift)
-        )
-        shape = (tasks, repeats)
-        x1 = np.exp(level[:, None] + effect[:, None] + noise(draw, shape, share[0], shift))
-        x0 = np.exp(level[:, None] + noise(draw, shape, share[1], shift))
-        pairs = as_pairs(DURATION, x1, x0)
-        deltas = pairs.grouped
-        count.interval("median (a)", medians.these_tasks(deltas, here).interval, true["median"])
-        like = medians.tasks_like_these(deltas, here)
-        count.interval("median (b)", like.interval, everywhere["median"])
-        ours, theirs = grouped(x1), grouped(x0)
-        apart = medians.arms_apart(ours, theirs, here)
-        count.interval("arm medians (a)", apart.interval, true["arm medians"])
-        if resamples is not None and tasks >= FEWEST_TASKS:
-            drawn = [
-                MedianTable(side, resamples.unit, tasks).medians(resamples.weights)
-                for side in (ours, theirs)
-            ]
-            moved = drawn[0] - drawn[1]
-            low, high = resamples.percentiles(moved, 0.025)
-            count.pair("arm medians (b)", low, high, everywhere["arm medians"])
-        if number < NAIVE_DATASETS:
-            naive(x1 - x0, draw, count, everywhere)
-        if name in ("S1 null", "S5 mixed effects"):
-            if name == "S1 null":
-                count.test(
-                    "false alarm: labels within tasks (a)", permute.labels_within_tasks(pairs, here)
-                )
-            count.test("false alarm: signs of tasks (b)", permute.signs_of_tasks(pairs, here))
-    return dict(count.hits)
-
-
-def unequal_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
-    """Each task with 1 to `repeats` pairs, as chance has it; noise and effects of S2."""
-    scenario = SCENARIOS[UNEQUAL[name]]
-    draw = np.random.default_rng([31, tasks, repeats])
-    everywhere = population(UNEQUAL[name], scenario)
-    count, here = Count(), frame()
-    resamples = resample_tasks(tasks, 1, RESAMPLES) if tasks > 1 else None
-    share, shift = scenario.runaway[0], scenario.runaway_shift
-    drawn_for_truth = min(TRUTH_DRAWS_PER_TASK, TRUTH_DRAWS // tasks)
-    # The closed forms are so cheap that they get more data sets, as in `means_cell`.
-    for number in range(5 * datasets):
-        sizes = draw.integers(1, repeats + 1, tasks)
-        level = draw.normal(5.0, scenario.task_sd, tasks)
-        effect = effects(draw, tasks, scenario)
-        owner = np.repeat(np.arange(tasks), sizes)
-        x1 = np.exp(level[owner] + effect[owner] + noise(draw, owner.shape, share, shift))
-        x0 = np.exp(level[owner] + noise(draw, owner.shape, share, shift))
-        starts = np.concatenate(([0], np.cumsum(sizes)))
-        pairs = Pairs(
-            metric=DURATION,
-            tasks=np.arange(tasks),
-            starts=starts,
-            ours=x1,
-            theirs=x0,
-            deltas=x1 - x0,
-        )
-        mean, ratio = means.mean_estimate(pairs, here), means.ratio_estimate(pairs, here)
-        assert ratio is not None
-        # A task weighs as much as it has pairs.
-        weights = sizes / sizes.sum()
-        gain = np.exp(level) * growth(share, shift) * (np.exp(effect) - 1.0)
-        count.interval("mean (a)", mean.these_tasks, float(weights @ gain))
-        count.interval("mean (b)", mean.tasks_like_these, everywhere["mean"])
-        count.interval("ratio (a)", ratio.these_tasks, float(np.exp(weights @ effect)))
-        count.interval("ratio (b)", ratio.tasks_like_these, everywhere["ratio"])
-        if number >= datasets:
-            continue
-        of = np.repeat(np.arange(tasks), sizes * max(1, drawn_for_truth // int(sizes.mean())))
-        true = truth(
-            level[of],
-            effect[of],
-            noise(draw, (len(of), 1), share, shift),
-            noise(draw, (len(of), 1), share, shift),
-        )
-        like = medians.tasks_like_these(pairs.grouped, here)
-        count.interval(
-            "median (a)", medians.these_tasks(pairs.grouped, here).interval, true["median"]
-        )
-        count.interval("median (b)", like.interval, everywhere["median"])
+        found = suite(kind, tasks, draw)
+        counts = sizes(found, repeats, draw)
         ours, theirs = (
-            Grouped(values=side, tasks=np.arange(tasks), starts=starts) for side in (x1, x0)
+            found.runs(draw, arm, np.repeat(np.arange(tasks), counts[arm])) for arm in (0, 1)
         )
-        apart = medians.arms_apart(ours, theirs, here)
-        count.interval("arm medians (a)", apart.interval, true["arm medians"])
-        if resamples is not None and tasks >= FEWEST_TASKS:
-            drawn = [
-                MedianTable(side, resamples.unit, tasks).medians(resamples.weights)
-                for side in (ours, theirs)
-            ]
-            low, high = resamples.percentiles(drawn[0] - drawn[1], 0.025)
-            count.pair("arm medians (b)", low, high, everywhere["arm medians"])
-    return dict(count.hits)
+        here = truth(found, counts, draw)
+        raw, pairs = task_runs(ours, theirs, counts), paired(ours, theirs, counts)
+        runs = raw.on_test_scale()
+        delta = weigh_deltas(runs, raw, pairs, NO_TEST, FRAME)
+        assert delta.ratio is not None
+        logs = {
+            scope: Interval(low=math.log(one.low), high=math.log(one.high), method="", caveats=())
+            if (one := getattr(delta.ratio, scope))
+            else None
+            for scope in ("these_tasks", "tasks_like_these")
+        }
+        count.interval("ratio (a)", logs["these_tasks"], math.log(here.ratio))
+        count.interval("ratio (b)", logs["tasks_like_these"], math.log(everywhere.ratio))
+        count.interval("mean (a)", delta.mean.these_tasks, here.mean)
+        count.interval("mean (b)", delta.mean.tasks_like_these, everywhere.mean)
+        count.interval("median (a)", delta.median.these_tasks, here.median)
+        count.interval("median (b)", delta.median.tasks_like_these, everywhere.median)
+        count.interval("bootstrap of the mean (b)", delta.bootstrap.mean_interval, everywhere.mean)
+        _arm_medians(count, ours, theirs, counts, here, everywhere)
+        if tasks > 1 and kind.sizes != "equal":
+            totals = np.add.reduceat(np.log(pairs.ours) - np.log(pairs.theirs), pairs.starts[:-1])
+            low, high = first_edition.ratio_over_tasks(totals, pairs.sizes)
+            count.pair("first edition: ratio (b)", low, high, math.log(everywhere.ratio))
+        if number < NAIVE_DATASETS and tasks * repeats > 1:
+            naive(pairs, draw, count, everywhere)
+        _false_alarms(name, runs, count)
+    return count.cell()
 
 
-def logistic(x: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-x))
+def _arm_medians(
+    count: Count, ours: Floats, theirs: Floats, counts: Ints, here: Truth, everywhere: Truth
+) -> None:
+    sides = [grouped(values, counts[arm]) for arm, values in enumerate((ours, theirs))]
+    apart = medians.arms_apart(sides[0], sides[1], FRAME)
+    count.interval("arm medians (a)", apart.interval, here.arm_medians)
+    tasks = counts.shape[1]
+    if tasks >= medians.FEWEST_FOR_ARMS:
+        resamples = resample_tasks(tasks, 1, RESAMPLES)
+        drawn = [
+            MedianTable(side, resamples.unit, tasks).medians(resamples.weights) for side in sides
+        ]
+        low, high = resamples.percentiles(drawn[0] - drawn[1], 0.025)
+        count.pair("arm medians (b)", low, high, everywhere.arm_medians)
 
 
-@lru_cache
-def pass_population(name: str) -> float:
-    centre, sd, effect, tau = PASS_SCENARIOS[name]
-    draw = np.random.default_rng([17, len(name)])
-    base = draw.normal(centre, sd, 4_000_000)
-    changed = base + effect + tau * draw.normal(size=len(base))
-    return float((logistic(changed) - logistic(base)).mean())
+def _false_alarms(name: str, runs: TaskRuns, count: Count) -> None:
+    tasks = len(runs.deltas)
+    if name == "S1 null":
+        count.test("false alarm: labels within tasks (a)", labels_within_tasks([runs], 1).p(0))
+    if name in ("S1 null", "S5 mixed effects", "S6 skewed effects") and tasks >= FEWEST_TASKS:
+        count.test("false alarm: signs of tasks (b)", signs_of_tasks(runs.deltas[None], 1).p(0))
 
 
-def pass_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
-    centre, sd, effect, tau = PASS_SCENARIOS[name]
+def success_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
     draw = np.random.default_rng([13, len(name), tasks, repeats])
     everywhere = pass_population(name)
-    count, here = Count(), frame()
-    for number in range(datasets):
-        level = draw.normal(centre, sd, tasks)
-        p0 = logistic(level)
-        p1 = logistic(level + effect + tau * draw.normal(size=tasks))
-        s1, s0 = draw.binomial(repeats, p1), draw.binomial(repeats, p0)
-        sizes = np.full(tasks, repeats)
-        passes = means.Passes(
-            successes=(s1.astype(np.float64), s0.astype(np.float64)), sizes=(sizes, sizes)
-        )
-        found = means.success_estimate(passes, float((s1 - s0).mean() / repeats), here)
-        count.interval("success (a)", found.these_tasks, float((p1 - p0).mean()))
+    count = Count()
+    for _ in range(datasets):
+        rates = PASSES[name].rates(tasks, draw)
+        passed = (draw.random((2, tasks, repeats)) < rates[:, :, None]).astype(np.float64)
+        runs = runs_of({SUCCESS.name: passed}, (SUCCESS,))[0]
+        found = means.success_estimate(runs, FRAME)
+        count.interval("success (a)", found.these_tasks, float((rates[0] - rates[1]).mean()))
         count.interval("success (b)", found.tasks_like_these, everywhere)
-        gap = (s1 - s0) / repeats
         if tasks > 1:
-            half = 1.96 * gap.std(ddof=1) / math.sqrt(tasks)
+            low, high = first_edition.success_over_tasks(runs.deltas, repeats)
+            count.pair("first edition: success (b)", low, high, everywhere)
+            half = 1.96 * runs.deltas.std(ddof=1) / math.sqrt(tasks)
+            middle = float(runs.deltas.mean())
             count.pair(
-                "naive: success (b), CLT over tasks",
-                gap.mean() - half,
-                gap.mean() + half,
-                everywhere,
+                "naive: success (b), CLT over tasks", middle - half, middle + half, everywhere
             )
-        if name == "P1 null" and tasks >= FEWEST_TASKS and number < 400:
-            x1 = (np.arange(repeats) < s1[:, None]).astype(float)
-            x0 = (np.arange(repeats) < s0[:, None]).astype(float)
-            pairs = as_pairs(SUCCESS, x1, x0)
-            count.test(
-                "false alarm: success, signs of tasks (b)", permute.signs_of_tasks(pairs, here)
-            )
-    return dict(count.hits)
+    return count.cell()
 
 
-def holm_cell(_: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
-    """Any false alarm among five metrics that move together, none of them changed on average."""
+def family_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
+    """Three metrics without a difference: how often any of them is called clear."""
     draw = np.random.default_rng([19, tasks, repeats])
-    count, here = Count(), frame()
-    for _number in range(datasets):
-        ps: list[float | None] = []
+    count = Count()
+    for _ in range(datasets):
         common = draw.normal(size=(2, tasks, repeats))
         shared = draw.normal(size=tasks)
-        for _metric in range(4):
-            own = draw.normal(size=(2, tasks, repeats))
-            logs = 0.35 * (0.8 * common + 0.6 * own) + draw.normal(0, 0.8, tasks)[:, None]
-            logs[0] += (0.3 * (0.8 * shared + 0.6 * draw.normal(size=tasks)))[:, None]
-            ps.append(permute.signs_of_tasks(as_pairs(DURATION, *np.exp(logs)), here))
+        deltas = []
+        for _metric in range(2):
+            logs = 0.35 * (0.8 * common + 0.6 * draw.normal(size=(2, tasks, repeats)))
+            effect = 0.3 * (0.8 * shared + 0.6 * draw.normal(size=tasks))
+            deltas.append((logs[0] - logs[1]).mean(axis=1) + effect)
         rate = logistic(draw.normal(1.0, 2.0, tasks))[:, None]
-        passed = (draw.random((2, tasks, repeats)) < rate).astype(float)
-        ps.append(permute.signs_of_tasks(as_pairs(SUCCESS, passed[0], passed[1]), here))
-        adjusted = [p for p in permute.holm(ps) if p is not None]
-        if adjusted:
-            count.test("false alarm: any of five, unadjusted", min(p for p in ps if p is not None))
-            count.test("false alarm: any of five, Holm", min(adjusted))
-    return dict(count.hits)
+        passed = (draw.random((2, tasks, repeats)) < rate).mean(axis=2)
+        deltas.append(passed[0] - passed[1])
+        tests = signs_of_tasks(np.array(deltas), 1)
+        alone = [p for column in range(3) if (p := tests.p(column)) is not None]
+        count.test("false alarm: any of three, unadjusted", min(alone))
+        count.test("false alarm: any of three, adjusted", min(tests.adjusted(range(3)).values()))
+    return count.cell()
+
+
+# Three candidates and a baseline, all the same: the chance of a runaway run, and of a task in
+# which an arm is slower for no reason of its own.
+CANDIDATES = {"C1 three equal candidates": (0.0, 0.0), "C2 the same, skewed": (0.08, 0.10)}
+
+
+def candidates_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
+    """How often any of three candidates is called different from a baseline that equals them."""
+    runaway, slow = CANDIDATES[name]
+    draw = np.random.default_rng([47, len(name), tasks, repeats])
+    count = Count()
+    for _ in range(datasets):
+        shape = (4, 1, tasks, repeats)
+        noise = 0.4 * draw.normal(size=shape) + 0.2 * draw.normal(size=(4, 2, tasks, repeats))
+        noise += 1.2 * (draw.random(shape) < runaway)
+        effect = 0.17 * draw.normal(size=(4, 1, tasks)) + 0.11 * draw.normal(size=(4, 2, tasks))
+        effect += 0.8 * (draw.random((4, 1, tasks)) < slow)
+        rate = logistic(draw.normal(1.5, 1.5, tasks))[:, None]
+        passed = (draw.random((4, tasks, repeats)) < rate).mean(axis=2)
+        figures = np.concatenate((noise.mean(axis=3) + effect, passed[:, None]), axis=1)
+        tests = signs_of_tasks((figures[1:] - figures[0]).reshape(9, tasks), 1)
+        count.test("false alarm: any of nine, adjusted", min(tests.adjusted(range(9)).values()))
+        apart = (tests.adjusted(range(first, first + 3)) for first in (0, 3, 6))
+        alone = min(min(one.values()) for one in apart)
+        count.test("false alarm: each candidate as if it were alone", alone)
+    return count.cell()
 
 
 # Success of both arms in every task: always, or differing by task.
 GATE_SCENARIOS = {"G1 same arms, all succeed": None, "G2 same arms, some fail": (1.0, 2.0)}
 
 
-def gates_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[int]]:
+def gates_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
     """What the three gates decide when the two arms are the same."""
     draw = np.random.default_rng([29, len(name), tasks, repeats])
     levels = GATE_SCENARIOS[name]
     arms = Arms(candidate="candidate", baseline="baseline")
     seen: dict[str, int] = defaultdict(int)
     shape = (2, tasks, repeats)
-    for _number in range(2 * datasets):
+    for _ in range(datasets):
         size = draw.normal(0.0, 0.8, tasks)[:, None]
-        common = noise(draw, shape, 0.08, 0.9)
+        runaway = draw.random(shape) < 0.08
+        common = np.where(runaway, draw.normal(0.9, 0.40, shape), draw.normal(0.0, 0.30, shape))
         durations = np.exp(size + common).reshape(2, -1)
         tokens = np.exp(size + 0.8 * common + 0.18 * draw.normal(size=shape)).reshape(2, -1)
         rate = 1.0 if levels is None else logistic(draw.normal(*levels, tasks))[:, None]
@@ -412,88 +314,111 @@ def gates_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, 
         )
         seen[decide(judge(ours, theirs), arms)] += 1
     return {
-        decision: [seen[decision], 2 * datasets]
+        decision: [seen[decision], datasets]
         for decision in ("prefer candidate", "prefer baseline", MIXED)
     }
 
 
+Design = tuple[int, int]
+
+DESIGNS = ((2, 5), (5, 5), (6, 5), (8, 5), (12, 5), (12, 10), (25, 5), (60, 5))
+
+
+class Kind:
+    """A simulation: its function, its generators, and the designs it is run on."""
+
+    def __init__(
+        self,
+        run: Callable[[str, int, int, int], Cell],
+        names: tuple[str, ...],
+        where: tuple[Design, ...],
+    ) -> None:
+        self.run, self.names, self.where = run, names, where
+
+
 KINDS = {
-    "gates": gates_cell,
-    "means": means_cell,
-    "duration": duration_cell,
-    "pass": pass_cell,
-    "holm": holm_cell,
-    "unequal": unequal_cell,
+    "values": Kind(values_cell, tuple(VALUES), DESIGNS),
+    "success": Kind(success_cell, tuple(PASSES), (*DESIGNS, (25, 10), (60, 10))),
+    "promotion": Kind(
+        promotion_cell,
+        tuple(PROMOTIONS),
+        ((5, 10), (6, 10), (8, 10), (12, 5), (12, 10), (25, 5), (25, 10), (60, 5), (60, 10)),
+    ),
+    "looks": Kind(looks_cell, tuple(LOOKED), tuple((tasks, R_MAX) for tasks in (6, 8, 12, 25, 60))),
+    "looks here": Kind(looks_cell, tuple(LOOKED_HERE), ((3, R_MAX), (5, R_MAX))),
+    "candidates": Kind(candidates_cell, tuple(CANDIDATES), DESIGNS[2:]),
+    "family": Kind(family_cell, ("H three metrics",), DESIGNS[2:]),
+    "gates": Kind(gates_cell, tuple(GATE_SCENARIOS), ((1, 10), *DESIGNS)),
 }
 
 
-def work(job: tuple[str, str, int, int, int]) -> tuple[str, int, int, dict[str, list[int]]]:
+def work(job: tuple[str, str, int, int, int]) -> tuple[str, str, Cell]:
     kind, name, tasks, repeats, datasets = job
-    return name, tasks, repeats, KINDS[kind](name, tasks, repeats, datasets)
+    return name, f"{tasks}x{repeats}", KINDS[kind].run(name, tasks, repeats, datasets)
 
 
 def main() -> int:
-    datasets = int(os.environ.get("DATASETS") or 1_000)
-    jobs = []
-    for tasks in TASKS:
-        for repeats in REPEATS:
-            jobs += [("duration", name, tasks, repeats, datasets) for name in SCENARIOS]
-            jobs += [("gates", name, tasks, repeats, datasets) for name in GATE_SCENARIOS]
-            jobs += [("means", name, tasks, repeats, datasets) for name in SCENARIOS]
-            jobs += [("pass", name, tasks, repeats, 2 * datasets) for name in PASS_SCENARIOS]
-            jobs += [("unequal", name, tasks, repeats, datasets) for name in UNEQUAL]
-            if tasks >= FEWEST_TASKS:
-                jobs.append(("holm", "H five metrics", tasks, repeats, datasets))
-    wanted = os.environ.get("KINDS")
-    results: dict[str, dict[str, dict[str, list[int]]]] = {}
-    if wanted:
-        jobs = [job for job in jobs if job[0] in wanted.split(",")]
+    datasets = int(os.environ.get("DATASETS") or 2_000)
+    wanted = (os.environ.get("KINDS") or ",".join(KINDS)).split(",")
+    jobs = [
+        (kind, name, tasks, repeats, datasets)
+        for kind in wanted
+        for tasks, repeats in KINDS[kind].where
+        for name in KINDS[kind].names
+    ]
+    results: dict[str, dict[str, Cell]] = {}
+    if set(wanted) != set(KINDS):
         results = json.loads((DOCS / "coverage.json").read_text(encoding="utf-8"))["cells"]
     with Pool(int(os.environ.get("JOBS") or os.cpu_count() or 1)) as pool:
-        for name, tasks, repeats, hits in pool.imap_unordered(work, jobs):
-            results.setdefault(name, {}).setdefault(f"{tasks}x{repeats}", {}).update(hits)
-            print(f"{name} {tasks}x{repeats}", file=sys.stderr, flush=True)
-    DOCS.mkdir(exist_ok=True)
+        for name, design, cell in pool.imap_unordered(work, jobs):
+            results.setdefault(name, {})[design] = cell
+            print(f"{name} {design}", file=sys.stderr, flush=True)
+    write(results, datasets)
+    return 0
+
+
+def write(results: dict[str, dict[str, Cell]], datasets: int) -> None:
+    order = [name for kind in KINDS.values() for name in kind.names]
     ordered = {
-        name: {
-            cell: dict(sorted(hits.items()))
-            for cell, hits in sorted(
-                cells.items(), key=lambda cell: [int(n) for n in cell[0].split("x")]
-            )
-        }
-        for name, cells in sorted(results.items())
+        name: dict(sorted(results[name].items(), key=lambda one: _design(one[0])))
+        for name in order
+        if name in results
     }
     (DOCS / "coverage.json").write_text(
         json.dumps({"datasets": datasets, "cells": ordered}, indent=1) + "\n", encoding="utf-8"
     )
-    page = DOCS / "statistics.md"
-    before, after = page.read_text(encoding="utf-8").split(START)[0], END
-    after += page.read_text(encoding="utf-8").split(END)[1]
-    page.write_text(f"{before}{START}\n\n{tables(ordered)}\n\n{after}", encoding="utf-8")
-    return 0
+    page = (DOCS / "statistics.md").read_text(encoding="utf-8")
+    before, after = page.split(START)[0], page.split(END)[1]
+    page = f"{before}{START}\n\n{tables(ordered)}\n\n{END}{after}"
+    (DOCS / "statistics.md").write_text(page, encoding="utf-8")
 
 
-def tables(results: dict[str, dict[str, dict[str, list[int]]]]) -> str:
-    """Markdown: a table per scenario, percent for 3/5/10 repeats."""
+def _design(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split("x"))
+
+
+def tables(results: dict[str, dict[str, Cell]]) -> str:
+    """Markdown: a table per generator, a column per design, in percent, and the width."""
     parts = []
     for name, cells in results.items():
         rows = sorted(
             {row for cell in cells.values() for row in cell},
-            key=lambda r: (r.startswith("naive"), r),
+            key=lambda row: (row.startswith("naive"), row.startswith("first"), row),
         )
-        lines = [f"**{name}**", "", "| | " + " | ".join(f"T={t}" for t in TASKS) + " |"]
-        lines.append("| --- |" + " ---: |" * len(TASKS))
+        lines = [f"**{name}**", "", "| | " + " | ".join(cells) + " |"]
+        lines.append("| --- |" + " ---: |" * len(cells))
         for row in rows:
-            shown = []
-            for tasks in TASKS:
-                values = []
-                for repeats in REPEATS:
-                    hits = cells.get(f"{tasks}x{repeats}", {}).get(row)
-                    values.append(f"{100 * hits[0] / hits[1]:.1f}" if hits else "-")
-                shown.append("-" if set(values) == {"-"} else " / ".join(values))
+            shown = [_shown(cell.get(row)) for cell in cells.values()]
             lines.append(f"| {row} | " + " | ".join(shown) + " |")
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
+
+
+def _shown(entry: list[float] | None) -> str:
+    if entry is None:
+        return "-"
+    percent = f"{100 * entry[0] / entry[1]:.1f}"
+    return f"{percent} / {entry[2]:.2f}" if len(entry) > 2 else percent
 
 
 if __name__ == "__main__":

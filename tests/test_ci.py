@@ -309,10 +309,9 @@ def test_a_browser_is_installed_when_asked_for_and_only_if_there_is_none(tmp_pat
 
 
 def test_the_margin_rule_is_in_the_summary() -> None:
-    summary = summarize(package.score(spread(8, 5, 0.5), promote_by="margin"))
+    summary = summarize(package.score(spread(25, 5, 0.5), promote_by="margin"))
     assert summary.promote.startswith(
-        "yes, by the margin rule: the candidate is within the margins and better somewhere "
-        "(success: "
+        "yes, by the margin rule: within the margins everywhere, and better somewhere (success: "
     )
 
 
@@ -378,14 +377,13 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
             [
                 "measure what is missing, then score again",
                 "run more repeats: a promotion needs at least 5 of every task in both arms (2 ",
-                "run both arms on the same tasks with the same repeat numbers",
+                "run both arms on the same tasks: so far they share none",
             ],
         ),
         (
             suite(),
             [
                 "do not claim a difference: the three gates are tied, and a tie counts as holding",
-                "add tasks: with only 6 no difference in any of the three gates could be clear",
             ],
         ),
         (
@@ -417,16 +415,12 @@ def jitter(tasks: int, repeats: int, shifts: tuple[int, int]) -> list[dict[str, 
         (
             suite(success=False, duration_seconds=1),
             [
-                "look at the tasks that were hurt: --full lists them first",
-                "add tasks: with only 6 no difference in any of the three gates could be clear",
+                "look at `t0`, `t1`, `t2` and 3 more before anything else: the candidate breaks",
             ],
         ),
         (
             suite(success=False, duration_seconds=101, input_tokens=1001),
-            [
-                "keep `without_skelly`",
-                "add tasks: with only 6 no difference in any of the three gates could be clear",
-            ],
+            ["keep `without_skelly`"],
         ),
         (
             [*spread(8, 5, 0.5), *(run("t0", repeat=r, failure="infra") for r in range(6, 40))],

@@ -16,11 +16,9 @@ from tests.conftest import both, run
 from tests.deterministic import given, settings
 from tests.test_properties import many_runs
 from twoarm.evidence import stability
-from twoarm.evidence.grade import margin_rule
-from twoarm.evidence.interval import Estimate, Interval, reasons
+from twoarm.evidence.grade import Margins, margin_rule
 from twoarm.evidence.repeats import pass_rates
-from twoarm.evidence.stability import Stability
-from twoarm.evidence.weigh import Evidence
+from twoarm.evidence.results import Estimate, Evidence, Finding, Grade, Interval, Stability
 from twoarm.render.summary import summarize
 
 WITH, WITHOUT = "with_skelly", "without_skelly"
@@ -82,6 +80,7 @@ SIXES = [
     (2, 5, "these_tasks", True, True),
     (5, 3, "these_tasks", True, True),
     (6, 3, "tasks_like_these", True, True),
+    (7, 3, "tasks_like_these", True, True),
     (12, 5, "tasks_like_these", True, True),
     (5, 1, "these_tasks", False, False),
     (6, 1, "tasks_like_these", False, True),
@@ -107,8 +106,13 @@ def test_the_rule_of_six_decides_what_is_the_headline_and_what_is_withheld(
     p = found.deltas["duration_seconds"].p
     assert (p.tasks_like_these is not None) == (tasks >= 6)
     assert p.these_tasks is not None
+    # Arm medians over six tasks would cover too little.
     gate = found.gates["median_duration_seconds"].difference
-    assert (gate.tasks_like_these is not None) == (tasks >= 6)
+    assert (gate.tasks_like_these is not None) == (tasks >= 7)
+    bootstrap = found.deltas["duration_seconds"].bootstrap
+    for interval in (bootstrap.mean_interval, bootstrap.median_interval):
+        assert (interval is not None) == (tasks >= 6)
+    assert bool(bootstrap.withheld) == (tasks < 6)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +129,7 @@ def test_why_an_interval_is_withheld_is_said(
     mean = evidence(suite(tasks, repeats)).deltas["duration_seconds"].mean
     assert getattr(mean, scope) is None
     assert (code, scope) in withheld(mean)
-    assert words in reasons(mean, scope)
+    assert words in mean.reasons(scope)
 
 
 def test_a_reason_is_given_for_every_interval_that_is_not() -> None:
@@ -138,7 +142,7 @@ def test_a_reason_is_given_for_every_interval_that_is_not() -> None:
         ]
         for one in estimates:
             for scope in ("these_tasks", "tasks_like_these"):
-                assert (getattr(one, scope) is None) == bool(reasons(one, scope)), (tasks, repeats)
+                assert (getattr(one, scope) is None) == bool(one.reasons(scope)), (tasks, repeats)
 
 
 def test_each_question_has_its_own_reasons_and_those_of_both() -> None:
@@ -146,13 +150,12 @@ def test_each_question_has_its_own_reasons_and_those_of_both() -> None:
     assert withheld(mean) == [
         ("one_repeat", "these_tasks"),
         ("one_task", "tasks_like_these"),
-        ("nothing_to_resample", "bootstrap"),
     ]
-    assert reasons(mean, "these_tasks") == (ONE_REPEAT,)
-    assert reasons(mean, "tasks_like_these") == ("One task: this says nothing about other tasks.",)
+    assert mean.reasons("these_tasks") == (ONE_REPEAT,)
+    assert mean.reasons("tasks_like_these") == ("One task: this says nothing about other tasks.",)
     nothing = evidence(both(output_tokens=None)).deltas["tokens"].mean
-    assert withheld(nothing) == [("no_pairs", None)]
-    assert reasons(nothing, "these_tasks") == reasons(nothing, "tasks_like_these")
+    assert withheld(nothing) == [("no_runs", None)]
+    assert nothing.reasons("these_tasks") == nothing.reasons("tasks_like_these")
 
 
 def test_few_tasks_are_marked_on_the_interval_itself() -> None:
@@ -160,7 +163,12 @@ def test_few_tasks_are_marked_on_the_interval_itself() -> None:
     assert mean.tasks_like_these is not None
     assert mean.tasks_like_these.caveats == (
         "Only 4 tasks: the interval for other tasks assumes a normal distribution.",
+        "A few large differences can make an interval of a raw mean too narrow.",
     )
+    ratio = evidence(suite(4, 5)).deltas["duration_seconds"].ratio
+    assert ratio is not None
+    assert ratio.tasks_like_these is not None
+    assert ratio.tasks_like_these.caveats == mean.tasks_like_these.caveats[:1]
 
 
 @pytest.mark.parametrize(("repeats", "level"), [(3, "0.75"), (4, "0.875"), (5, "0.9375")])
@@ -199,9 +207,6 @@ def test_all_passes_leave_an_interval_that_rests_on_the_number_of_runs(
     interval = found.gates["success_rate"].difference.these_tasks
     assert interval is not None
     assert (interval.low, interval.high) == pytest.approx((-points, points), abs=1e-3)
-    assert interval.caveats == (
-        f"No failures seen: a drop of more than {points * 100:.1f} points is ruled out.",
-    )
 
 
 def test_all_failures_are_no_certainty_either() -> None:
@@ -209,7 +214,6 @@ def test_all_failures_are_no_certainty_either() -> None:
     interval = found.gates["success_rate"].difference.these_tasks
     assert interval is not None
     assert interval.low < 0 < interval.high
-    assert "No successes seen" in interval.caveats[0]
 
 
 def test_identical_repeats_and_tasks_have_no_interval_and_say_so() -> None:
@@ -217,16 +221,18 @@ def test_identical_repeats_and_tasks_have_no_interval_and_say_so() -> None:
     analysis = twoarm.score(runs)
     assert analysis.evidence is not None
     mean = analysis.evidence.deltas["duration_seconds"].mean
-    assert (mean.these_tasks, mean.tasks_like_these, mean.bootstrap) == (None, None, None)
+    assert (mean.these_tasks, mean.tasks_like_these) == (None, None)
     assert withheld(mean) == [
         ("identical_repeats", "these_tasks"),
         ("identical_tasks", "tasks_like_these"),
-        ("flat_bootstrap", "bootstrap"),
     ]
+    bootstrap = analysis.evidence.deltas["duration_seconds"].bootstrap
+    assert (bootstrap.mean_interval, bootstrap.median_interval) == (None, None)
+    assert [reason.code for reason in bootstrap.withheld] == ["flat_bootstrap", "shared_value"]
     assert "Repeats are identical: they add no information." in messages(mean)
     assert any("No variation between tasks" in message for message in messages(mean))
     median = analysis.evidence.deltas["duration_seconds"].median
-    assert (median.these_tasks, median.tasks_like_these, median.bootstrap) == (None, None, None)
+    assert (median.these_tasks, median.tasks_like_these) == (None, None)
     assert "identical_repeats" in [caveat.code for caveat in analysis.caveats]
 
 
@@ -256,7 +262,7 @@ def test_costs_of_zero_have_no_ratio_and_a_missing_metric_has_nothing() -> None:
     tokens = found.deltas["tokens"]
     assert tokens.pairs == 0
     assert tokens.mean.estimate is None
-    assert messages(tokens.mean) == ["No pair has this metric in both arms."]
+    assert messages(tokens.mean) == ["No task has this metric in both arms."]
     assert tokens.p.these_tasks is None
     assert found.gates["median_non_cache_tokens"].difference.estimate is None
 
@@ -309,22 +315,7 @@ def test_many_repeats_of_few_tasks_are_not_too_many_to_count() -> None:
     assert evidence(suite(5, 120)).grade.verdict != "too few tasks"
 
 
-def test_repeats_that_were_played_again_prove_nothing() -> None:
-    runs = [
-        run(f"t{task}", arm, repeat, duration_seconds=90.0 if arm == WITH else 100.0)
-        for task in range(2)
-        for repeat in range(1, 6)
-        for arm in (WITH, WITHOUT)
-    ]
-    found = evidence(runs)
-    assert found.deltas["duration_seconds"].p.these_tasks is None
-    assert found.grade.verdict == "no clear difference"
-    # One that differs, and they are runs again.
-    runs[0]["duration_seconds"] = 91.0
-    assert evidence(runs).deltas["duration_seconds"].p.these_tasks is not None
-
-
-def test_the_grade_points_where_the_test_points() -> None:
+def test_estimate_interval_test_and_verdict_point_the_same_way_when_repeats_are_unequal() -> None:
     draw = random.Random(4)
     runs = [
         run(task, arm, repeat, duration_seconds=seconds * (1 + draw.random() / 100))
@@ -332,12 +323,25 @@ def test_the_grade_points_where_the_test_points() -> None:
         for repeat in range(1, repeats + 1)
         for arm, seconds in ((WITH, ours), (WITHOUT, 100.0))
     ]
-    found = evidence(runs)
-    assert found.deltas["duration_seconds"].ratio is not None
-    assert (found.deltas["duration_seconds"].ratio.estimate or 0) > 1
-    assert found.grade.verdict == "candidate better"
-    standings = {finding.metric: finding.standing for finding in found.grade.findings}
+    report = twoarm.score(runs)
+    assert report.evidence is not None
+    duration = report.evidence.deltas["duration_seconds"]
+    assert duration.ratio is not None
+    # Over pairs the one task that was run 80 times would have made it slower.
+    assert (duration.ratio.estimate or 9) < 0.9
+    assert duration.bootstrap.mean is not None
+    assert duration.bootstrap.mean > 30
+    assert duration.ratio.tasks_like_these is not None
+    assert duration.ratio.tasks_like_these.high < 1
+    assert report.evidence.grade.verdict == "candidate better"
+    standings = {finding.metric: finding.standing for finding in report.evidence.grade.findings}
     assert standings["duration_seconds"] == "better"
+    said = [caveat.message for caveat in report.caveats if caveat.code == "weights_differ"]
+    assert len(said) == 1
+    by_task = f"{duration.mean.estimate:+.1f} s"
+    assert f"duration: {by_task} with every task weighed alike" in said[0]
+    assert f"{duration.bootstrap.mean:+.1f} s over pairs" in said[0]
+    assert "weights_differ" not in codes(suite(7, 3))
 
 
 def test_the_gates_are_weighed_on_the_tasks_that_both_arms_have() -> None:
@@ -392,26 +396,8 @@ def test_a_difference_that_is_one_of_repeats_is_said_to_be_one() -> None:
     ]
     interval = evidence(runs).gates["success_rate"].difference.tasks_like_these
     assert interval is not None
-    assert "Unequal repeats: task by task the difference is 0.0 points." in interval.caveats
-
-
-def test_a_few_runs_that_differ_among_thousands_get_no_normal_law() -> None:
-    draw = random.Random(7)
-    runs = [
-        run(
-            f"t{task}",
-            arm,
-            repeat,
-            success=not (arm == WITHOUT and task < 5 and repeat == 1),
-            duration_seconds=100 + draw.random(),
-        )
-        for task in range(300)
-        for repeat in range(1, 11)
-        for arm in (WITH, WITHOUT)
-    ]
-    p = evidence(runs).deltas["success"].p
-    assert p.tasks_like_these == 2 / 2**5
-    assert p.these_tasks == pytest.approx(2 / 2**5, abs=0.01)
+    assert "Run by run, as the gate counts, the difference is +80.0 points." in interval.caveats
+    assert interval.low < 0 < interval.high
 
 
 def test_ends_that_differ_by_rounding_are_no_interval() -> None:
@@ -428,25 +414,43 @@ def test_ends_that_differ_by_rounding_are_no_interval() -> None:
     for one in runs:
         base = 0.2 if one["repeat"] == 2 else 0.1
         one["total_cost_usd"] = base + 0.1 if one["arm"] == WITH else base
-    median = evidence(runs).deltas["cost_usd"].median
-    assert (median.these_tasks, median.tasks_like_these, median.bootstrap) == (None, None, None)
+    cost = evidence(runs).deltas["cost_usd"]
+    assert (cost.median.these_tasks, cost.median.tasks_like_these) == (None, None)
+    assert cost.bootstrap.median_interval is None
 
 
-def test_an_interval_of_two_tasks_is_the_mirror_of_its_mirror() -> None:
-    def bootstrap(sign: int) -> Interval:
-        deltas = ((-50, -3, 1, 2, 3), (4, 5, 6, 7, 60))
+@pytest.mark.parametrize("tasks", [2, 3, 5])
+def test_a_bootstrap_of_fewer_than_six_tasks_is_withheld(tasks: int) -> None:
+    bootstrap = evidence(suite(tasks, 6)).deltas["duration_seconds"].bootstrap
+    assert bootstrap.mean is not None
+    assert (bootstrap.mean_interval, bootstrap.median_interval) == (None, None)
+    assert [reason.message for reason in bootstrap.withheld] == [
+        "Fewer than 6 tasks: a bootstrap would be far too narrow."
+    ]
+    shown = twoarm.score(suite(tasks, 6)).to_markdown(interval="bootstrap")
+    assert "Fewer than 6 tasks: a bootstrap would be far too narrow." in shown
+
+
+def test_an_interval_over_tasks_is_the_mirror_of_its_mirror() -> None:
+    def bootstrap(sign: int) -> list[float]:
         runs = [
             run(f"t{t}", arm, r, duration_seconds=1000.0 + (sign * delta if arm == WITH else 0))
-            for t, part in enumerate(deltas)
-            for r, delta in enumerate(part, 1)
+            for t in range(6)
+            for r, delta in enumerate((-50 + t, -3, 1, 2 * t, 60 - t * t), 1)
             for arm in (WITH, WITHOUT)
         ]
-        found = evidence(runs).deltas["duration_seconds"].median.bootstrap
-        assert found is not None
-        return found
+        found = evidence(runs).deltas["duration_seconds"].bootstrap
+        assert found.median_interval is not None
+        assert found.mean_interval is not None
+        return [
+            found.median_interval.low,
+            found.median_interval.high,
+            found.mean_interval.low,
+            found.mean_interval.high,
+        ]
 
-    assert (bootstrap(1).low, bootstrap(1).high) == (1, 6)
-    assert (bootstrap(-1).low, bootstrap(-1).high) == (-6, -1)
+    low, high, below, above = bootstrap(1)
+    assert bootstrap(-1) == pytest.approx([-high, -low, -above, -below])
 
 
 def test_arms_whose_repeats_never_meet_still_have_medians() -> None:
@@ -454,20 +458,27 @@ def test_arms_whose_repeats_never_meet_still_have_medians() -> None:
     for one in runs:
         one["repeat"] += 5 * (one["arm"] == WITHOUT)
     found = evidence(runs)
-    assert found.tasks == 0
+    assert found.tasks == 10
+    assert {delta.pairs for delta in found.deltas.values()} == {0}
     assert found.gates["median_duration_seconds"].difference.tasks_like_these is not None
+    assert found.deltas["duration_seconds"].median.estimate is None
+    assert found.deltas["duration_seconds"].bootstrap.mean is None
     assert found.stability is not None
 
 
-def test_six_tasks_are_not_enough_for_every_level() -> None:
-    runs = suite(6, 5)
-    for level, enough in ((0.9, True), (0.95, True), (0.99, False)):
-        found = evidence(runs, level=level)
-        median = found.deltas["duration_seconds"].median
-        assert (median.tasks_like_these is not None) == enough
-        difference = found.gates["median_duration_seconds"].difference
-        assert (difference.tasks_like_these is not None) == enough
-    assert any("it takes 8." in message for message in messages(median))
+def test_six_or_seven_tasks_are_not_enough_for_every_level() -> None:
+    for level, fewest in ((0.9, 6), (0.95, 6), (0.99, 8)):
+        for tasks in (6, 7, 8):
+            found = evidence(suite(tasks, 5), level=level)
+            median = found.deltas["duration_seconds"].median
+            assert (median.tasks_like_these is not None) == (tasks >= fewest)
+            difference = found.gates["median_duration_seconds"].difference
+            assert (difference.tasks_like_these is not None) == (tasks >= max(fewest, 7))
+            assert (found.headline == "tasks_like_these") == (tasks >= fewest)
+    few = evidence(suite(6, 5), level=0.99)
+    assert any("it takes 8." in one for one in messages(few.deltas["duration_seconds"].median))
+    six = evidence(suite(6, 5)).gates["median_duration_seconds"].difference
+    assert any("it takes 7." in message for message in messages(six))
 
 
 @pytest.mark.parametrize("level", [0.5, 0.8, 0.95])
@@ -526,13 +537,13 @@ def test_the_same_input_options_and_seed_give_the_same_bytes_and_another_seed_do
     assert twoarm.score(runs, seed=5).to_json() == first
     assert twoarm.score(list(reversed(runs)), seed=5).to_json() == first
     assert twoarm.score(runs, seed=6).to_json() != first
-    bootstraps = [evidence(runs, seed=s).deltas["tokens"].mean.bootstrap for s in (5, 6)]
+    bootstraps = [evidence(runs, seed=s).deltas["tokens"].bootstrap for s in (5, 6)]
     assert bootstraps[0] != bootstraps[1]
 
 
 def test_the_bootstrap_of_few_tasks_is_that_of_every_resample() -> None:
     runs = suite(6, 2, seed=4)
-    mean = evidence(runs).deltas["duration_seconds"].mean.bootstrap
+    mean = evidence(runs).deltas["duration_seconds"].bootstrap.mean_interval
     assert mean is not None
     by_task: dict[str, list[float]] = {}
     for ours, theirs in zip(runs[::2], runs[1::2], strict=True):
@@ -555,7 +566,7 @@ def test_the_bootstrap_is_in_the_file_and_shown_on_request() -> None:
     assert "Tasks like these" not in shown
     written = json.loads(report.to_json())["evidence"]
     for delta in written["deltas"].values():
-        assert delta["mean"]["bootstrap"] is not None
+        assert delta["bootstrap"]["mean_interval"] is not None
 
 
 # Stability and influence --------------------------------------------------------------------------
@@ -658,7 +669,10 @@ def test_where_the_uncertainty_comes_from() -> None:
     assert analysis.evidence.variance is not None
     assert analysis.evidence.variance.tasks_share > 0.9
     messages = [caveat.message for caveat in analysis.caveats if caveat.code == "add_tasks"]
-    assert "add tasks, not repeats" in messages[0]
+    assert messages == [
+        "about 100% of the uncertainty about duration comes from which tasks were used: repeats "
+        "narrow it down to that spread, more tasks beyond it"
+    ]
 
 
 # Grade, margin, gates -----------------------------------------------------------------------------
@@ -687,40 +701,66 @@ def test_better_here_and_worse_there_is_a_trade_off() -> None:
     assert evidence(runs).grade.verdict == "trade-off"
 
 
-def test_holm_is_over_the_metrics_of_the_headline_question() -> None:
+def test_only_the_gates_are_in_the_family() -> None:
     found = evidence(suite(8, 4, effect=0.7))
-    ps = {name: delta.p.tasks_like_these for name, delta in found.deltas.items()}
-    ordered = sorted(p for p in ps.values() if p is not None)
-    highest = 0.0
-    for rank, p in enumerate(ordered):
-        highest = max(highest, min(1.0, p * (5 - rank)))
-        name = next(n for n, q in ps.items() if q == p)
-        assert found.deltas[name].p.holm == pytest.approx(highest)
+    for name, delta in found.deltas.items():
+        assert (delta.p.adjusted is None) == (name in ("cost_usd", "tokens"))
+        assert delta.p.tasks_like_these is not None
 
 
 def interval(low: float, high: float) -> Interval:
     return Interval(low=low, high=high, method="", caveats=())
 
 
-# Intervals of success, of the ratios of time and of tokens, and the verdict of the margin rule.
+def graded(*standings: Any, scope: Any = "tasks_like_these") -> Grade:
+    """What the tests found of success, time and tokens."""
+    names = ("success", "duration_seconds", "non_cache_tokens")
+    return Grade(
+        verdict="no clear difference",
+        scope=scope,
+        primary=None,
+        findings=tuple(
+            Finding(metric=name, p=None, adjusted_p=None, standing=standing)
+            for name, standing in zip(names, standings, strict=False)
+        ),
+    )
+
+
+UNCLEAR = "no clear difference"
+TENTH = Margins(success=0.10, ratio=0.10)
+
+# Intervals of success, of the ratios of time and of tokens, what the adjusted tests found of each,
+# and the verdict of the margin rule.
 MARGINS = [
-    ((-0.05, 0.05), (0.8, 0.95), (0.9, 1.05), "candidate"),
-    ((0.01, 0.05), (0.95, 1.05), (0.95, 1.05), "candidate"),
-    ((-0.05, 0.05), (0.95, 1.05), (0.95, 1.05), "inconclusive"),
-    ((-0.11, 0.05), (0.8, 0.95), (0.9, 1.05), "inconclusive"),
-    ((-0.05, 0.05), (0.8, 0.95), (0.9, 1.11), "inconclusive"),
-    ((-0.05, 0.05), (1.05, 1.3), (0.95, 1.05), "baseline"),
-    ((-0.05, -0.01), (0.95, 1.05), (0.95, 1.05), "baseline"),
-    ((-0.05, 0.11), (1.05, 1.3), (0.95, 1.05), "inconclusive"),
-    ((-0.05, 0.05), (1.05, 1.3), (0.85, 1.05), "inconclusive"),
+    ((-0.05, 0.05), (0.8, 0.95), (0.9, 1.05), (UNCLEAR, "better", UNCLEAR), "candidate"),
+    ((0.01, 0.05), (0.95, 1.05), (0.95, 1.05), ("better", UNCLEAR, UNCLEAR), "candidate"),
+    # A gain that only its own interval shows is none after allowing for three.
+    ((-0.05, 0.05), (0.8, 0.95), (0.9, 1.05), (UNCLEAR, UNCLEAR, UNCLEAR), "inconclusive"),
+    ((-0.11, 0.05), (0.8, 0.95), (0.9, 1.05), (UNCLEAR, "better", UNCLEAR), "inconclusive"),
+    ((-0.05, 0.05), (0.8, 0.95), (0.9, 1.11), (UNCLEAR, "better", UNCLEAR), "inconclusive"),
+    ((-0.05, 0.05), (1.05, 1.3), (0.95, 1.05), (UNCLEAR, "worse", UNCLEAR), "baseline"),
+    ((-0.05, -0.01), (0.95, 1.05), (0.95, 1.05), ("worse", UNCLEAR, UNCLEAR), "baseline"),
+    ((-0.05, 0.05), (1.05, 1.3), (0.95, 1.05), (UNCLEAR, UNCLEAR, UNCLEAR), "inconclusive"),
+    ((-0.05, 0.11), (1.05, 1.3), (0.95, 1.05), (UNCLEAR, "worse", UNCLEAR), "inconclusive"),
+    ((-0.05, 0.05), (1.05, 1.3), (0.85, 1.05), (UNCLEAR, "worse", UNCLEAR), "inconclusive"),
+    # Everything inside the margins: whatever the tests say, there is no difference that matters.
+    ((-0.05, 0.05), (0.95, 1.05), (0.95, 1.05), (UNCLEAR, UNCLEAR, UNCLEAR), "no difference"),
+    ((-0.05, 0.05), (0.95, 1.05), (0.95, 1.05), ("no test", "no test", UNCLEAR), "no difference"),
+    ((-0.05, 0.05), (0.92, 0.98), (1.02, 1.08), (UNCLEAR, "better", "worse"), "no difference"),
+    # At a margin is not inside it.
+    ((-0.10, 0.05), (0.95, 1.05), (0.95, 1.05), (UNCLEAR, UNCLEAR, UNCLEAR), "inconclusive"),
+    ((-0.05, 0.10), (0.95, 1.05), (0.95, 1.05), (UNCLEAR, UNCLEAR, UNCLEAR), "inconclusive"),
+    ((-0.05, 0.05), (0.95, 1.10), (0.95, 1.05), (UNCLEAR, UNCLEAR, UNCLEAR), "inconclusive"),
+    ((-0.05, 0.05), (1 / 1.1, 1.05), (0.95, 1.05), (UNCLEAR, UNCLEAR, UNCLEAR), "inconclusive"),
 ]
 
 
-@pytest.mark.parametrize(("success", "time", "tokens", "verdict"), MARGINS)
+@pytest.mark.parametrize(("success", "time", "tokens", "standings", "verdict"), MARGINS)
 def test_the_margin_rule(
     success: tuple[float, float],
     time: tuple[float, float],
     tokens: tuple[float, float],
+    standings: tuple[str, str, str],
     verdict: str,
 ) -> None:
     rate, *others = (
@@ -730,7 +770,7 @@ def test_the_margin_rule(
     ratios: dict[str, Estimate | None] = dict(
         zip(("duration_seconds", "non_cache_tokens"), others, strict=True)
     )
-    margin = margin_rule(rate, ratios, "tasks_like_these", 0.10, 0.10)
+    margin = margin_rule(rate, ratios, graded(*standings), TENTH)
     assert margin.verdict == verdict
     # A ratio of 1 is no change, as is a difference of 0.
     ends = [(one.metric, one.low, one.high) for one in margin.ranges]
@@ -739,12 +779,10 @@ def test_the_margin_rule(
         ("duration_seconds", time[0] - 1, time[1] - 1),
         ("non_cache_tokens", tokens[0] - 1, tokens[1] - 1),
     ]
-    nothing = margin_rule(rate, ratios, "these_tasks", 0.10, 0.10)
+    nothing = margin_rule(rate, ratios, graded(*standings, scope="these_tasks"), TENTH)
     assert nothing.verdict == "inconclusive"
     assert [(one.low, one.high, one.beyond) for one in nothing.ranges] == [(None, None, False)] * 3
-    unmeasured = margin_rule(
-        rate, ratios | {"non_cache_tokens": None}, "tasks_like_these", 0.1, 0.1
-    )
+    unmeasured = margin_rule(rate, ratios | {"non_cache_tokens": None}, graded(*standings), TENTH)
     assert unmeasured.verdict == "inconclusive"
     assert unmeasured.ranges[2].low is None
 
@@ -766,7 +804,8 @@ def test_beyond_a_margin_is_a_whole_interval_on_its_bad_side(
         Estimate(estimate=0.0, these_tasks=interval(*ends), tasks_like_these=None, withheld=())
         for ends in (success, time)
     )
-    found = margin_rule(rate, {"duration_seconds": ratio}, "these_tasks", 0.10, 0.10)
+    grade = graded(UNCLEAR, UNCLEAR, scope="these_tasks")
+    found = margin_rule(rate, {"duration_seconds": ratio}, grade, TENTH)
     assert [one.metric for one in found.ranges if one.beyond] == beyond
 
 
@@ -854,6 +893,60 @@ def test_arms_run_in_separate_time_blocks_are_said() -> None:
     for one in odd:
         one["started_at_utc"] = "yesterday"
     assert "separate_time_blocks" not in codes(odd)
+
+
+def clocked(orders: list[str], *, start: int = 0) -> list[dict[str, Any]]:
+    """Tasks whose runs start one after another, `c` the candidate's and `b` the baseline's."""
+    runs, minute = [], start
+    for task, order in enumerate(orders):
+        for place, letter in enumerate(order):
+            arm = WITH if letter == "c" else WITHOUT
+            stamp = (
+                f"2026-11-{1 + minute // 1440:02d}T{minute // 60 % 24:02d}:{minute % 60:02d}:00Z"
+            )
+            repeat = order[:place].count(letter) + 1
+            runs.append(run(f"t{task:02d}", arm, repeat, started_at_utc=stamp))
+            minute += 1
+    return runs
+
+
+# The order of starts in each task, how many ran in blocks, and whether that is more than chance.
+BLOCKS: list[tuple[list[str], int, bool]] = [
+    (["cccbbb", "bbbccc"] * 2, 4, True),
+    (["cccbbb", "bbbccc", "cccbbb"] + ["cbcbcb"] * 12, 3, False),
+    # Eight of fifteen, as a public study has it.
+    (["cccbbb", "bbbccc"] * 4 + ["cbbcbc"] * 7, 8, True),
+    (["cbcbcb"] * 6, 0, False),
+    # One run of each has an order, but no blocks.
+    (["cb", "bc"] * 10, 0, False),
+    (["ccb"], 1, False),
+]
+
+
+@pytest.mark.parametrize(("orders", "in_blocks", "said"), BLOCKS)
+def test_arms_that_ran_in_blocks_inside_tasks_are_said(
+    orders: list[str], in_blocks: int, said: bool
+) -> None:
+    report = twoarm.score(clocked(orders))
+    assert report.evidence is not None
+    order = report.evidence.order
+    timed = [one for one in orders if len(one) > 2]
+    assert (order.ran_first, order.in_blocks, order.timed) == (None, in_blocks, len(timed))
+    chances = [2 / math.comb(len(one), one.count("c")) for one in timed]
+    brute = sum(
+        math.prod(p if hit else 1 - p for p, hit in zip(chances, hits, strict=True))
+        for hits in itertools.product((0, 1), repeat=len(timed))
+        if sum(hits) >= in_blocks
+    )
+    assert order.p == (pytest.approx(brute) if timed else None)
+    assert order.in_separate_blocks == said
+    found = [c.message for c in report.caveats if c.code == "separate_time_blocks"]
+    assert len(found) == said
+    if said:
+        assert found[0].startswith(
+            f"in {in_blocks} of {len(timed)} tasks, every run of one arm started before the other"
+        )
+        assert "interleave the arms" in report.to_github()
 
 
 def test_models_and_agents_that_differ_are_said() -> None:

@@ -244,7 +244,7 @@ def test_an_exception_with_a_command_in_it_is_no_command(tmp_path: Path) -> None
         "import sys\n"
         "from twoarm import cli, score_command\n"
         "def broken(*given, **named): raise ZeroDivisionError('x\\n::error::y\\n##[error]z')\n"
-        "score_command.score = broken\n"
+        "score_command.compare = broken\n"
         "sys.exit(cli.main(['demo']))\n"
     )
     for extra in ({}, {"TWOARM_TRACEBACK": "1"}):

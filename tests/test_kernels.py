@@ -12,16 +12,13 @@ from scipy import stats
 
 from twoarm import arrays
 from twoarm.arrays import Floats, Ints
-from twoarm.evidence import kernel, medians, permute, resample, stability
-from twoarm.evidence.cells import Grouped, Pairs
+from twoarm.evidence import kernel, medians, resample, stability
+from twoarm.evidence.cells import Grouped
 from twoarm.evidence.exclusions import fisher
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.kernel import Support
 from twoarm.evidence.means import over_tasks, within_tasks
 from twoarm.evidence.resample import MedianTable, draws, resample_tasks, task_medians
-from twoarm.metric import DURATION, SUCCESS, Metric
-
-FRAME = Frame(level=0.95, seed=1, resamples=9_999)
 
 
 def floats(values: list[float]) -> Floats:
@@ -41,20 +38,6 @@ def together(parts: list[list[float]]) -> tuple[Floats, Ints]:
 def grouped(parts: list[list[float]]) -> Grouped:
     values, starts = together(parts)
     return Grouped(values=values, tasks=np.arange(len(parts)), starts=starts)
-
-
-def pairs_of(
-    ours: list[list[float]], theirs: list[list[float]], metric: Metric = DURATION
-) -> Pairs:
-    one, two = grouped(ours), grouped(theirs)
-    return Pairs(
-        metric=metric,
-        tasks=one.tasks,
-        starts=one.starts,
-        ours=one.values,
-        theirs=two.values,
-        deltas=one.values - two.values,
-    )
 
 
 # Arrays, task by task -----------------------------------------------------------------------------
@@ -256,23 +239,15 @@ def test_binomial_tails_of_many_tasks_are_those_of_the_convolution() -> None:
                 assert tails == pytest.approx(expected, abs=1e-12)
 
 
-def test_subset_sums_are_all_choices() -> None:
-    values = [1.0, 2.5, 2.5, -4.0, 8.0, 0.25]
-    for size in (1, 2, 3):
-        brute = sorted(sum(chosen) for chosen in itertools.combinations(values, size))
-        assert sorted(kernel.subset_sums(floats(values), size)) == pytest.approx(brute)
-
-
-def test_share_beyond_counts_every_sum() -> None:
-    groups = [[1.0, -1.0], [0.5, -0.5, 2.0], [3.0, -3.0], [0.0, 1.0]]
-    left, right = (
-        kernel.all_sums([floats(one) for one in half]) for half in (groups[:2], groups[2:])
-    )
-    sums = [sum(chosen) for chosen in itertools.product(*groups)]
-    assert left.tolist() == sorted(left)
-    for bound in (0.5, 1.0, 3.5, 99.0):
-        brute = sum(abs(total) >= bound for total in sums) / len(sums)
-        assert kernel.share_beyond(left, right, bound) == pytest.approx(brute)
+@pytest.mark.parametrize("chances", [[0.3], [0.01, 0.02, 0.5], [0.0, 1.0, 0.2, 0.2, 0.9], [0.0]])
+def test_the_chance_of_at_least_so_many_is_that_of_every_outcome(chances: list[float]) -> None:
+    for count in range(len(chances) + 2):
+        brute = sum(
+            math.prod(p if hit else 1 - p for p, hit in zip(chances, hits, strict=True))
+            for hits in itertools.product((0, 1), repeat=len(chances))
+            if sum(hits) >= count
+        )
+        assert kernel.chance_of_at_least(count, floats(chances)) == pytest.approx(brute, abs=1e-12)
 
 
 @pytest.mark.parametrize("p", [0.01, 0.2, 0.5, 0.83, 0.99])
@@ -441,6 +416,30 @@ def test_the_normal_distribution_within_tasks_is_near_the_exact_one(
         assert two == pytest.approx(one, abs=2e-4)
 
 
+def test_the_difference_of_arm_medians_is_that_of_every_resample() -> None:
+    sides = [[1.0, 5.0, 9.0], [2.0, 7.0, 30.0]], [[4.0, 4.5, 11.0], [8.0, 26.0, 27.0]]
+    tail = stats.norm.cdf(-math.sqrt(3 / 2) * stats.t.ppf(0.975, 4))
+    drawn: list[list[tuple[float, float]]] = []
+    for side in sides:
+        ways = itertools.product(*(itertools.product(part, repeat=3) for part in side))
+        ordered = [sorted(itertools.chain(*resample)) for resample in ways]
+        drawn.append([(values[2], values[3]) for values in ordered])
+    # Once from the lower median to the upper, once the other way round; the end is half-way.
+    apart = [
+        sorted(ours[at] - theirs[1 - at] for ours in drawn[0] for theirs in drawn[1])
+        for at in (0, 1)
+    ]
+    count = len(apart[0])
+    ends = [
+        sum(one[math.ceil(count * chance - 1e-6) - 1] for one in apart) / 2
+        for chance in (tail, 1 - tail)
+    ]
+    frame = Frame(level=0.95, tests=0.95, seed=1, resamples=99)
+    found = medians.arms_apart(grouped(sides[0]), grouped(sides[1]), frame).interval
+    assert found is not None
+    assert (found.low, found.high) == pytest.approx(ends)
+
+
 def test_every_resample_is_listed_with_its_chance() -> None:
     every = resample._every_resample(4)
     listed = dict(zip(map(tuple, every.weights.tolist()), every.chances, strict=True))
@@ -557,141 +556,53 @@ def test_draws_are_uniform_and_never_change() -> None:
 # Means against scipy ------------------------------------------------------------------------------
 
 
-def test_balanced_task_means_are_the_t_interval_of_scipy() -> None:
+def spread_of(*arms: list[list[float]]) -> tuple[Floats, Ints]:
+    """Squared distances from the mean and numbers of runs, a row for each arm."""
+    spreads = [[float(np.var(part)) * len(part) for part in arm] for arm in arms]
+    return np.array(spreads), np.array([[len(part) for part in arm] for arm in arms])
+
+
+def test_the_error_over_tasks_is_that_of_a_t_interval() -> None:
     draw = random.Random(1)
-    parts = [[draw.gauss(3, 2) for _ in range(4)] for _ in range(7)]
-    spread = over_tasks(floats([sum(part) for part in parts]), ints([4] * 7))
-    means = [sum(part) / 4 for part in parts]
-    half = kernel.student(0.975, spread.df) * math.sqrt(spread.variance)
-    expected = stats.ttest_1samp(means, 0).confidence_interval(0.95)
-    assert (np.mean(means) - half, np.mean(means) + half) == pytest.approx(expected)
-
-
-def test_unequal_repeats_follow_cr2_worked_by_hand() -> None:
-    # Sums 6 and 2 over 3 and 1 pairs: mean 2; residuals 0 and 0.
-    assert over_tasks(floats([6.0, 2.0]), ints([3, 1])).variance == 0.0
-    # Sums 9 and 1: mean 2.5, residuals 1.5 and -1.5, 1 - h of 1/4 and 3/4: (9 + 3) / 16.
-    spread = over_tasks(floats([9.0, 1.0]), ints([3, 1]))
-    assert spread.variance == pytest.approx(12 / 16)
-    assert spread.df == pytest.approx(16 / 10 - 1)
+    deltas = [draw.gauss(3, 2) for _ in range(7)]
+    error = over_tasks(floats(deltas))
+    half = kernel.student(0.975, error.df) * math.sqrt(error.variance)
+    expected = stats.ttest_1samp(deltas, 0).confidence_interval(0.95)
+    assert (np.mean(deltas) - half, np.mean(deltas) + half) == pytest.approx(expected)
 
 
 def test_one_task_within_is_welch_of_scipy() -> None:
-    ours, theirs = [3.0, 5.0, 9.0, 4.0], [8.0, 1.0, 7.0, 7.5]
-    squares = [float(np.var(side) * 4) for side in (ours, theirs)]
-    spread = within_tasks((floats(squares[:1]), floats(squares[1:])), (ints([4]), ints([4])))
-    assert spread is not None
-    half = kernel.student(0.975, spread.df) * math.sqrt(spread.variance)
+    ours, theirs = [3.0, 5.0, 9.0, 4.0], [8.0, 1.0, 7.0, 7.5, 2.0]
+    error = within_tasks(*spread_of([ours], [theirs]))
+    assert error is not None
+    half = kernel.student(0.975, error.df) * math.sqrt(error.variance)
     centre = np.mean(ours) - np.mean(theirs)
     expected = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.95)
     assert (centre - half, centre + half) == pytest.approx(expected)
 
 
+def test_tasks_weigh_alike_in_the_error_within_them() -> None:
+    ours, theirs = [[3.0, 5.0, 9.0], [4.0, 4.5]], [[8.0, 1.0], [7.0, 7.5, 2.0, 3.0, 3.5]]
+    error = within_tasks(*spread_of(ours, theirs))
+    assert error is not None
+    parts = [(np.var(part, ddof=1) / len(part), len(part) - 1) for part in (*ours, *theirs)]
+    assert error.variance == pytest.approx(sum(part for part, _ in parts) / 4)
+    satterthwaite = sum(part for part, _ in parts) ** 2 / sum(part**2 / df for part, df in parts)
+    assert error.df == pytest.approx(satterthwaite)
+
+
 def test_a_task_with_one_run_borrows_the_pooled_variance_and_no_degree_of_freedom() -> None:
-    spread = within_tasks((floats([8.0, 0.0]), floats([6.0, 0.0])), (ints([2, 1]), ints([3, 1])))
-    assert spread is not None
-    weights = [5 / 7, 2 / 7]
+    error = within_tasks(np.array([[8.0, 0.0], [6.0, 0.0]]), np.array([[2, 1], [3, 1]]))
+    assert error is not None
     pooled = (8 + 6) / (1 + 2)
-    assert spread.variance == pytest.approx(
-        weights[0] ** 2 * (8 / 1 / 2 + 6 / 2 / 3) + weights[1] ** 2 * 2 * pooled
-    )
-    parts = [
-        (weights[0] ** 2 / n + weights[1] ** 2 * 2 * (n - 1) / 3) * square / (n - 1)
-        for square, n in ((8.0, 2), (6.0, 3))
-    ]
-    assert spread.df == pytest.approx(sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 2))
-    nothing, once = floats([0.0]), ints([1])
-    assert within_tasks((nothing, nothing), (once, once)) is None
+    # Each of the two tasks weighs a half.
+    assert error.variance == pytest.approx((8 / 1 / 2 + 6 / 2 / 3 + 2 * pooled) / 4)
+    parts = [(1 / n + 2 * (n - 1) / 3) / 4 * square / (n - 1) for square, n in ((8.0, 2), (6.0, 3))]
+    assert error.df == pytest.approx(sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 2))
+    assert within_tasks(np.zeros((2, 1)), np.ones((2, 1), dtype=int)) is None
 
 
-# Tests against brute force ------------------------------------------------------------------------
-
-
-def brute_labels(ours: list[list[float]], theirs: list[list[float]]) -> float:
-    observed = abs(sum(sum(a) - sum(b) for a, b in zip(ours, theirs, strict=True)))
-    choices = []
-    for a, b in zip(ours, theirs, strict=True):
-        values = a + b
-        choices.append([2 * sum(c) - sum(values) for c in itertools.combinations(values, len(a))])
-    sums = [sum(chosen) for chosen in itertools.product(*choices)]
-    return sum(abs(total) >= observed - 1e-9 for total in sums) / len(sums)
-
-
-OURS = [[1.0, 2.5, 3.0], [4.0, 4.5, 7.0], [2.0, 9.0, 9.5]]
-THEIRS = [[2.0, 3.5, 6.0], [5.0, 4.0, 9.0], [2.5, 9.9, 12.0]]
-
-
-def test_labels_within_tasks_is_exact_when_small() -> None:
-    logs = [[[math.log(v) for v in part] for part in side] for side in (OURS, THEIRS)]
-    found = permute.labels_within_tasks(pairs_of(OURS, THEIRS), FRAME)
-    assert found == pytest.approx(brute_labels(*logs))
-    passes = [[1.0, 1.0, 1.0], [1.0, 0.0, 1.0]], [[0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]
-    pairs = pairs_of(*passes, metric=SUCCESS)
-    assert permute.labels_within_tasks(pairs, FRAME) == pytest.approx(brute_labels(*passes))
-
-
-def test_one_task_of_four_repeats_can_reach_five_percent_and_three_cannot() -> None:
-    for repeats, smallest in ((3, 2 / 20), (4, 2 / 70)):
-        pairs = pairs_of(
-            [[float(k + 1) for k in range(repeats)]], [[100.0 + k for k in range(repeats)]]
-        )
-        assert permute.labels_within_tasks(pairs, FRAME) == pytest.approx(smallest)
-
-
-def test_drawn_and_normal_labels_agree_with_the_exact_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = random.Random(9)
-    ours = [[draw.lognormvariate(task, 0.5) for _ in range(5)] for task in range(4)]
-    theirs = [[draw.lognormvariate(task + 0.25, 0.5) for _ in range(5)] for task in range(4)]
-    pairs = pairs_of(ours, theirs)
-    exact = permute.labels_within_tasks(pairs, FRAME)
-    assert exact is not None
-    monkeypatch.setattr(permute, "LONGEST_HALF", 1)
-    drawn = permute.labels_within_tasks(pairs, FRAME)
-    assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999) + 1e-4)
-    monkeypatch.setattr(permute, "NORMAL_FROM", 1)
-    assert permute.labels_within_tasks(pairs, FRAME) == pytest.approx(exact, abs=0.02)
-
-
-def test_signs_of_tasks_are_exact_up_to_24_tasks() -> None:
-    draw = random.Random(2)
-    for tasks in (6, 9, 13):
-        means = [draw.gauss(0.4, 1) for _ in range(tasks)]
-        pairs = pairs_of([[math.exp(m)] for m in means], [[1.0]] * tasks)
-        observed = abs(sum(means))
-        sums = [
-            sum(sign * mean for sign, mean in zip(signs, means, strict=True))
-            for signs in itertools.product((1, -1), repeat=tasks)
-        ]
-        brute = sum(abs(total) >= observed - 1e-12 for total in sums) / 2**tasks
-        assert permute.signs_of_tasks(pairs, FRAME) == pytest.approx(brute)
-
-
-def test_signs_of_many_tasks_agree_with_the_exact_test(monkeypatch: pytest.MonkeyPatch) -> None:
-    draw = random.Random(3)
-    means = [draw.gauss(0.35, 1) for _ in range(20)]
-    pairs = pairs_of([[math.exp(m)] for m in means], [[1.0]] * 20)
-    exact = permute.signs_of_tasks(pairs, FRAME)
-    assert exact is not None
-    monkeypatch.setattr(permute, "ALL_SIGNS_UP_TO", 1)
-    drawn = permute.signs_of_tasks(pairs, FRAME)
-    assert drawn == pytest.approx(exact, abs=4 * math.sqrt(exact * (1 - exact) / 9_999) + 1e-4)
-    monkeypatch.setattr(permute, "NORMAL_FROM", 1)
-    assert permute.signs_of_tasks(pairs, FRAME) == pytest.approx(exact, abs=0.02)
-
-
-def test_five_tasks_have_no_test_over_tasks_and_no_pairs_have_none_at_all() -> None:
-    assert permute.signs_of_tasks(pairs_of([[2.0]] * 5, [[1.0]] * 5), FRAME) is None
-    assert permute.signs_of_tasks(pairs_of([[2.0]] * 6, [[1.0]] * 6), FRAME) == 2 / 64
-    assert permute.labels_within_tasks(pairs_of([], []), FRAME) is None
-    assert permute.labels_within_tasks(pairs_of([[2.0]], [[2.0]]), FRAME) == 1.0
-
-
-def test_holm_worked_by_hand() -> None:
-    assert permute.holm([0.01, 0.04, None, 0.03, 0.005]) == pytest.approx(
-        [0.03, 0.06, None, 0.06, 0.02]
-    )
-    assert permute.holm([0.9, 0.8]) == [1.0, 1.0]
-    assert permute.holm([None]) == [None]
+# Other tests --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -17,6 +17,7 @@ from tests.test_ci import jitter, spread, suite
 from tests.test_golden import mixed
 from twoarm import Report
 from twoarm.escape import columns, visible
+from twoarm.options import Options
 from twoarm.promote import promote
 from twoarm.render.summary import summarize
 from twoarm.render.text import Look, render
@@ -85,6 +86,7 @@ RUNS: dict[str, Callable[[], list[dict[str, Any]]]] = {
         demo(), ("漢字" * 60, "字漢" * 60), lambda task: "課" * 90 + task
     ),
     "better": lambda: spread(8, 5, 0.5),
+    "better in many tasks": lambda: spread(60, 5, 0.5),
     "worse": lambda: spread(8, 5, 2.0),
     "noise": lambda: jitter(8, 5, (0, 1)),
     "other noise": lambda: jitter(8, 5, (1, 0)),
@@ -113,7 +115,7 @@ def scored(kind: str, mode: Any) -> Report:
     if mode == "gates":
         return package.score(RUNS[kind](), **roles(kind))
     report = scored(kind, "gates")
-    promotion = promote(report.comparison, report.evidence, mode)
+    promotion = promote(report.comparison, report.evidence, Options(promote_by=mode))
     options = msgspec.structs.replace(report.options, promote_by=mode)
     return msgspec.structs.replace(report, promotion=promotion, options=options)
 
@@ -123,7 +125,7 @@ def words_of(report: Report) -> set[str]:
     summary = summarize(report)
     texts = [
         *(summary.overview, summary.promote, summary.decision, summary.fails, summary.evidence),
-        *(summary.scope, *summary.steps, *summary.caveats),
+        *(summary.scope, summary.broken or "", *summary.steps, *summary.caveats),
         *(amount.why for amount in summary.amounts),
         *(report.to_text(full=True, width=120), "CAVEATS more with --full"),
     ]

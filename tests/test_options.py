@@ -33,6 +33,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"missing": "nan"}, "missing: expected one of `keep`, `zero`, got 'nan'"),
     ({"missing": None}, "missing: expected one of `keep`, `zero`, got None"),
     ({"promote_by": "rule"}, "promote_by: expected one of `gates`, `evidence`, `margin`, got 'rul"),
+    ({"guard": "off"}, "guard: expected one of `all`, `none`, got 'off'"),
+    ({"primary": "cost"}, "primary: expected one of `success`, `duration`, `tokens`, got 'cost'"),
+    ({"primary": "duration_seconds"}, "primary: expected one of"),
+    ({"allow_broken": -1}, "allow_broken: expected 0 or more tasks, got -1"),
     ({"level": 1.0}, "level: expected a number from 0.5 to 0.9999, got 1.0"),
     ({"level": 0.99991}, "level: expected a number"),
     ({"level": 0.49}, "level: expected a number"),
@@ -69,7 +73,7 @@ def test_options_out_of_bounds_are_refused_however_they_are_given(
         assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("choice", ["promote_by", "missing", "duplicates"])
+@pytest.mark.parametrize("choice", ["promote_by", "missing", "duplicates", "guard", "primary"])
 @pytest.mark.parametrize("evidence", [True, False])
 def test_a_choice_that_is_none_is_refused_with_evidence_and_without(
     choice: str, evidence: bool
@@ -88,6 +92,9 @@ def test_a_choice_that_is_none_is_refused_with_evidence_and_without(
         {"resamples": 99},
         {"resamples": 1_000_000},
         {"margin_success": 0.999, "margin_ratio": 0.001},
+        {"primary": "success"},
+        {"guard": "none", "allow_broken": 0},
+        {"allow_broken": 10_000},
         {"evidence": False, "promote_by": "gates"},
     ],
 )

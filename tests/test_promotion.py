@@ -10,8 +10,8 @@ import twoarm
 from tests.conftest import both, run
 from tests.test_evidence import WITH, WITHOUT, suite
 from twoarm.decide import Adequacy, Decision, fails
-from twoarm.evidence.grade import MarginRange
-from twoarm.evidence.weigh import Evidence
+from twoarm.evidence.results import Evidence, MarginRange
+from twoarm.options import Options
 from twoarm.promote import promote
 from twoarm.render.github import annotations
 from twoarm.render.summary import ANSWERS
@@ -29,45 +29,43 @@ MIXED, INSUFFICIENT = Decision("mixed"), Decision("insufficient")
 @pytest.fixture(scope="module")
 def clear() -> Report:
     """A candidate that is better by every way to look at it."""
-    return twoarm.score(suite(12, 5, effect=0.6, pass_rate=1.0))
+    return twoarm.score(suite(25, 5, effect=0.6, pass_rate=1.0))
 
 
 def verdicts(report: Report, evidence: Evidence | None = None, **changed: Any) -> list[str]:
     """What each mode says, with some of what was found replaced."""
     comparison = msgspec.structs.replace(report.comparison, **changed)
-    return [promote(comparison, evidence or report.evidence, by).verdict for by in MODES]
+    return [
+        promote(comparison, evidence or report.evidence, Options(promote_by=by)).verdict
+        for by in MODES
+    ]
 
 
 def too_few(report: Report) -> Adequacy:
     return msgspec.structs.replace(report.adequacy, status="below minimum", fewest_repeats=4)
 
 
-# The decision of the gates, of the pairs alone, enough repeats; by gates, by evidence, by margin.
+# The decision of the gates, enough repeats; by gates, by evidence, by margin, all else in favor.
 FIRST_THE_GATES = [
-    (CANDIDATE, CANDIDATE, True, [YES, YES, YES]),
-    (CANDIDATE, CANDIDATE, False, [NOT_YET, NOT_YET, NOT_YET]),
-    (CANDIDATE, MIXED, True, [YES, NOT_YET, NOT_YET]),
-    (CANDIDATE, INSUFFICIENT, True, [YES, NOT_YET, NOT_YET]),
-    (CANDIDATE, MIXED, False, [NOT_YET, NOT_YET, NOT_YET]),
-    (BASELINE, BASELINE, True, [NO, NO, NO]),
-    (BASELINE, CANDIDATE, True, [NO, NO, NO]),
-    (BASELINE, BASELINE, False, [NOT_YET, NOT_YET, NOT_YET]),
-    (MIXED, MIXED, True, [NO, YES, YES]),
-    (MIXED, CANDIDATE, True, [NO, NOT_YET, NOT_YET]),
-    (MIXED, MIXED, False, [NOT_YET, NOT_YET, NOT_YET]),
-    (INSUFFICIENT, INSUFFICIENT, True, [NOT_YET, NOT_YET, NOT_YET]),
-    (INSUFFICIENT, CANDIDATE, True, [NOT_YET, NOT_YET, NOT_YET]),
-    (INSUFFICIENT, INSUFFICIENT, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (CANDIDATE, True, [YES, YES, YES]),
+    (CANDIDATE, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (BASELINE, True, [NO, NO, NO]),
+    (BASELINE, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (MIXED, True, [NO, YES, YES]),
+    (MIXED, False, [NOT_YET, NOT_YET, NOT_YET]),
+    (INSUFFICIENT, True, [NOT_YET, NOT_YET, NOT_YET]),
+    (INSUFFICIENT, False, [NOT_YET, NOT_YET, NOT_YET]),
 ]
 
 
-@pytest.mark.parametrize(("decision", "on_pairs", "enough", "expected"), FIRST_THE_GATES)
+@pytest.mark.parametrize(("decision", "enough", "expected"), FIRST_THE_GATES)
 def test_enough_data_comes_first_then_the_gates_then_what_was_chosen(
-    clear: Report, decision: Decision, on_pairs: Decision, enough: bool, expected: list[str]
+    clear: Report, decision: Decision, enough: bool, expected: list[str]
 ) -> None:
     adequacy = clear.adequacy if enough else too_few(clear)
-    found = verdicts(clear, decision=decision, on_pairs=on_pairs, adequacy=adequacy)
-    assert found == expected
+    assert verdicts(clear, decision=decision, adequacy=adequacy) == expected
+    # What the paired runs alone would have decided is a caveat, not a veto.
+    assert verdicts(clear, decision=decision, adequacy=adequacy, on_pairs=BASELINE) == expected
 
 
 GRADES = [
@@ -98,9 +96,15 @@ MARGINS = [
     ("candidate", True, NO),
     ("baseline", False, NO),
     ("baseline", True, NO),
+    ("no difference", False, NO),
     ("inconclusive", False, NOT_YET),
     ("inconclusive", True, NO),
 ]
+MARGIN_WORDS = {
+    "candidate": "within the margins everywhere, and better somewhere",
+    "baseline": "the baseline is within the margins everywhere, and better somewhere",
+    "no difference": "no difference beyond the margins",
+}
 
 
 @pytest.mark.parametrize(("verdict", "beyond", "expected"), MARGINS)
@@ -115,12 +119,62 @@ def test_beyond_one_margin_is_enough_not_to_promote(
     margin = msgspec.structs.replace(clear.evidence.margin, verdict=verdict, ranges=ranges)
     evidence = msgspec.structs.replace(clear.evidence, margin=margin)
     assert verdicts(clear, evidence) == [YES, YES, expected]
-    reasons = promote(clear.comparison, evidence, "margin").reasons
-    words = "inconclusive"
-    if verdict != "inconclusive":
-        words = f"the {verdict} is within the margins and better somewhere"
-    assert reasons[0] == (f"{words} (success: -30.0 to -20.0 points; duration: no interval)")
-    assert reasons[1:] == (("worse by more than the margin: success",) if beyond else ())
+    reasons = promote(clear.comparison, evidence, Options(promote_by="margin")).reasons
+    said = [
+        f"{MARGIN_WORDS[verdict]} (success: -30.0 to -20.0 points; duration: no interval)"
+        if verdict in MARGIN_WORDS
+        else "success could drop by up to 30.0 points, and the margin is 10"
+    ]
+    if verdict == "inconclusive":
+        said.append("no interval of duration")
+    if beyond:
+        said.append("the whole interval is worse than the margin: success")
+    elif verdict == "candidate":
+        # A loss that is certain but inside the margin may be promoted, and is said.
+        said.append("success drops, but within the margin")
+    assert list(reasons) == said
+
+
+# Intervals of success and of time, and what an inconclusive margin rule says of them.
+INCONCLUSIVE = [
+    (
+        (-0.193, 0.2),
+        (-0.3, -0.1),
+        ["success could drop by up to 19.3 points, and the margin is 10"],
+    ),
+    ((-0.05, 0.2), (-0.3, 0.15), ["duration could rise by up to +15.0%, and the margin is +10.0%"]),
+    (
+        (-0.10, 0.2),
+        (-0.3, 0.10),
+        [
+            "success could drop by up to 10.0 points, and the margin is 10",
+            "duration could rise by up to +10.0%, and the margin is +10.0%",
+        ],
+    ),
+    (
+        (-0.05, 0.2),
+        (-0.3, 0.05),
+        [
+            "no clear gain, and not equal within the margins (success: -5.0 to +20.0 points; "
+            "duration: -30.0% to +5.0%)"
+        ],
+    ),
+]
+
+
+@pytest.mark.parametrize(("success", "time", "expected"), INCONCLUSIVE)
+def test_what_a_margin_rule_could_not_rule_out_is_said(
+    clear: Report, success: tuple[float, float], time: tuple[float, float], expected: list[str]
+) -> None:
+    assert clear.evidence is not None
+    ranges = (
+        MarginRange(metric="success", low=success[0], high=success[1], beyond=False),
+        MarginRange(metric="duration_seconds", low=time[0], high=time[1], beyond=False),
+    )
+    margin = msgspec.structs.replace(clear.evidence.margin, verdict="inconclusive", ranges=ranges)
+    evidence = msgspec.structs.replace(clear.evidence, margin=margin)
+    found = promote(clear.comparison, evidence, Options(promote_by="margin"))
+    assert (found.verdict, list(found.reasons)) == (NOT_YET, expected)
 
 
 @pytest.mark.parametrize(
@@ -167,7 +221,7 @@ def test_what_is_lacking_is_said_all_at_once(clear: Report) -> None:
         clear.comparison, decision=INSUFFICIENT, gates=gates, adequacy=short
     )
     for by in MODES:
-        assert promote(comparison, clear.evidence, by).reasons == (
+        assert promote(comparison, clear.evidence, Options(promote_by=by)).reasons == (
             "insufficient data",
             "not enough repeats to promote: 0 task-arms with fewer than 5 measured repeats (the "
             "fewest: 4)",
@@ -182,18 +236,39 @@ def much_faster_and_failing() -> list[dict[str, Any]]:
     return [one | {"success": one["arm"] == WITHOUT or one["repeat"] == 1} for one in runs]
 
 
+def equal(tasks: int, repeats: int) -> list[dict[str, Any]]:
+    """Two arms that differ by a percent or two, one way or the other."""
+    return [
+        run(
+            f"t{task:02d}",
+            arm,
+            repeat,
+            duration_seconds=100.0 + (7 * task + 3 * repeat + 5 * (arm == WITH)) % 4,
+            input_tokens=1_000 + (11 * task + 7 * repeat + 5 * (arm == WITHOUT)) % 40,
+        )
+        for task in range(tasks)
+        for repeat in range(1, repeats + 1)
+        for arm in (WITH, WITHOUT)
+    ]
+
+
 FROM_RUNS: list[tuple[list[dict[str, Any]], str, str]] = [
     (suite(12, 5, effect=0.6, pass_rate=1.0), "evidence", YES),
+    (suite(6, 5, effect=0.4, pass_rate=1.0), "evidence", YES),
     (suite(12, 5, effect=1.0, pass_rate=1.0), "evidence", NO),
     (suite(12, 5, effect=1.7, pass_rate=1.0), "evidence", NO),
     (suite(5, 6, effect=0.4, pass_rate=1.0), "evidence", NOT_YET),
     (suite(12, 4, effect=0.6, pass_rate=1.0), "evidence", NOT_YET),
-    (suite(12, 5, effect=0.6, pass_rate=1.0), "margin", YES),
+    (suite(25, 5, effect=0.6, pass_rate=1.0), "margin", YES),
+    # Twelve tasks that all pass do not rule out a drop of ten points for others.
+    (suite(12, 5, effect=0.6, pass_rate=1.0), "margin", NOT_YET),
+    (suite(12, 5, effect=0.6, pass_rate=1.0), "gates", YES),
     (suite(12, 5, effect=1.7, pass_rate=1.0), "margin", NO),
     (suite(12, 5, effect=1.0, pass_rate=0.5), "margin", NOT_YET),
+    (equal(30, 5), "margin", NO),
     (much_faster_and_failing(), "margin", NO),
-    (suite(12, 4, effect=0.6, pass_rate=1.0), "margin", NOT_YET),
-    (suite(12, 5, effect=0.6, pass_rate=1.0), "gates", YES),
+    (much_faster_and_failing(), "evidence", NO),
+    (suite(25, 4, effect=0.6, pass_rate=1.0), "margin", NOT_YET),
     (suite(12, 4, effect=0.6, pass_rate=1.0), "gates", NOT_YET),
     (much_faster_and_failing(), "gates", NO),
     ([run()], "gates", NOT_YET),
@@ -241,7 +316,7 @@ def test_a_gate_that_nobody_measured_is_not_enough_data(by: Any) -> None:
 def test_five_measured_repeats_are_needed_whatever_the_promotion_goes_by(
     by: Any, measured: int, verdict: str
 ) -> None:
-    runs = suite(12, 10, effect=0.5, pass_rate=1.0)
+    runs = suite(25, 10, effect=0.5, pass_rate=1.0)
     for one in runs:
         if one["task_id"] == "t003" and one["arm"] == WITH and one["repeat"] > measured:
             one["input_tokens"] = None
@@ -298,7 +373,8 @@ def test_failed_runs_without_a_partner_keep_a_candidate_from_promotion(
 
 
 @pytest.mark.parametrize("by", ["evidence", "margin"])
-def test_pairs_that_decide_otherwise_than_all_runs_are_not_enough_data(by: Any) -> None:
+def test_the_evidence_sees_runs_without_a_partner(by: Any) -> None:
+    """Pairs alone would prefer the candidate; its other runs are slow, and all of them count."""
     runs = failing_without_partners(infra=False)
     for one in runs:
         if one["repeat"] > 10:
@@ -306,13 +382,13 @@ def test_pairs_that_decide_otherwise_than_all_runs_are_not_enough_data(by: Any) 
     found = twoarm.score(runs, promote_by=by)
     assert found.decision == "mixed results - inspect paired deltas"
     assert found.comparison.on_pairs == f"prefer {WITH}"
-    assert found.promotion.verdict == NOT_YET
-    assert f"prefer {WITH}" in found.promotion.reasons[0]
-    assert twoarm.score(runs).promotion.verdict == NO
+    assert found.evidence is not None
+    assert found.evidence.grade.verdict == "baseline better"
+    assert found.promotion.verdict == NO
+    assert "unpaired_runs_decide" in {caveat.code for caveat in found.caveats}
 
 
-@pytest.mark.parametrize("by", ["evidence", "margin"])
-def test_runs_without_a_partner_that_change_nothing_are_no_obstacle(by: Any) -> None:
+def test_runs_without_a_partner_that_change_nothing_are_no_obstacle() -> None:
     runs = failing_without_partners(infra=False)
     for one in runs:
         if one["repeat"] > 10:
@@ -322,9 +398,17 @@ def test_runs_without_a_partner_that_change_nothing_are_no_obstacle(by: Any) -> 
                 "input_tokens": 80,
                 "output_tokens": 1,
             }
-    found = twoarm.score(runs, promote_by=by)
+    found = twoarm.score(runs, promote_by="evidence")
     assert found.paired.unpaired_runs == 250
     assert found.promotion.verdict == YES
+
+
+def test_no_difference_is_said_as_what_it_is() -> None:
+    found = twoarm.score(equal(30, 5), promote_by="margin")
+    assert found.evidence is not None
+    assert found.evidence.margin.verdict == "no difference"
+    assert found.promotion.verdict == NO
+    assert found.promotion.reasons[0].startswith("no difference beyond the margins (success: -7.8")
 
 
 def test_runs_that_all_have_a_partner_decide_as_they_do() -> None:

@@ -76,7 +76,7 @@ def test_a_bug_is_one_line_that_says_how_to_report_it(
     def broken(*given: object, **named: object) -> None:
         raise ZeroDivisionError("division\nby zero")
 
-    monkeypatch.setattr(score_command, "score", broken)
+    monkeypatch.setattr(score_command, "compare", broken)
     for gate in ((), ("--exit-code",)):
         result = twoarm("demo", *gate)
         assert (result.code, result.out) == (2, "")
@@ -97,7 +97,7 @@ def test_every_error_is_exit_code_2(error: Exception, monkeypatch: pytest.Monkey
     def broken(*given: object, **named: object) -> None:
         raise error
 
-    monkeypatch.setattr(score_command, "score", broken)
+    monkeypatch.setattr(score_command, "compare", broken)
     result = twoarm("demo", "--exit-code")
     assert result.code == 2
     assert len(result.err.splitlines()) == 1
@@ -107,7 +107,7 @@ def test_too_little_memory_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     def large(*given: object, **named: object) -> None:
         raise MemoryError
 
-    monkeypatch.setattr(score_command, "score", large)
+    monkeypatch.setattr(score_command, "compare", large)
     result = twoarm("demo", "--exit-code")
     assert (result.code, result.out) == (2, "")
     assert result.err == "twoarm: out of memory; free some memory, or score fewer runs at a time\n"

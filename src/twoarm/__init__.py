@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 from twoarm.analysis import Analysis
+from twoarm.candidates import Candidates
 from twoarm.check import Check, check
 from twoarm.errors import (
     ArmsError,
@@ -41,7 +42,7 @@ from twoarm.options import Options
 from twoarm.record import Run
 from twoarm.report import Report
 from twoarm.runfile import read
-from twoarm.score import compare, score
+from twoarm.score import compare, compare_candidates, look, score
 from twoarm.screen import Arms
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ __all__ = [
     "Arms",
     "ArmsError",
     "BadRunsError",
+    "Candidates",
     "Caveat",
     "Check",
     "ExtraError",
@@ -65,7 +67,9 @@ __all__ = [
     "__version__",
     "check",
     "compare",
+    "compare_candidates",
     "gather",
+    "look",
     "read",
     "score",
 ]

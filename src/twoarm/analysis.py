@@ -8,7 +8,7 @@ from twoarm.decide import Adequacy, Decision, Gate
 from twoarm.diagnose import Diagnostics
 from twoarm.errors import Caveat
 from twoarm.escape import counted, inert_json, shortened
-from twoarm.evidence.weigh import Evidence
+from twoarm.evidence.results import Evidence
 from twoarm.options import Options
 from twoarm.pair import Paired
 from twoarm.promote import Promotion
@@ -72,34 +72,45 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
 
     def to_dict(self) -> dict[str, Any]:
         """The analysis file as plain Python values."""
-        built: dict[str, Any] = msgspec.to_builtins(self._file, enc_hook=str)
+        built: dict[str, Any] = msgspec.to_builtins(self.file, enc_hook=str)
         return built
 
     def to_json(self) -> str:
         """The analysis file as text."""
-        encoded = msgspec.json.encode(self._file, enc_hook=str)
-        return f"{inert_json(msgspec.json.format(encoded, indent=2).decode())}\n"
+        return json_file(self.file)
 
     @property
-    def _file(self) -> "Analysis":
+    def file(self) -> "Analysis":
         """What the file holds: no more than the keys of this class."""
         return Analysis(**{name: getattr(self, name) for name in Analysis.__struct_fields__})
 
 
+def json_file(found: msgspec.Struct) -> str:
+    """A value as the text of a file."""
+    encoded = msgspec.json.encode(found, enc_hook=str)
+    return f"{inert_json(msgspec.json.format(encoded, indent=2).decode())}\n"
+
+
 def analysis_schema() -> dict[str, Any]:
     """The JSON Schema of the analysis file, made from the type that writes it."""
-    schema = msgspec.json.schema(
-        Analysis, ref_template="#/$defs/{name}", schema_hook=_schema_of_words
+    return schema_file(
+        Analysis, name="analysis", description="What twoarm found in the runs of two arms."
     )
-    root = schema["$defs"].pop("Analysis")
+
+
+def schema_file(of: type[msgspec.Struct], *, name: str, description: str) -> dict[str, Any]:
+    """The JSON Schema of a file, made from the type that writes it."""
+    schema = msgspec.json.schema(of, ref_template="#/$defs/{name}", schema_hook=_schema_of_words)
+    root = schema["$defs"].pop(of.__name__)
     # They have defaults when they are given; in the file, every one of them is written down.
-    options = schema["$defs"]["Options"]
-    options["required"] = list(options["properties"])
+    options = schema["$defs"].get("Options")
+    if options is not None:
+        options["required"] = list(options["properties"])
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": "analysis.schema.json",
-        "title": "twoarm analysis",
-        "description": "What twoarm found in the runs of two arms.",
+        "$id": f"{name}.schema.json",
+        "title": f"twoarm {name}",
+        "description": description,
         **{key: value for key, value in root.items() if key not in ("title", "description")},
         "$defs": tidied(schema["$defs"]),
     }

@@ -170,8 +170,8 @@ def _on_pairs(comparison: Comparison) -> Iterator[Caveat]:
         yield Caveat(
             code="unpaired_runs_decide",
             message=say(
-                "without the unpaired runs the decision would be {}: deltas and evidence do not "
-                "include those runs",
+                "without the unpaired runs the decision would be {}: the paired deltas do not "
+                "include those runs, the gates and the evidence do",
                 Name(comparison.on_pairs),
             ),
         )

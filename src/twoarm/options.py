@@ -12,6 +12,11 @@ from twoarm.errors import UsageError
 Duplicates = Literal["error", "first", "last"]
 Missing = Literal["keep", "zero"]
 PromoteBy = Literal["gates", "evidence", "margin"]
+Primary = Literal["success", "duration", "tokens"]
+GuardBy = Literal["all", "none"]
+
+# What a metric is called where it is named to be tested first.
+PRIMARY = {"success": "success", "duration": "duration_seconds", "tokens": "non_cache_tokens"}
 
 # Beyond, quantiles are so far out that no data support them.
 LOWEST_LEVEL, HIGHEST_LEVEL = 0.5, 0.9999
@@ -19,7 +24,12 @@ FEWEST_RESAMPLES, MOST_RESAMPLES = 99, 1_000_000
 # Whether what is read now was given as flags.
 _flags: ContextVar[bool] = ContextVar("flags", default=False)
 
-_CHOICES = {"duplicates": Duplicates, "missing": Missing, "promote_by": PromoteBy}
+_CHOICES = {
+    "duplicates": Duplicates,
+    "missing": Missing,
+    "promote_by": PromoteBy,
+    "guard": GuardBy,
+}
 
 
 @contextmanager
@@ -56,14 +66,25 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     seed: int = 1
     resamples: int = 9_999
     promote_by: PromoteBy = "gates"
+    primary: Primary | None = None
+    guard: GuardBy = "all"
+    allow_broken: int = 0
     margin_success: float = 0.10
     margin_ratio: float = 0.10
+    looks: tuple[int, ...] | None = None
+    r_max: int | None = None
+    ignore_looks: bool = False
 
     def __post_init__(self) -> None:
         for name, kind in _CHOICES.items():
             if getattr(self, name) not in get_args(kind):
                 listed = ", ".join(f"`{choice}`" for choice in get_args(kind))
                 raise _refused(name, f"expected one of {listed}, got {getattr(self, name)!r}")
+        if self.primary is not None and self.primary not in PRIMARY:
+            listed = ", ".join(f"`{choice}`" for choice in PRIMARY)
+            raise _refused("primary", f"expected one of {listed}, got {self.primary!r}")
+        if self.allow_broken < 0:
+            raise _refused("allow_broken", f"expected 0 or more tasks, got {self.allow_broken}")
         if not LOWEST_LEVEL <= self.level <= HIGHEST_LEVEL:
             raise _refused(
                 "level",
@@ -86,9 +107,32 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                     f"expected a number above 0 and below 1, got {found}"
                     f"{_percent(found, 0.0, 1.0)}",
                 )
+        self._check_looks()
         if not self.evidence and self.promote_by != "gates":
             raise _refused(
                 "promote_by", f"`{self.promote_by}` needs the evidence, which is off; use `gates`"
+            )
+
+    def _check_looks(self) -> None:
+        if self.looks is None:
+            if self.r_max is not None:
+                raise _refused("r_max", "has no effect without looks")
+            return
+        if self.ignore_looks:
+            raise _refused("ignore_looks", "has no effect with looks of your own")
+        if not self.evidence:
+            raise _refused("looks", "they need the evidence, which is off")
+        if len(self.looks) < 1 or self.looks[0] < 1 or list(self.looks) != sorted(set(self.looks)):
+            raise _refused(
+                "looks",
+                "expected numbers of repeats that rise, such as 3,5,10, got "
+                f"{','.join(map(str, self.looks))}",
+            )
+        if self.r_max is not None and self.r_max != self.looks[-1]:
+            raise _refused(
+                "r_max",
+                f"the last look is after all planned repeats, so it must be {self.r_max}; "
+                f"it is {self.looks[-1]}",
             )
 
 
@@ -115,8 +159,14 @@ class OptionKeywords(TypedDict, total=False):
     seed: int
     resamples: int
     promote_by: PromoteBy
+    primary: Primary | None
+    guard: GuardBy
+    allow_broken: int
     margin_success: float
     margin_ratio: float
+    looks: tuple[int, ...] | None
+    r_max: int | None
+    ignore_looks: bool
 
 
 def chosen(options: Options | None, keywords: Mapping[str, Any]) -> Options:

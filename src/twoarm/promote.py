@@ -8,19 +8,26 @@ import msgspec
 from twoarm.comparison import Comparison
 from twoarm.decide import MINIMUM_REPEATS, Decision, fails, number_of_gates
 from twoarm.escape import counted, series
-from twoarm.evidence.grade import Grade, Margin, MarginRange
-from twoarm.evidence.weigh import Evidence
-from twoarm.metric import LABELS, SUCCESS
-from twoarm.number_format import share
-from twoarm.options import PromoteBy
-from twoarm.sentence import Name, Sentence, say
+from twoarm.evidence.guard import HARM, Held, held_back
+from twoarm.evidence.results import (
+    Evidence,
+    Guard,
+    Margin,
+    MarginRange,
+    Paid,
+    fewest_tasks,
+)
+from twoarm.metric import BY_NAME, LABELS, SUCCESS
+from twoarm.number_format import change, share
+from twoarm.options import Options, PromoteBy
+from twoarm.sentence import Name, Sentence, listed, say
 
 Verdict = Literal["promote", "do not promote", "not enough data"]
 
 _BY_MARGIN = {
-    "candidate": "the candidate is within the margins and better somewhere",
-    "baseline": "the baseline is within the margins and better somewhere",
-    "inconclusive": "inconclusive",
+    "candidate": "within the margins everywhere, and better somewhere",
+    "baseline": "the baseline is within the margins everywhere, and better somewhere",
+    "no difference": "no difference beyond the margins",
 }
 
 
@@ -31,23 +38,17 @@ class Promotion(msgspec.Struct, frozen=True, kw_only=True):
     reasons: tuple[Sentence, ...]
 
 
-def promote(comparison: Comparison, evidence: Evidence | None, by: PromoteBy) -> Promotion:
+def promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """Enough data first, then the gates, then what the promotion goes by."""
     lacking = tuple(_lacking(comparison))
     if lacking:
         return Promotion(verdict="not enough data", reasons=lacking)
-    if gates_decide(comparison.decision, by):
+    if gates_decide(comparison.decision, options.promote_by):
         return _by_gates(comparison)
     assert evidence is not None
-    if comparison.on_pairs != comparison.decision:
-        reason = say(
-            "the gates say {} on all runs but {} on the paired runs, and the evidence covers only "
-            "those",
-            Name(comparison.decision),
-            Name(comparison.on_pairs),
-        )
-        return Promotion(verdict="not enough data", reasons=(reason,))
-    return _by_evidence(evidence.grade) if by == "evidence" else _by_margin(evidence.margin)
+    if options.promote_by == "margin":
+        return _by_margin(evidence)
+    return _by_evidence(evidence, options)
 
 
 def gates_decide(decision: Decision, by: PromoteBy) -> bool:
@@ -85,31 +86,127 @@ def _by_gates(comparison: Comparison) -> Promotion:
     )
 
 
-def _by_evidence(found: Grade) -> Promotion:
-    """Only evidence that reaches other tasks promotes; too little of it says nothing."""
+def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
+    """A verdict that reaches other tasks, and the guard; too little evidence says nothing."""
+    found = evidence.grade
     if found.verdict == "too few tasks":
-        reason = "too few tasks for any evidence"
-        return Promotion(verdict="not enough data", reasons=(say(reason),))
+        reason = say("too few runs: even the largest difference could not be clear")
+        return Promotion(verdict="not enough data", reasons=(reason,))
     if found.scope == "these_tasks":
-        reason = f"{found.verdict} on these tasks; too few tasks to say anything about others"
-        return Promotion(verdict="not enough data", reasons=(say(reason),))
+        fewest = fewest_tasks(options.level)
+        here = f"these {evidence.tasks} tasks" if evidence.tasks > 1 else "this one task"
+        reason = say(
+            "{} on {}; it takes at least {} to speak for others", found.verdict, here, fewest
+        )
+        return Promotion(verdict="not enough data", reasons=(reason,))
+    reason = say("{} for tasks like these", found.verdict)
+    if found.verdict != "candidate better":
+        return Promotion(verdict="do not promote", reasons=(reason,))
+    if options.guard == "none":
+        off = say("the guard is off: success, broken tasks and cost were not checked")
+        return Promotion(verdict="promote", reasons=(reason, off))
+    held = held_back(evidence.guard, options)
+    if not held:
+        return Promotion(verdict="promote", reasons=(reason, *_passed(evidence)))
     return Promotion(
-        verdict="promote" if found.verdict == "candidate better" else "do not promote",
-        reasons=(say("{} for tasks like these", found.verdict),),
+        verdict="do not promote" if HARM & set(held) else "not enough data",
+        reasons=(
+            *(_against(one, evidence.guard) for one in held),
+            say("otherwise {}", reason),
+        ),
     )
 
 
-def _by_margin(found: Margin) -> Promotion:
+def _against(held: Held, guard: Guard) -> Sentence:
+    """What stands against a promotion, in words."""
+    low, high = guard.success_low or 0.0, guard.success_high or 0.0
+    match held:
+        case "no success":
+            return say("no interval of success on these tasks: repeats are missing")
+        case "success drops":
+            return say("success on these tasks drops by {}", _drop(low, high))
+        case "success may drop":
+            return say("a drop of up to {} of success is not ruled out", f"{-low * 100:.1f} points")
+        case "breaks tasks":
+            tasks = guard.broken.tasks
+            names = listed([one.task_id for one in tasks], 3)
+            return say("it breaks {}: {}", counted(len(tasks), "task"), names)
+        case "costs more":
+            return say("{}", _more_paid(guard.paid))
+
+
+def _more_paid(paid: Paid) -> str:
+    assert paid.metric is not None
+    metric = BY_NAME[paid.metric]
+    assert metric.words is not None
+    ends = (paid.estimate,) if paid.change is None else (paid.change.low, paid.change.high)
+    moved = [
+        share(end - 1.0) if paid.ratio and end is not None else change(end, metric.unit)
+        for end in ends
+    ]
+    return f"{metric.words[1]}: {' to '.join(moved)}"
+
+
+def _passed(evidence: Evidence) -> Iterator[Sentence]:
+    """What the guard let through, and what it could not see."""
+    low, high = evidence.guard.success_low, evidence.guard.success_high
+    if high is not None and low is not None and high < 0:
+        yield say("success drops, but within the margin: by {}", _drop(low, high))
+    if evidence.guard.paid.metric is None:
+        yield say("cost and total tokens were not measured well enough to be checked")
+
+
+def _drop(low: float, high: float) -> str:
+    return f"{-high * 100:.1f} to {-low * 100:.1f} points"
+
+
+def _by_margin(evidence: Evidence) -> Promotion:
     """Not worse by more than the margins, and better somewhere; beyond one margin is enough not."""
-    reasons = [say("{} ({})", _BY_MARGIN[found.verdict], "; ".join(map(_ranged, found.ranges)))]
+    found = evidence.margin
+    if found.verdict == "inconclusive":
+        reasons = list(_inconclusive(found))
+    else:
+        ranges = "; ".join(map(_ranged, found.ranges))
+        reasons = [say("{} ({})", _BY_MARGIN[found.verdict], ranges)]
     beyond = [LABELS[one.metric] for one in found.ranges if one.beyond]
     verdict: Verdict = "promote" if found.verdict == "candidate" else "do not promote"
     if beyond:
         verdict = "do not promote"
-        reasons.append(say("worse by more than the margin: {}", series(beyond)))
+        reasons.append(say("the whole interval is worse than the margin: {}", series(beyond)))
     elif found.verdict == "inconclusive":
         verdict = "not enough data"
+    success = found.ranges[0]
+    if verdict == "promote" and success.high is not None and success.high < 0:
+        reasons.append(say("success drops, but within the margin"))
     return Promotion(verdict=verdict, reasons=tuple(reasons))
+
+
+def _inconclusive(found: Margin) -> Iterator[Sentence]:
+    """What is not known, or not ruled out."""
+    safe = True
+    for one in found.ranges:
+        label = LABELS[one.metric]
+        success = one.metric == SUCCESS.name
+        margin = found.margin_success if success else found.margin_ratio
+        if one.low is None or one.high is None:
+            yield say("no interval of {}", label)
+        elif success and one.low <= -margin:
+            drop, limit = f"{-one.low * 100:.1f} points", f"{margin * 100:g}"
+            yield say("success could drop by up to {}, and the margin is {}", drop, limit)
+        elif not success and one.high >= margin:
+            yield say(
+                "{} could rise by up to {}, and the margin is {}",
+                label,
+                *map(share, (one.high, margin)),
+            )
+        else:
+            continue
+        safe = False
+    if safe:
+        yield say(
+            "no clear gain, and not equal within the margins ({})",
+            "; ".join(map(_ranged, found.ranges)),
+        )
 
 
 def _ranged(one: MarginRange) -> str:

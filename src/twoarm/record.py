@@ -27,6 +27,16 @@ Failure = Literal["agent", "infra"] | None
 MaybeFailure = Failure | UnsetType
 
 
+class PlannedLooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """After which repeats the runs were to be judged, as declared before the first of them."""
+
+    looks: tuple[Repeat, ...]
+    r_max: Repeat
+
+
+MaybeLooks = PlannedLooks | None
+
+
 class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of a run file. `None` means "not measured", never zero."""
 
@@ -60,6 +70,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     acceptance_command: MaybeText = None
     workspace: MaybeText = None
     tags: Any = None
+    planned_looks: MaybeLooks = None
     schema: MaybeText = None
 
     @property
@@ -107,6 +118,7 @@ _WORDS: dict[Any, str] = {
     MaybeFlag: "true, false or null",
     MaybeExitCode: "an integer or null",
     MaybeFailure: '"agent", "infra" or null',
+    MaybeLooks: 'an object such as {"looks": [3, 5, 10], "r_max": 10}, or null',
 }
 
 

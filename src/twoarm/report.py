@@ -36,7 +36,11 @@ class Report(Analysis, frozen=True, kw_only=True):
 
     def to_text(self, *, full: bool = False, interval: Shown = "headline", width: int = 80) -> str:
         """The report as the terminal shows it, without color."""
-        return text.render(self, text.Look(full=full, interval=interval, width=width))
+        return self.show(text.Look(full=full, interval=interval, width=width))
+
+    def show(self, look: text.Look) -> str:
+        """The report as a terminal of this look shows it."""
+        return text.render(self, look)
 
     def to_markdown(self, *, interval: Shown = "headline") -> str:
         """The whole report as Markdown."""

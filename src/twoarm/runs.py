@@ -16,7 +16,7 @@ from twoarm.arrays import Floats, Ints
 from twoarm.errors import Position, Problem
 from twoarm.escape import counted
 from twoarm.metric import METRICS, SUCCESS
-from twoarm.record import Columns
+from twoarm.record import Columns, PlannedLooks
 from twoarm.sentence import listed
 
 T = TypeVar("T")
@@ -62,15 +62,14 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Maker(msgspec.Struct, frozen=True):
-    """What ran: an arm's model and agent, as far as the record says."""
+    """What ran: a model and an agent, as far as the record says."""
 
-    arm: str
     model: str | None
     agent: str | None
 
 
 class Runs(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns. `task`, `arm` and `outcome` are codes into the tuples of the same name.
+    """The columns. `task`, `arm`, `outcome` and `maker` are codes into the tuples of their name.
 
     `started` is empty unless start times were asked for.
     """
@@ -86,7 +85,9 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     numbers: dict[str, Floats]
     key: Ints
     started: Floats
-    makers: frozenset[Maker]
+    makers: tuple[Maker, ...]
+    maker: Ints
+    planned_looks: frozenset[PlannedLooks]
     positions: "Positions"
     inputs: tuple[Input, ...]
     unknown_keys: tuple[str, ...]
@@ -140,7 +141,9 @@ class Builder:
         self._success = bytearray()
         self._numbers = {name: array("d") for name in NUMBERS}
         self._started = array("d")
-        self._makers: set[tuple[str, str | None, str | None]] = set()
+        self._makers: dict[tuple[str | None, str | None], int] = {}
+        self._maker = array("q")
+        self._looks: set[PlannedLooks | None] = set()
         self._positions = Positions()
 
     def __len__(self) -> int:
@@ -164,29 +167,37 @@ class Builder:
             except error:
                 known = [math.nan if v is None or v is UNSET else v for v in column]
                 values.frombytes(doubles(*known))
-        infra = self._extend_outcomes([columns.get(name, absent) for name in _ENDS])
-        if len(self._makers) < MOST_MAKERS:
-            ran = [columns.get(name, absent) for name in ("arm", "model", "agent")]
-            self._makers.update(_makers(ran, infra))
+        self._extend_outcomes([columns.get(name, absent) for name in _ENDS])
+        self._extend_makers(columns.get("model", absent), columns.get("agent", absent))
+        self._looks.update(map(_known, set(columns.get("planned_looks", ()))))
         if self._times:
             # Runs that start together are common in large files.
             texts = columns.get("started_at_utc", absent)
             seconds = {text: _seconds(text) for text in set(texts)}
             self._started.frombytes(doubles(*map(seconds.__getitem__, texts)))
 
-    def _extend_outcomes(self, ends: list[Sequence[Any]]) -> set[int]:
-        """Take note of how runs ended; which of them are infra failures."""
+    def _extend_outcomes(self, ends: list[Sequence[Any]]) -> None:
         codes = array("q", bytes(8 * len(ends[0])))
-        infra = set()
         if not _all_fine(ends):
             for i, end in enumerate(zip(*ends, strict=True)):
                 outcome = _outcome(*end)
                 if outcome[0] is not None:
                     codes[i] = self._outcomes.setdefault(outcome, len(self._outcomes))
-                if outcome[0] == "infra":
-                    infra.add(i)
         self._outcome += codes
-        return infra
+
+    def _extend_makers(self, models: Sequence[Any], agents: Sequence[Any]) -> None:
+        """Quick where there is only one; those beyond the limit count as the last."""
+        found = set(zip(models, agents, strict=True))
+        codes = {}
+        for model, agent in found:
+            maker = (_known(model), _known(agent))
+            if len(self._makers) < MOST_MAKERS:
+                self._makers.setdefault(maker, len(self._makers))
+            codes[model, agent] = self._makers.get(maker, MOST_MAKERS - 1)
+        if len(found) == 1:
+            self._maker += array("q", codes.values()) * len(models)
+        else:
+            self._maker.extend([codes[key] for key in zip(models, agents, strict=True)])
 
     def finish(
         self,
@@ -216,7 +227,9 @@ class Builder:
             numbers={name: _unsigned_zeros(values) for name, values in self._numbers.items()},
             key=_keys(task, repeat),
             started=np.frombuffer(self._started, dtype=np.float64),
-            makers=frozenset(Maker(*maker) for maker in self._makers),
+            makers=tuple(Maker(*maker) for maker in self._makers),
+            maker=np.frombuffer(self._maker, dtype=np.int64),
+            planned_looks=frozenset(one for one in self._looks if one is not None),
             positions=self._positions,
             inputs=tuple(inputs),
             unknown_keys=tuple(unknown_keys),
@@ -249,17 +262,6 @@ def _extend_codes(codes: "array[int]", table: dict[str, int], names: Sequence[st
     except KeyError:
         found = [table.setdefault(name, len(table)) for name in names]
     codes.frombytes(Struct(f"{len(found)}q").pack(*found))
-
-
-def _makers(ran: list[Sequence[Any]], infra: set[int]) -> set[tuple[str, str | None, str | None]]:
-    """Every arm with its model and agent, but for infra failures; quick where there are few."""
-    if infra:
-        ran = [[value for i, value in enumerate(column) if i not in infra] for column in ran]
-    arms, models, agents = map(set, ran)
-    if len(models) == len(agents) == 1:
-        model, agent = _known(models.pop()), _known(agents.pop())
-        return {(arm, model, agent) for arm in arms}
-    return {(arm, _known(model), _known(agent)) for arm, model, agent in zip(*ran, strict=True)}
 
 
 def _known(value: T | UnsetType | None) -> T | None:

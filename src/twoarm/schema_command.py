@@ -4,6 +4,7 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from twoarm.analysis import analysis_schema
+from twoarm.candidates import comparison_schema
 from twoarm.collect.sidecar import sidecar_schema
 from twoarm.console import Streams
 from twoarm.exit_codes import DONE
@@ -19,6 +20,7 @@ EPILOG = None
 _SCHEMAS = {
     "record": record_schema,
     "analysis": analysis_schema,
+    "comparison": comparison_schema,
     "sidecar": sidecar_schema,
     "suite": suite_schema,
 }

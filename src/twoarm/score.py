@@ -1,21 +1,26 @@
 """The whole program in two functions: `read` the runs, `compare` the arms. Read this file first."""
 
+from collections.abc import Sequence
 from typing import Unpack
 
 from twoarm import __version__
 from twoarm.analysis import SCHEMA, Tool
+from twoarm.candidates import Candidates
 from twoarm.caveats import caveats
-from twoarm.comparison import set_side_by_side
+from twoarm.comparison import Comparison, set_side_by_side
 from twoarm.diagnose import diagnose
+from twoarm.errors import UsageError
 from twoarm.evidence.caveats import evidence_caveats
 from twoarm.evidence.design import check_design
-from twoarm.evidence.weigh import weigh
+from twoarm.evidence.results import Looks
+from twoarm.evidence.several import families
+from twoarm.evidence.weigh import ALONE, Family, weigh
 from twoarm.options import OptionKeywords, Options, chosen
 from twoarm.promote import promote
 from twoarm.report import Report
 from twoarm.runfile import Progress, Source, read
 from twoarm.runs import Runs
-from twoarm.screen import Arms, choose_arms
+from twoarm.screen import Arms, choose_arms, choose_candidates
 
 
 def score(
@@ -48,13 +53,53 @@ def compare(
     """Compare two arms of runs that were read."""
     options = chosen(options, keywords)
     arms = arms or choose_arms(runs.arms, options.candidate, options.baseline)
-    comparison = set_side_by_side(runs, arms, options)
-    evidence = weigh(comparison, options) if options.evidence else None
+    return _report(set_side_by_side(runs, arms, options), options, generated_at_utc, ALONE)
+
+
+def look(
+    source: Source, options: Options | None = None, **keywords: Unpack[OptionKeywords]
+) -> Looks:
+    """Judge runs at a planned look; call it after each round that one of the `looks` follows.
+
+    `stop` says why no more repeats are needed, if none are.
+    """
+    found = score(source, options, **keywords).evidence
+    if found is None or found.looks is None:
+        raise UsageError("looks: say after which repeats you look, such as looks=(3, 5, 10)")
+    return found.looks
+
+
+def compare_candidates(
+    runs: Runs,
+    candidates: Sequence[str] | None = None,
+    options: Options | None = None,
+    *,
+    generated_at_utc: str | None = None,
+    **keywords: Unpack[OptionKeywords],
+) -> Candidates:
+    """Compare several candidates, or all arms there are, with the one baseline that is named."""
+    options = chosen(options, keywords)
+    pairs = choose_candidates(runs.arms, candidates, options.baseline)
+    comparisons = [set_side_by_side(runs, arms, options) for arms in pairs]
+    found = families(comparisons, options) if options.evidence else [ALONE] * len(comparisons)
+    return Candidates(
+        [
+            _report(comparison, options, generated_at_utc, family)
+            for comparison, family in zip(comparisons, found, strict=True)
+        ]
+    )
+
+
+def _report(
+    comparison: Comparison, options: Options, generated_at_utc: str | None, family: Family
+) -> Report:
+    runs, arms = comparison.runs, comparison.arms
+    evidence = weigh(comparison, options, family) if options.evidence else None
     found = caveats(comparison, options)
     if evidence is not None:
         found += (
-            *evidence_caveats(evidence, comparison),
-            *check_design(comparison, evidence.ran_first),
+            *evidence_caveats(evidence, comparison, options),
+            *check_design(comparison, evidence.order),
         )
     return Report(
         schema=SCHEMA,
@@ -72,7 +117,7 @@ def compare(
         paired=comparison.paired,
         gates=comparison.gates,
         decision=comparison.decision,
-        promotion=promote(comparison, evidence, options.promote_by),
+        promotion=promote(comparison, evidence, options),
         adequacy=comparison.adequacy,
         excluded=comparison.screening.excluded,
         diagnostics=diagnose(comparison),

@@ -2,22 +2,23 @@
 
 import os
 import sys
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Collection, Iterator, Sequence
 from typing import Literal, get_args
 
 from twoarm.bar import progress_bar
+from twoarm.candidates import Candidates
 from twoarm.console import Streams
 from twoarm.decide import number_of_gates
 from twoarm.errors import ExtraError, InputError, UsageError
 from twoarm.escape import named, visible
 from twoarm.exit_codes import DONE, HELP, OF_VERDICT
-from twoarm.options import DEFAULTS, Duplicates, Missing, Options, PromoteBy
+from twoarm.options import DEFAULTS, PRIMARY, Duplicates, GuardBy, Missing, Options, PromoteBy
 from twoarm.render.summary import PROMOTED_BY
-from twoarm.render.text import Look, Paint, plain, render
+from twoarm.render.text import Look, Paint, plain
 from twoarm.report import Report
-from twoarm.runfile import Readable
-from twoarm.score import score
+from twoarm.runfile import Readable, read
+from twoarm.score import compare, compare_candidates
 from twoarm.write import Output, refuse_overlap, write
 
 DESCRIPTION = (
@@ -25,7 +26,7 @@ DESCRIPTION = (
 )
 EPILOG = HELP
 
-_OUT_NAMES = ("analysis.json", "analysis.md", "report.html")
+_OUT_NAMES = ("analysis.json", "analysis.md", "comparison.json", "comparison.md", "report.html")
 
 STANDARD_INPUT = 0
 STANDARD_OUTPUT = 1
@@ -34,7 +35,20 @@ STANDARD_OUTPUT = 1
 _LAST_SECOND = 253_402_300_799
 
 # What only the evidence looks at.
-_OF_THE_EVIDENCE = ("level", "seed", "resamples", "margin_success", "margin_ratio", "interval")
+_OF_THE_EVIDENCE = (
+    "level",
+    "seed",
+    "resamples",
+    "primary",
+    "guard",
+    "allow_broken",
+    "margin_success",
+    "margin_ratio",
+    "interval",
+    "looks",
+    "r_max",
+    "ignore_looks",
+)
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -42,7 +56,13 @@ def add_options(parser: ArgumentParser) -> None:
     add_files(parser)
     add_report_options(parser)
     option = _Adder(parser)
-    option("candidate", metavar="ARM", help="the arm with the change")
+    option(
+        "candidate",
+        action="append",
+        metavar="ARM",
+        help="the arm with the change; give it again for several, or only name the baseline for "
+        "all of them",
+    )
     option("baseline", metavar="ARM", help="the arm without it")
     option(
         "duplicates",
@@ -127,6 +147,37 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
         default=SUPPRESS,
         help="skip the evidence: point estimates and the decision only",
     )
+    option(
+        "primary",
+        choices=tuple(PRIMARY),
+        help="the metric you care about most, tested first at the full level; name it before you "
+        "see the data",
+    )
+    option(
+        "guard",
+        choices=get_args(GuardBy),
+        help="under --promote-by evidence, also require that success holds on these tasks, that no "
+        "tasks break, and that cost is not clearly worse",
+    )
+    option(
+        "allow_broken",
+        type=int,
+        metavar="N",
+        help="let the guard pass a candidate that breaks up to N tasks",
+    )
+    option(
+        "looks",
+        type=_looks,
+        metavar="R,R,...",
+        help="after how many repeats the runs were to be judged, as planned before the first run",
+    )
+    option("r_max", type=int, metavar="R", help="the planned repeats: the last look")
+    parser.add_argument(
+        "--ignore-looks",
+        action="store_true",
+        default=SUPPRESS,
+        help="judge runs that declare planned looks as if they had none; a caveat says so",
+    )
     option("level", type=float, help="confidence level, 0.5 to 0.9999")
     option("seed", type=int, help="random seed")
     option("resamples", type=int, help="number of resamples")
@@ -134,7 +185,7 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
         "margin_success",
         type=float,
         metavar="SHARE",
-        help="how far success may drop under the margin rule; 0.10 is 10 points",
+        help="how far success may drop under the margin rule and the guard; 0.10 is 10 points",
     )
     option(
         "margin_ratio",
@@ -142,6 +193,13 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
         metavar="SHARE",
         help="how far time and tokens may rise under the margin rule; 0.10 is 10%%",
     )
+
+
+def _looks(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"expected numbers such as 3,5,10, got {text!r}") from None
 
 
 class _Adder:
@@ -169,8 +227,21 @@ def score_and_show(
     files: "list[str | Readable]", options: Options, given: Namespace, streams: Streams
 ) -> int:
     """Score run files, write and show what was asked for, and give the exit code."""
+    names = getattr(given, "candidate", None) or []
     with progress_bar(sys.stderr) as progress:
-        report = score(files, options, generated_at_utc=_now(), progress=progress)
+        runs = read(files, skip_bad=options.skip_bad, times=options.evidence, progress=progress)
+        if progress is not None and options.evidence:
+            progress("weighing the evidence", 0, None)
+        others = [arm for arm in runs.arms if arm != options.baseline]
+        if len(names) > 1 or (not names and options.baseline in runs.arms and len(others) > 1):
+            if given.exit_code:
+                raise UsageError(
+                    "--exit-code answers for one candidate: name it with --candidate; found "
+                    f"{len(names) or len(others)}"
+                )
+            several = compare_candidates(runs, names or None, options, generated_at_utc=_now())
+            return _show(several, given, streams)
+        report = compare(runs, options=options, generated_at_utc=_now())
     return _show(report, given, streams)
 
 
@@ -194,13 +265,29 @@ def options_of(given: Namespace, *, used: Collection[str] = ()) -> Options:
         for name in _OF_THE_EVIDENCE:
             if name in said and name not in used:
                 raise UsageError(f"--{name.replace('_', '-')} has no effect with --no-evidence")
+    _refuse_idle(said)
     if given.full and given.format != "text":
         raise UsageError(f"--full has no effect with --format {given.format}; it applies to text")
     shown = given.full or given.format == "markdown" or given.out is not None
     if "interval" in said and not shown and "interval" not in used:
         raise UsageError("--interval has no effect without --full, --format markdown or --out")
     _refuse_margins(given, used)
-    return Options(**{key: said[key] for key in Options.__struct_fields__ if key in said})
+    named = dict(said)
+    if isinstance(names := said.get("candidate"), list):
+        named["candidate"] = names[0] if len(names) == 1 else None
+    return Options(**{key: named[key] for key in Options.__struct_fields__ if key in named})
+
+
+def _refuse_idle(said: dict[str, object]) -> None:
+    """Refuse what the chosen way of promotion does not look at."""
+    by = said.get("promote_by", DEFAULTS.promote_by)
+    guarded = by == "evidence" and said.get("guard", DEFAULTS.guard) != "none"
+    for name, used, needs in (
+        ("guard", by == "evidence", "--promote-by evidence"),
+        ("allow_broken", guarded, "the guard of --promote-by evidence"),
+    ):
+        if name in said and not used:
+            raise UsageError(f"--{name.replace('_', '-')} has no effect without {needs}")
 
 
 def _refuse_margins(given: Namespace, used: Collection[str]) -> None:
@@ -235,7 +322,7 @@ def places(files: Sequence[str]) -> list[str | int]:
     return [STANDARD_INPUT if file == "-" else file for file in files]
 
 
-def _show(report: Report, given: Namespace, streams: Streams) -> int:
+def _show(report: Report | Candidates, given: Namespace, streams: Streams) -> int:
     outputs = list(_outputs(report, given, streams))
     write(outputs)
     if written := [visible(output.path) for output in outputs if not output.append]:
@@ -244,7 +331,7 @@ def _show(report: Report, given: Namespace, streams: Streams) -> int:
         look = Look(
             full=given.full, interval=_interval(given), width=_width(), paint=_paint() or plain
         )
-        streams.write(render(report, look))
+        streams.write(report.show(look))
     elif given.format == "markdown":
         streams.write_data(report.to_markdown(interval=_interval(given)))
     else:
@@ -252,9 +339,10 @@ def _show(report: Report, given: Namespace, streams: Streams) -> int:
     if given.annotate:
         from twoarm.render.github import annotations
 
-        for line in annotations(report):
-            streams.command(line)
-    if not given.exit_code:
+        for one in report.reports if isinstance(report, Candidates) else (report,):
+            for line in annotations(one):
+                streams.command(line)
+    if not given.exit_code or isinstance(report, Candidates):
         return DONE
     promotion = report.promotion
     by = PROMOTED_BY[report.options.promote_by]
@@ -266,12 +354,13 @@ def _interval(given: Namespace) -> Literal["headline", "bootstrap"]:
     return getattr(given, "interval", "headline")
 
 
-def _outputs(report: Report, given: Namespace, streams: Streams) -> Iterator[Output]:
+def _outputs(report: Report | Candidates, given: Namespace, streams: Streams) -> Iterator[Output]:
     """The files that were asked for."""
     texts = {}
     if given.out is not None:
-        texts["analysis.json"] = report.to_json()
-        texts["analysis.md"] = report.to_markdown(interval=_interval(given))
+        name = "comparison" if isinstance(report, Candidates) else "analysis"
+        texts[f"{name}.json"] = report.to_json()
+        texts[f"{name}.md"] = report.to_markdown(interval=_interval(given))
         try:
             texts["report.html"] = report.to_html()
         except ExtraError as error:

@@ -1,5 +1,6 @@
 """Which runs count; every excluded run keeps its reason."""
 
+from collections.abc import Sequence
 from typing import Literal
 
 import msgspec
@@ -84,6 +85,24 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
             for group in self.excluded
             if group.kind == kind and (arm is None or group.arm == arm)
         )
+
+
+def choose_candidates(
+    found: tuple[str, ...], candidates: Sequence[str] | None, baseline: str | None
+) -> list[Arms]:
+    """Each candidate with the one baseline: those named, or every other arm."""
+    if baseline is None:
+        raise ArmsError(
+            "several candidates need a baseline by name; arms found: "
+            f"{listed(sorted(found), _LISTED_ARMS)}"
+        )
+    names = list(candidates or [arm for arm in sorted(found) if arm != baseline])
+    twice = sorted({name for name in names if names.count(name) > 1})
+    if twice:
+        raise ArmsError(f"candidate {named(twice[0])} is named twice")
+    if not names:
+        raise ArmsError(f"no arm beside the baseline {named(baseline)}")
+    return [choose_arms(found, name, baseline) for name in names]
 
 
 def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | None) -> Arms:

@@ -1,20 +1,25 @@
 """What the runs can support beyond the point estimates: intervals, tests, stability, audits.
 
-cells       the pairs and runs of each metric, grouped by task
-interval    the result type, and when an interval is withheld
-kernel      exact distributions of sums
+results     what the evidence says, as plain data
+cells       the runs and pairs of each metric, grouped by task
+interval    how ends are made, and when an interval is withheld
+kernel      distributions
 resample    tasks drawn again, once for every metric; the medians of the arms
 means       intervals of means, ratios and success
 medians     intervals of medians, exact
-permute     tests by relabelling, and Holm
-deltas      mean, median and ratio of one metric, with every interval and test
+relabel     the test: labels and signs exchanged, for all metrics at once
+looks       the same test at planned looks
+deltas      mean, median and ratio of one metric, with every interval
 gates       the difference that each gate looks at
 stability   the decision when tasks and repeats are drawn again, or a task is left out
 influence   what hangs on single tasks
 grade       the verdict on the evidence, and the margin rule
+harm        broken tasks, and what people pay for
+guard       what a promotion by the evidence needs besides the verdict
 exclusions  whether excluded runs could change the decision
 design      what the records say about how the runs were made
 repeats     pass@k, pass^k, and the cost of a solved task
 weigh       all of it
+several     several candidates against one baseline
 caveats     what the reader must know about it
 """

@@ -3,21 +3,25 @@
 from collections.abc import Iterator
 
 from twoarm.comparison import Comparison
-from twoarm.decide import Decision
+from twoarm.decide import GATES, Decision
 from twoarm.errors import Caveat
-from twoarm.escape import counted
-from twoarm.evidence.weigh import Evidence
-from twoarm.metric import JUDGED, LABELS
-from twoarm.number_format import change
+from twoarm.escape import counted, series
+from twoarm.evidence.harm import clearly_worse
+from twoarm.evidence.results import BROKEN_BY_CHANCE, Evidence, Interval
+from twoarm.metric import JUDGED, LABELS, SUCCESS
+from twoarm.number_format import change, share
+from twoarm.options import Options
 from twoarm.screen import Arms
-from twoarm.sentence import Name, listed, say
+from twoarm.sentence import Name, joined, listed, say
 
 # Below this share of run-to-run noise, more repeats would narrow nothing much.
 FEW_REPEATS_HELP = 0.25
 _NAMED = 3
 
 
-def evidence_caveats(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
+def evidence_caveats(
+    evidence: Evidence, comparison: Comparison, options: Options
+) -> Iterator[Caveat]:
     """All of them, the most important first."""
     if evidence.on_shared_tasks != comparison.decision:
         yield Caveat(
@@ -29,18 +33,128 @@ def evidence_caveats(evidence: Evidence, comparison: Comparison) -> Iterator[Cav
                 Name(evidence.on_shared_tasks),
             ),
         )
+    yield from _on_looks(evidence, comparison, options)
+    yield from _on_broken(evidence)
+    yield from _on_ungated(evidence)
     yield from _on_the_winner(evidence, comparison.decision)
     yield from _on_excluded(evidence)
     yield from _on_missing(evidence, comparison.arms)
     yield from _on_single_tasks(evidence)
+    yield from _on_weights(evidence)
+    yield from _on_zeros(evidence)
     variance = evidence.variance
     if variance is not None and variance.repeats_share < FEW_REPEATS_HELP:
         yield Caveat(
             code="add_tasks",
             message=say(
-                "about {} of the uncertainty about duration comes from which tasks were used: add "
-                "tasks, not repeats",
+                "about {} of the uncertainty about duration comes from which tasks were used: "
+                "repeats narrow it down to that spread, more tasks beyond it",
                 f"{variance.tasks_share:.0%}",
+            ),
+        )
+
+
+def _on_looks(evidence: Evidence, comparison: Comparison, options: Options) -> Iterator[Caveat]:
+    looks = evidence.looks
+    if options.ignore_looks and comparison.runs.planned_looks:
+        yield Caveat(
+            code="looks_ignored",
+            message=say(
+                "these runs were planned to be judged at several looks, which is ignored here: a "
+                "verdict that is looked for more than once is wrong more often than it says"
+            ),
+        )
+    if looks is not None and looks.incomplete:
+        yield Caveat(
+            code="incomplete_look",
+            message=say(
+                "{} with fewer than {} counted repeats at this look: the look is valid, with less "
+                "to go by",
+                counted(looks.incomplete, "task-arm"),
+                looks.after,
+            ),
+        )
+
+
+def _on_broken(evidence: Evidence) -> Iterator[Caveat]:
+    broken = evidence.guard.broken
+    if broken.tasks:
+        tasks = [
+            say("{} ({} to {})", Name(one.task_id), f"{one.baseline:.0%}", f"{one.candidate:.0%}")
+            for one in broken.tasks[:_NAMED]
+        ]
+        more = len(broken.tasks) - _NAMED
+        yield Caveat(
+            code="broken_tasks",
+            message=say(
+                "{} {} at most half as often with the candidate: {}{}{}",
+                counted(len(broken.tasks), "task"),
+                "succeeds" if len(broken.tasks) == 1 else "succeed",
+                joined(tasks, ", "),
+                f" and {more} more" if more > 0 else "",
+                ""
+                if (broken.p or 0.0) <= BROKEN_BY_CHANCE
+                else "; among so many tasks that can be chance",
+            ),
+        )
+
+
+def _on_ungated(evidence: Evidence) -> Iterator[Caveat]:
+    """What people pay for is no gate: it must not get worse in silence."""
+    gated = {gate.metric.name for gate in GATES}
+    for metric in JUDGED:
+        found = evidence.deltas[metric.name]
+        if metric.name in gated or not clearly_worse(
+            metric, found, evidence.headline, evidence.level
+        ):
+            continue
+        interval: Interval | None = getattr(found.change, evidence.headline)
+        ends = (found.change.estimate,) if interval is None else (interval.low, interval.high)
+        moved = [
+            change(end, metric.unit) if found.ratio is None or end is None else share(end - 1.0)
+            for end in ends
+        ]
+        yield Caveat(
+            code="ungated_worse",
+            message=say(
+                "no gate looks at {}, and it is worse: {}", metric.label, " to ".join(moved)
+            ),
+        )
+
+
+def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
+    """Where tasks were repeated unequally, runs and tasks weighed alike may not agree."""
+    for gate in GATES:
+        found, unit = evidence.deltas[gate.metric.name], gate.metric.unit
+        by_task, by_pair = change(found.mean.estimate, unit), change(found.bootstrap.mean, unit)
+        if found.pairs and by_task != by_pair:
+            yield Caveat(
+                code="weights_differ",
+                message=say(
+                    "mean difference in {}: {} with every task weighed alike, as in the evidence; "
+                    "{} over pairs",
+                    gate.metric.label,
+                    by_task,
+                    by_pair,
+                ),
+            )
+
+
+def _on_zeros(evidence: Evidence) -> Iterator[Caveat]:
+    zeros = [
+        metric.label
+        for metric in JUDGED
+        if metric is not SUCCESS
+        and evidence.deltas[metric.name].ratio is None
+        and evidence.deltas[metric.name].tasks
+    ]
+    if zeros:
+        yield Caveat(
+            code="zeros",
+            message=say(
+                "some values are zero, so there is no ratio and the test is on plain differences: "
+                "{}",
+                series(zeros),
             ),
         )
 

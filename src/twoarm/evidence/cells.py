@@ -1,11 +1,12 @@
 """The pairs and runs of each metric, grouped by task."""
 
+import math
 from functools import cached_property
 
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints, starts_of
+from twoarm.arrays import Flags, Floats, Ints, squares, starts_of, sums
 from twoarm.comparison import Comparison
 from twoarm.metric import SUCCESS, Metric
 from twoarm.screen import ArmRuns, Screening
@@ -53,14 +54,6 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return found
 
 
-class Sides(msgspec.Struct, frozen=True, kw_only=True):
-    """Both sides of the pairs on one scale, and their difference."""
-
-    ours: Floats
-    theirs: Floats
-    deltas: Floats
-
-
 class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """The pairs in which both runs have the metric."""
 
@@ -84,16 +77,6 @@ class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The deltas alone."""
         return Grouped(values=self.deltas, tasks=self.tasks, starts=self.starts)
 
-    @cached_property
-    def logs(self) -> Sides | None:
-        """The pairs on the scale of ratios, or None where a value is not positive."""
-        if self.metric is SUCCESS or not len(self):
-            return None
-        if self.ours.min() <= 0 or self.theirs.min() <= 0:
-            return None
-        ours, theirs = np.log(self.ours), np.log(self.theirs)
-        return Sides(ours=ours, theirs=theirs, deltas=ours - theirs)
-
 
 def group_pairs(metric: Metric, comparison: Comparison) -> Pairs:
     """The pairs of one metric by task."""
@@ -109,6 +92,144 @@ def group_pairs(metric: Metric, comparison: Comparison) -> Pairs:
         theirs=theirs.values[metric.name][pairing.baseline[rows]],
         deltas=deltas[rows],
     )
+
+
+class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """Every counted run of the tasks that both arms have, task by task, the candidate's first.
+
+    `sizes` has a row for each arm.
+    """
+
+    tasks: Ints
+    sizes: Ints
+    starts: Ints
+
+    @property
+    def rows(self) -> int:
+        """How many runs there are."""
+        return int(self.starts[-1])
+
+    @cached_property
+    def task(self) -> Ints:
+        """The place of each run's task among these."""
+        return np.repeat(np.arange(len(self.tasks)), self.sizes.sum(axis=0))
+
+    @cached_property
+    def cell(self) -> Ints:
+        """Twice the place of each run's task, and one more for the baseline."""
+        return np.repeat(np.arange(2 * len(self.tasks)), self.sizes.T.ravel())
+
+
+class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One metric of the runs of a layout; NaN was not measured.
+
+    Everything below has a column for each task; what has rows has one for each arm.
+    """
+
+    metric: Metric
+    logs: bool
+    values: Floats
+    layout: Layout
+
+    def among(self, kept: Flags) -> "TaskRuns":
+        """As if only some of the runs had been measured."""
+        values = np.where(kept, self.values, np.nan)
+        return TaskRuns(metric=self.metric, logs=self.logs, values=values, layout=self.layout)
+
+    def on_test_scale(self) -> "TaskRuns":
+        """On the scale of ratios, unless a value is zero or the metric is success."""
+        if self.metric is SUCCESS or (self.values <= 0).any() or np.isnan(self.values).all():
+            return self
+        return TaskRuns(
+            metric=self.metric, logs=True, values=np.log(self.values), layout=self.layout
+        )
+
+    @cached_property
+    def _cells(self) -> tuple[Ints, Floats, Floats]:
+        known = ~np.isnan(self.values)
+        values, cell = self.values[known], self.layout.cell[known]
+        heads = np.flatnonzero(np.diff(cell, prepend=-1))
+        starts = np.append(heads, len(cell))
+        count = 2 * len(self.layout.tasks)
+        sizes = np.zeros(count, dtype=np.int64)
+        means, spreads = np.full(count, np.nan), np.zeros(count)
+        at = cell[heads]
+        sizes[at] = np.diff(starts)
+        means[at] = sums(values, starts) / sizes[at]
+        spreads[at] = squares(values, starts)
+        return sizes.reshape(-1, 2).T, means.reshape(-1, 2).T, spreads.reshape(-1, 2).T
+
+    @property
+    def sizes(self) -> Ints:
+        """How many runs have the metric."""
+        return self._cells[0]
+
+    @property
+    def means(self) -> Floats:
+        """Their means; NaN where there is none."""
+        return self._cells[1]
+
+    @property
+    def spreads(self) -> Floats:
+        """Their squared distances from the mean, added up."""
+        return self._cells[2]
+
+    @cached_property
+    def shared(self) -> Flags:
+        """Whether both arms have the metric."""
+        found: Flags = np.logical_and.reduce(self.sizes > 0, axis=0)
+        return found
+
+    @cached_property
+    def deltas(self) -> Floats:
+        """Candidate minus baseline; NaN where an arm has nothing."""
+        found: Floats = self.means[0] - self.means[1]
+        return found
+
+    @cached_property
+    def played_again(self) -> bool:
+        """Whether no repeat differs from another of its task: they are one run, not several."""
+        if self.metric is SUCCESS or not self.sizes.size or self.sizes.max() <= 1:
+            return False
+        return not self.spreads.any()
+
+    @cached_property
+    def label_deviation(self) -> float:
+        """How far the sum of differences strays when labels are exchanged inside tasks."""
+        sizes, deltas = self.sizes[:, self.shared], self.deltas[self.shared]
+        count = sizes.sum(axis=0)
+        between = deltas**2 * sizes[0] * sizes[1] / count
+        within = self.spreads[:, self.shared].sum(axis=0)
+        variances = (within + between) / (count - 1) * (1.0 / sizes).sum(axis=0)
+        return math.sqrt(math.fsum(variances))
+
+
+def lay_out(comparison: Comparison) -> tuple[Layout, tuple[Ints, Ints]]:
+    """The runs of the tasks that both arms have, and where each stands in its arm.
+
+    A repeat's number carries no information, so runs without a partner are among them.
+    """
+    count = len(comparison.runs.tasks)
+    sizes = np.array([np.bincount(arm.task, minlength=count) for arm in comparison.screening.arms])
+    shared: Flags = np.logical_and.reduce(sizes > 0, axis=0)
+    kept = sizes[:, shared]
+    rows = tuple(np.flatnonzero(shared[arm.task]) for arm in comparison.screening.arms)
+    starts = np.concatenate(([0], np.cumsum(kept.sum(axis=0))))
+    layout = Layout(tasks=np.flatnonzero(shared), sizes=kept, starts=starts)
+    return layout, (rows[0], rows[1])
+
+
+def task_runs(
+    metric: Metric, comparison: Comparison, layout: Layout, rows: tuple[Ints, Ints]
+) -> TaskRuns:
+    """One metric of every counted run."""
+    sides = [
+        arm.values[metric.name][at] for arm, at in zip(comparison.screening.arms, rows, strict=True)
+    ]
+    values = np.empty(layout.rows)
+    ours = layout.cell % 2 == 0
+    values[ours], values[~ours] = sides
+    return TaskRuns(metric=metric, logs=False, values=values, layout=layout)
 
 
 def group_arm(metric: Metric, arm: ArmRuns, task_count: int, only: Ints) -> Grouped:

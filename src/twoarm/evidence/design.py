@@ -1,21 +1,28 @@
 """What the records themselves say about how the runs were made, as caveats."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Literal
 
 import numpy as np
 
-from twoarm.arrays import Flags, measured, starts_of
+from twoarm.arrays import Flags, Floats, measured, starts_of
 from twoarm.comparison import Comparison
+from twoarm.decide import Gate, decide, figures, judge
 from twoarm.errors import Caveat
 from twoarm.escape import counted
+from twoarm.evidence.kernel import chance_of_at_least, log_choose
+from twoarm.evidence.results import Order
 from twoarm.metric import DURATION, NON_CACHE_TOKENS
+from twoarm.number_format import figure
+from twoarm.runs import Runs
 from twoarm.screen import ArmRuns
-from twoarm.sentence import Name, listed, say
+from twoarm.sentence import Name, Sentence, joined, say
 from twoarm.tasks import Task
 
 # From this share on, the runs of one arm started so much before the other's that time and arm
 # cannot be told apart.
 APART = 0.95
+_NAMED_MAKERS = 3
 # More runs than this share at the longest duration: a time limit cut them.
 CUT = 0.20
 _FEWEST_CUT = 3
@@ -25,23 +32,47 @@ SHORTER = 0.8
 _NEAR = 0.005
 
 
-def check_design(comparison: Comparison, first: str | None) -> Iterator[Caveat]:
+def check_design(comparison: Comparison, order: Order) -> Iterator[Caveat]:
     """Everything about the design that the reader should know."""
-    yield from _time_blocks(first, comparison)
-    for what in ("model", "agent"):
-        yield from _makers(comparison, what)
+    yield from _time_blocks(order, comparison)
+    yield from _makers(comparison, "model")
+    yield from _makers(comparison, "agent")
     yield from _unequal_repeats(comparison.tasks)
     for arm in comparison.screening.arms:
         yield from _identical_repeats(arm, len(comparison.runs.tasks))
         yield from _cut_durations(arm)
 
 
-def ran_first(comparison: Comparison) -> str | None:
-    """The arm whose runs started before the other's, not among them; None if neither did."""
+def order_of_arms(comparison: Comparison) -> Order:
+    """Whether one arm ran before the other, in the whole file or inside the tasks."""
     started = comparison.runs.started
     if not len(started):
-        return None
-    ours, theirs = (np.sort(measured(started[arm.rows])) for arm in comparison.screening.arms)
+        return Order(ran_first=None, in_blocks=0, timed=0, p=None)
+    times = [started[arm.rows] for arm in comparison.screening.arms]
+    count = len(comparison.runs.tasks)
+    first, last = np.full((2, count), np.inf), np.full((2, count), -np.inf)
+    sizes = np.zeros((2, count), dtype=np.int64)
+    for side, (arm, when) in enumerate(zip(comparison.screening.arms, times, strict=True)):
+        known = ~np.isnan(when)
+        np.minimum.at(first[side], arm.task[known], when[known])
+        np.maximum.at(last[side], arm.task[known], when[known])
+        sizes[side] = np.bincount(arm.task[known], minlength=count)
+    # One run of each arm has an order, but no blocks.
+    timed = (sizes > 0).all(axis=0) & (sizes.sum(axis=0) > 2)
+    apart = timed & ((last[0] < first[1]) | (last[1] < first[0]))
+    in_blocks = int(apart.sum())
+    chances = 2.0 * np.exp(-log_choose(sizes.sum(axis=0), sizes[0])[timed])
+    return Order(
+        ran_first=_ran_first(times, comparison),
+        in_blocks=in_blocks,
+        timed=int(timed.sum()),
+        p=chance_of_at_least(in_blocks, np.minimum(chances, 1.0)) if timed.any() else None,
+    )
+
+
+def _ran_first(times: list[Floats], comparison: Comparison) -> str | None:
+    """The arm whose runs started before the other's, not among them; None if neither did."""
+    ours, theirs = (np.sort(measured(one)) for one in times)
     if min(len(ours), len(theirs)) < 2:
         return None
     # The share of pairs of one of each in which the candidate's run started first; ties half.
@@ -52,41 +83,95 @@ def ran_first(comparison: Comparison) -> str | None:
     return comparison.arms.baseline if 1.0 - earlier >= APART else None
 
 
-def _time_blocks(first: str | None, comparison: Comparison) -> Iterator[Caveat]:
-    if first is not None:
-        second = next(arm for arm in comparison.arms.both if arm != first)
-        yield Caveat(
-            code="separate_time_blocks",
-            message=say(
-                "{} ran before {}, not interleaved with it: whatever else changed in between is "
-                "part of the difference; interleave the arms",
-                Name(first),
-                Name(second),
-            ),
+def _time_blocks(order: Order, comparison: Comparison) -> Iterator[Caveat]:
+    message: Sentence | None = None
+    if order.ran_first is not None:
+        second = next(arm for arm in comparison.arms.both if arm != order.ran_first)
+        message = say(
+            "{} ran before {}, not interleaved with it: whatever else changed in between is "
+            "part of the difference; interleave the arms",
+            Name(order.ran_first),
+            Name(second),
         )
+    elif order.in_separate_blocks:
+        message = say(
+            "in {} of {}, every run of one arm started before the other arm's: whatever else "
+            "changed in between is part of the difference; interleave the arms",
+            order.in_blocks,
+            counted(order.timed, "task"),
+        )
+    if message is not None:
+        yield Caveat(code="separate_time_blocks", message=message)
 
 
-def _makers(comparison: Comparison, what: str) -> Iterator[Caveat]:
+def _makers(comparison: Comparison, what: Literal["model", "agent"]) -> Iterator[Caveat]:
     """Whether an arm has several models or agents, and whether the arms have different ones."""
-    found = []
-    for arm in comparison.arms.both:
-        names = {getattr(maker, what) for maker in comparison.runs.makers if maker.arm == arm}
-        found.append(sorted(names - {None}))
-        if len(found[-1]) > 1:
-            count = counted(len(found[-1]), what)
-            message = say("{} in {}: {}", count, Name(arm), listed(found[-1]))
+    found = [_counts(comparison.runs, arm, what) for arm in comparison.screening.arms]
+    for arm, counts in zip(comparison.arms.both, found, strict=True):
+        if len(counts) > 1:
+            count = counted(len(counts), what)
+            message = say("{} in {}: {}", count, Name(arm), _numbered(counts))
             yield Caveat(code=f"several_{what}s", message=message)
-    if found[0] and found[1] and found[0] != found[1]:
+    if found[0] and found[1] and found[0].keys() != found[1].keys():
         yield Caveat(
             code=f"different_{what}s",
             message=say(
-                "the arms differ in {}: {} vs. {}; the effect of the change cannot be separated "
-                "from that",
+                "the arms differ in {}: {} vs. {}; {}",
                 what,
-                listed(found[0]),
-                listed(found[1]),
+                _numbered(found[0]),
+                _numbered(found[1]),
+                _without_others(comparison, what, found[0].keys() & found[1].keys()),
             ),
         )
+
+
+def _counts(runs: Runs, arm: ArmRuns, what: str) -> dict[str, int]:
+    """How many runs each model or agent made, the most first."""
+    totals = np.bincount(runs.maker[arm.rows], minlength=len(runs.makers)).tolist()
+    found: dict[str, int] = {}
+    for maker, count in zip(runs.makers, totals, strict=True):
+        name = getattr(maker, what)
+        if name is not None and count:
+            found[name] = found.get(name, 0) + count
+    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+
+
+def _numbered(counts: dict[str, int]) -> Sentence:
+    named = [say("{} ({})", Name(name), counted(count, "run")) for name, count in counts.items()]
+    more = len(named) - _NAMED_MAKERS
+    first = joined(named[:_NAMED_MAKERS], ", ")
+    return say("{} and {} more", first, more) if more > 0 else first
+
+
+def _without_others(comparison: Comparison, what: str, both: Collection[str]) -> Sentence:
+    """Which figures would be others without the runs of what only one arm has."""
+    if not both:
+        return say("the effect of the change cannot be separated from that")
+    runs = comparison.runs
+    kept = np.array([getattr(maker, what) in both for maker in runs.makers])
+    rows = [np.flatnonzero(kept[runs.maker[arm.rows]]) for arm in comparison.screening.arms]
+    left = [arm.take(at) for arm, at in zip(comparison.screening.arms, rows, strict=True)]
+    gates = judge(*(figures(arm.values) for arm in left))
+    changed = [
+        f"{gate.rule.label} {_both(gate)} instead of {_both(before)}"
+        for gate, before in zip(gates, comparison.gates, strict=True)
+        if _both(gate) != _both(before)
+    ]
+    gone = sum(map(len, comparison.screening.arms)) - sum(map(len, left))
+    decision = decide(gates, comparison.arms)
+    same = decision == comparison.decision
+    return say(
+        "without the {} whose {} the other arm lacks, the decision {}{}",
+        counted(gone, "run"),
+        what,
+        "is the same" if same else say("would be {}", Name(decision)),
+        f" ({'; '.join(changed)})" if changed else "",
+    )
+
+
+def _both(gate: Gate) -> str:
+    unit = gate.rule.metric.unit
+    return f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
 
 
 def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:
@@ -95,8 +180,8 @@ def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:
         yield Caveat(
             code="unequal_repeats",
             message=say(
-                "unequal repeats, {} to {} per task and arm: tasks with more repeats carry more "
-                "weight",
+                "unequal repeats, {} to {} per task and arm: tasks with more repeats weigh more in "
+                "the gates and paired deltas; in the evidence every task weighs alike",
                 min(counts),
                 max(counts),
             ),
@@ -151,7 +236,8 @@ def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
             code="durations_cut",
             message=say(
                 "durations are cut off by a time limit: {} of {} of {} took {} s or just under; "
-                "mean and ratio understate them, the median is still valid",
+                "means, ratios and the median of the deltas understate them; the arm medians are "
+                "still valid",
                 count,
                 counted(len(durations), "run"),
                 Name(arm.arm),

@@ -4,13 +4,19 @@ import math
 from collections.abc import Iterator
 from typing import Literal
 
-import msgspec
 import numpy as np
 
 from twoarm.arrays import Floats
 from twoarm.comparison import Comparison
 from twoarm.decide import GATES, Decision, GateRule, decide, judge
 from twoarm.evidence.kernel import log_choose
+from twoarm.evidence.results import (
+    Bound,
+    ExcludedArm,
+    Exclusions,
+    MissingBound,
+    MissingValues,
+)
 from twoarm.metric import SUCCESS
 from twoarm.summarize import ArmSummary
 
@@ -19,52 +25,6 @@ _COUNTED = 2_000
 
 _OUTCOMES: tuple[Literal["failed"], Literal["passed"]] = ("failed", "passed")
 _EXTREMES: tuple[Literal["low"], Literal["high"]] = ("low", "high")
-
-
-class ExcludedArm(msgspec.Struct, frozen=True, kw_only=True):
-    """The infra failures of one arm."""
-
-    arm: str
-    runs: int
-    excluded: int
-    reasons: dict[str, int]
-
-
-class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision if every excluded run of one arm had failed, or passed."""
-
-    arm: str
-    outcome: Literal["failed", "passed"]
-    decision: Decision
-
-
-class MissingBound(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision if every missing value of one arm were as low, or as high, as can be."""
-
-    arm: str
-    values: Literal["low", "high"]
-    decision: Decision
-
-
-class MissingValues(msgspec.Struct, frozen=True, kw_only=True):
-    """A gate's metric that some runs lack: how many of each arm, and whether it matters."""
-
-    metric: str
-    missing: tuple[int, int]
-    runs: tuple[int, int]
-    p: float
-    bounds: tuple[MissingBound, ...]
-    could_flip: bool
-
-
-class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
-    """The audit: who lost runs or values, whether one arm lost more, and whether it matters."""
-
-    arms: tuple[ExcludedArm, ExcludedArm]
-    p: float | None
-    bounds: tuple[Bound, ...]
-    could_flip: bool
-    missing: tuple[MissingValues, ...]
 
 
 def audit(comparison: Comparison) -> Exclusions:

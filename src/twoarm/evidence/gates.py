@@ -2,24 +2,16 @@
 
 import msgspec
 
-from twoarm.arrays import median, sums
+from twoarm.arrays import median
 from twoarm.comparison import Comparison
 from twoarm.decide import Gate
 from twoarm.escape import counted
-from twoarm.evidence import means, medians
+from twoarm.evidence import medians
 from twoarm.evidence.cells import Grouped, group_arm, shared_tasks
 from twoarm.evidence.deltas import distinct
-from twoarm.evidence.interval import (
-    Estimate,
-    Frame,
-    Interval,
-    Withheld,
-    between,
-    no_interval_over,
-    no_width,
-    tied,
-)
+from twoarm.evidence.interval import Frame, between, no_interval_over, no_width, tied
 from twoarm.evidence.resample import Tables, shared_resamples
+from twoarm.evidence.results import Estimate, GateEvidence, Interval, Withheld
 from twoarm.metric import SUCCESS, Metric
 from twoarm.number_format import change
 from twoarm.screen import Arms
@@ -28,14 +20,10 @@ from twoarm.screen import Arms
 _FAR_APART = 0.01
 
 
-class GateEvidence(msgspec.Struct, frozen=True, kw_only=True):
-    """The difference on the tasks that both arms have, and its intervals."""
-
-    difference: Estimate
-
-
-def weigh_gate(gate: Gate, comparison: Comparison, frame: Frame, tables: Tables) -> GateEvidence:
-    """One gate."""
+def weigh_gate(
+    gate: Gate, comparison: Comparison, success: Estimate, frame: Frame, tables: Tables
+) -> GateEvidence:
+    """One gate; the difference of success is that of the tasks."""
     if gate.candidate is None or gate.baseline is None:
         return _nothing(None, "not_measured", "Not measured in at least one arm.")
     metric, screening = gate.rule.metric, comparison.screening
@@ -47,9 +35,8 @@ def weigh_gate(gate: Gate, comparison: Comparison, frame: Frame, tables: Tables)
         group_arm(metric, arm, len(comparison.runs.tasks), shared) for arm in screening.arms
     )
     if metric is SUCCESS:
-        found = _success(ours, theirs, frame)
-    else:
-        found = _medians(metric, ours, theirs, comparison.arms, frame, tables)
+        return GateEvidence(difference=_success(ours, theirs, success))
+    found = _medians(metric, ours, theirs, comparison.arms, frame, tables)
     if found.estimate != gate.candidate - gate.baseline:
         tasks = counted(len(shared), "task")
         note = f"On the {tasks} that both arms have; the gate compares all runs."
@@ -82,15 +69,13 @@ def _with_note(found: Estimate, code: str, note: str) -> Estimate:
     )
 
 
-def _success(ours: Grouped, theirs: Grouped, frame: Frame) -> Estimate:
-    won, lost = sums(ours.values, ours.starts), sums(theirs.values, theirs.starts)
-    difference = float(won.sum()) / len(ours) - float(lost.sum()) / len(theirs)
-    passes = means.Passes(successes=(won, lost), sizes=(ours.sizes, theirs.sizes))
-    found = means.success_estimate(passes, difference, frame)
-    by_task = passes.mean_by_task
-    if abs(by_task - difference) < _FAR_APART:
+def _success(ours: Grouped, theirs: Grouped, found: Estimate) -> Estimate:
+    """Every task weighs alike in the evidence, every run in the gate."""
+    assert found.estimate is not None
+    gate = float(ours.values.mean() - theirs.values.mean())
+    if abs(found.estimate - gate) < _FAR_APART:
         return found
-    note = f"Unequal repeats: task by task the difference is {change(by_task, SUCCESS.unit)}."
+    note = f"Run by run, as the gate counts, the difference is {change(gate, SUCCESS.unit)}."
     return _with_note(found, "unequal_repeats", note)
 
 
@@ -102,8 +87,9 @@ def _medians(
     like = None
     withheld = list(these.withheld)
     resamples = shared_resamples(tasks, frame)
-    if tasks < frame.fewest_tasks or resamples is None:
-        withheld.append(no_interval_over(tasks, frame.fewest_tasks))
+    fewest = max(frame.fewest_tasks, medians.FEWEST_FOR_ARMS)
+    if tasks < fewest or resamples is None:
+        withheld.append(no_interval_over(tasks, fewest))
     else:
         drawn = [
             tables.drawn(arm, side, metric, resamples)

@@ -1,17 +1,20 @@
 """The verdict on the evidence, and the margin rule: both look at the gates' metrics."""
 
-from typing import Literal
-
 import msgspec
 
-from twoarm.evidence.interval import FEWEST_TASKS, Estimate, Frame, Interval, Scope
-from twoarm.evidence.permute import holm
+from twoarm.evidence.results import (
+    Estimate,
+    Finding,
+    Grade,
+    Interval,
+    Margin,
+    MarginRange,
+    MarginVerdict,
+    Scope,
+    Standing,
+    Verdict,
+)
 from twoarm.metric import SUCCESS, Better, Metric
-
-Verdict = Literal[
-    "candidate better", "baseline better", "trade-off", "no clear difference", "too few tasks"
-]
-MarginVerdict = Literal["candidate", "baseline", "inconclusive"]
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,60 +23,21 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
     metric: Metric
     direction: float
     p: float | None
+    adjusted: float | None
+    clear: bool
 
 
-class Finding(msgspec.Struct, frozen=True, kw_only=True):
-    """What the test of one gate's metric shows; `holm_p` allows for looking at all of them."""
-
-    metric: str
-    p: float | None
-    holm_p: float | None
-    standing: Literal["better", "worse", "no clear difference", "no test"]
-
-
-class Grade(msgspec.Struct, frozen=True, kw_only=True):
-    """What the evidence supports, for which tasks, and what that rests on."""
-
-    verdict: Verdict
-    scope: Scope
-    findings: tuple[Finding, ...]
-
-
-class MarginRange(msgspec.Struct, frozen=True, kw_only=True):
-    """An interval held against its margin: a difference of success, or a ratio less one.
-
-    `beyond` says that the whole interval is worse by more than the margin.
-    """
-
-    metric: str
-    low: float | None
-    high: float | None
-    beyond: bool
-
-
-class Margin(msgspec.Struct, frozen=True, kw_only=True):
-    """The margin rule: not worse by more than the margins anywhere, and better somewhere."""
-
-    verdict: MarginVerdict
-    scope: Scope
-    margin_success: float
-    margin_ratio: float
-    ranges: tuple[MarginRange, ...]
-
-
-def grade(tested: list[Tested], frame: Frame, tasks: int, smallest: float) -> Grade:
+def grade(
+    tested: list[Tested], scope: Scope, primary: str | None, most: float, fewest: float
+) -> Grade:
     """Better somewhere and worse nowhere, the mirror image, both, or neither.
 
-    `smallest` is the smallest p-value that a test of so few runs could have given.
+    `most` is the largest p-value that is clear, `fewest` the smallest there can be.
     """
-    adjusted = holm([one.p for one in tested])
-    tests = sum(p is not None for p in adjusted)
-    findings = tuple(
-        _finding(one, p, 1.0 - frame.level) for one, p in zip(tested, adjusted, strict=True)
-    )
+    findings = tuple(map(_finding, tested))
     standings = {finding.standing for finding in findings}
     verdict: Verdict
-    if not tests or smallest * tests > 1.0 - frame.level:
+    if fewest > most:
         verdict = "too few tasks"
     elif {"better", "worse"} <= standings:
         verdict = "trade-off"
@@ -83,58 +47,65 @@ def grade(tested: list[Tested], frame: Frame, tasks: int, smallest: float) -> Gr
         verdict = "baseline better"
     else:
         verdict = "no clear difference"
-    scope: Scope = "tasks_like_these" if tasks >= FEWEST_TASKS else "these_tasks"
-    return Grade(verdict=verdict, scope=scope, findings=findings)
+    return Grade(verdict=verdict, scope=scope, primary=primary, findings=findings)
 
 
-def _finding(one: Tested, p: float | None, most: float) -> Finding:
-    standing: Literal["better", "worse", "no clear difference", "no test"]
-    if p is None:
+def _finding(one: Tested) -> Finding:
+    standing: Standing
+    if one.adjusted is None:
         standing = "no test"
-    elif p > most:
+    elif not one.clear:
         standing = "no clear difference"
     else:
         good = (one.direction > 0) == (one.metric.better is Better.HIGHER)
         standing = "better" if good else "worse"
-    return Finding(metric=one.metric.name, p=one.p, holm_p=p, standing=standing)
+    return Finding(metric=one.metric.name, p=one.p, adjusted_p=one.adjusted, standing=standing)
+
+
+class Margins(msgspec.Struct, frozen=True, kw_only=True):
+    """How far success may drop, and how far time and tokens may rise."""
+
+    success: float
+    ratio: float
 
 
 def margin_rule(
-    success: Estimate,
-    ratios: dict[str, Estimate | None],
-    scope: Scope,
-    margin_success: float,
-    margin_ratio: float,
+    success: Estimate, ratios: dict[str, Estimate | None], found: Grade, margins: Margins
 ) -> Margin:
-    """Symmetric and consistent, unlike the gates; the price: small trials say nothing."""
-    rate: Interval | None = getattr(success, scope)
-    found: dict[str, Interval | None] = {
-        name: getattr(estimate, scope) if estimate else None for name, estimate in ratios.items()
+    """Not worse by more than the margins anywhere, and clearly better somewhere, by the verdict's
+    own tests; the mirror image; no difference beyond the margins; or nothing that can be said."""
+    rate: Interval | None = getattr(success, found.scope)
+    spans: dict[str, Interval | None] = {
+        name: getattr(estimate, found.scope) if estimate else None
+        for name, estimate in ratios.items()
     }
-    limit = 1.0 + margin_ratio
+    limit = 1.0 + margins.ratio
     ranges = (
-        _range(SUCCESS.name, rate, 0.0, rate is not None and rate.high <= -margin_success),
+        _range(SUCCESS.name, rate, 0.0, rate is not None and rate.high <= -margins.success),
         *(
             _range(name, one, 1.0, one is not None and one.low >= limit)
-            for name, one in found.items()
+            for name, one in spans.items()
         ),
     )
     verdict: MarginVerdict = "inconclusive"
-    known = [one for one in found.values() if one is not None]
-    if rate is not None and len(known) == len(found):
-        safe = rate.low > -margin_success and all(one.high < limit for one in known)
-        gain = rate.low > 0 or any(one.high < 1 for one in known)
-        harmed = rate.high < margin_success and all(one.low > 1 / limit for one in known)
-        loss = rate.high < 0 or any(one.low > 1 for one in known)
-        if safe and gain and not (harmed and loss):
+    known = [one for one in spans.values() if one is not None]
+    if rate is not None and len(known) == len(spans):
+        standings = {finding.standing for finding in found.findings}
+        safe = rate.low > -margins.success and all(one.high < limit for one in known)
+        harmless = rate.high < margins.success and all(one.low > 1 / limit for one in known)
+        if safe and harmless and "worse" in standings:
+            verdict = "no difference" if "better" in standings else "baseline"
+        elif safe and "better" in standings:
             verdict = "candidate"
-        elif harmed and loss and not (safe and gain):
+        elif harmless and "worse" in standings:
             verdict = "baseline"
+        elif safe and harmless:
+            verdict = "no difference"
     return Margin(
         verdict=verdict,
-        scope=scope,
-        margin_success=margin_success,
-        margin_ratio=margin_ratio,
+        scope=found.scope,
+        margin_success=margins.success,
+        margin_ratio=margins.ratio,
         ranges=ranges,
     )
 

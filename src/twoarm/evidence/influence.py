@@ -2,13 +2,13 @@
 
 import math
 
-import msgspec
 import numpy as np
 
 from twoarm.arrays import sums
 from twoarm.decide import Decision
 from twoarm.evidence.cells import Pairs
 from twoarm.evidence.resample import Tables
+from twoarm.evidence.results import DecisionWithout, MeanWithout
 from twoarm.evidence.stability import ArmSample, without_each_task
 
 # A task that carries more than this share of the spread between tasks drives the mean.
@@ -16,31 +16,6 @@ DRIVES = 0.5
 _FEWEST_TO_DRIVE = 5
 # More tasks than this are not left out one by one.
 MOST_LEFT_OUT = 2_000
-
-
-class MeanWithout(msgspec.Struct, frozen=True, kw_only=True):
-    """The range of a mean delta when one task is left out, and the task that drives it, if any."""
-
-    low: float
-    low_without: str
-    high: float
-    high_without: str
-    driven_by: str | None
-    mean_without_it: float | None
-
-
-class DecisionWithout(msgspec.Struct, frozen=True, kw_only=True):
-    """A task without which the decision is another one."""
-
-    task_id: str
-    decision: Decision
-
-
-class Influence(msgspec.Struct, frozen=True, kw_only=True):
-    """What hangs on single tasks."""
-
-    decision_changes_without: tuple[DecisionWithout, ...]
-    means: dict[str, MeanWithout]
 
 
 def without_tasks(

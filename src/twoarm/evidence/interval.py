@@ -1,52 +1,13 @@
-"""Interval: a range with its method; the two questions; when there is none, and why."""
-
-import math
-from typing import Literal
+"""How ends of intervals are made and rounded, and why there may be none."""
 
 import msgspec
 
 from twoarm.escape import counted
 from twoarm.evidence.kernel import student
+from twoarm.evidence.results import FEWEST_TASKS, Interval, Scope, Withheld, fewest_tasks
 
-# The smallest number of tasks about which anything can be said at 95 % without assuming a shape:
-# all six on one side has a chance of 2 / 2^6 = 3.1 %, all five 2 / 2^5 = 6.25 %.
-FEWEST_TASKS = 6
-# The same, of pairs or runs.
+# The smallest number of pairs or runs about which anything can be said at 95 %.
 FEWEST_PAIRS = 6
-
-Scope = Literal["these_tasks", "tasks_like_these"]
-
-
-class Interval(msgspec.Struct, frozen=True, kw_only=True):
-    """A range that should hold the true value at the level of the analysis."""
-
-    low: float
-    high: float
-    method: str
-    caveats: tuple[str, ...]
-
-
-class Withheld(msgspec.Struct, frozen=True, kw_only=True):
-    """Why there is no interval, or what limits it, for one question or (None) for both."""
-
-    code: str
-    scope: Scope | Literal["bootstrap"] | None
-    message: str
-
-
-class Estimate(msgspec.Struct, frozen=True, kw_only=True):
-    """A figure and what the runs can support about it; `withheld` says why an interval is null."""
-
-    estimate: float | None
-    these_tasks: Interval | None
-    tasks_like_these: Interval | None
-    withheld: tuple[Withheld, ...]
-
-
-class BootstrapEstimate(Estimate, frozen=True, kw_only=True):
-    """An estimate that also has the bootstrap interval of the scoring rules."""
-
-    bootstrap: Interval | None
 
 
 def between(*, low: float, high: float, method: str, caveats: tuple[str, ...]) -> Interval:
@@ -66,36 +27,30 @@ def _rounded(end: float) -> float:
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):
-    """What every method needs to know: the level, and the random draws."""
+    """What every method needs to know: the level, and the random draws.
+
+    `tests` is the level of the tests, which at a look is not that of the intervals.
+    """
 
     level: float
+    tests: float
     seed: int
     resamples: int
 
     @property
     def fewest_tasks(self) -> int:
-        """From how many tasks on an interval over tasks can be had without assuming a shape."""
-        return max(FEWEST_TASKS, math.ceil(1.0 - math.log2(1.0 - self.level)))
+        """From how many tasks on anything can be said about others without assuming a shape."""
+        return fewest_tasks(self.tests)
 
     def quantile(self, df: float) -> float:
         """How many standard errors the interval reaches to each side."""
         return student((1.0 + self.level) / 2.0, df)
 
 
-def reasons(found: Estimate, scope: Scope) -> tuple[str, ...]:
-    """Why there is no interval for one question."""
-    return tuple(one.message for one in found.withheld if one.scope in (None, scope))
-
-
 ONE_TASK = Withheld(
     code="one_task",
     scope="tasks_like_these",
     message="One task: this says nothing about other tasks.",
-)
-ONE_TASK_WEIGHS = Withheld(
-    code="one_task_weighs",
-    scope="tasks_like_these",
-    message="One task has nearly all the pairs: no interval over tasks.",
 )
 IDENTICAL_TASKS = Withheld(
     code="identical_tasks",
@@ -112,12 +67,15 @@ IDENTICAL_REPEATS = Withheld(
     scope="these_tasks",
     message="Repeats are identical: they add no information.",
 )
+NO_RUNS = Withheld(code="no_runs", scope=None, message="No task has this metric in both arms.")
 NO_PAIRS = Withheld(code="no_pairs", scope=None, message="No pair has this metric in both arms.")
 TOO_EXTREME = Withheld(
     code="too_extreme", scope=None, message="The ratio is too extreme for a number."
 )
-NOTHING_TO_RESAMPLE = Withheld(
-    code="nothing_to_resample", scope="bootstrap", message="One pair: nothing to resample."
+FEW_TO_RESAMPLE = Withheld(
+    code="few_to_resample",
+    scope="bootstrap",
+    message=f"Fewer than {FEWEST_TASKS} tasks: a bootstrap would be far too narrow.",
 )
 FLAT_BOOTSTRAP = Withheld(
     code="flat_bootstrap",

@@ -1,6 +1,5 @@
-"""Distributions: quantiles and tails, sums of whole numbers, binomials and relabelled runs."""
+"""Distributions: quantiles and tails, sums of whole numbers, binomials, independent events."""
 
-from collections.abc import Sequence
 from functools import lru_cache
 
 import msgspec
@@ -28,6 +27,14 @@ def normal_below(z: Floats) -> Floats:
     from scipy import special
 
     found: Floats = special.ndtr(z)
+    return found
+
+
+def normal_quantile(p: Floats) -> Floats:
+    """The z below which a standard normal is with each chance."""
+    from scipy import special
+
+    found: Floats = special.ndtri(p)
     return found
 
 
@@ -114,31 +121,6 @@ def _beyond(total: int, bounds: tuple[int, int]) -> tuple[Floats, Floats]:
     return transform.real.copy(), transform.imag.copy()
 
 
-def subset_sums(values: Floats, size: int) -> Floats:
-    """The sum of every choice of `size` of the values."""
-    # Choices of the first k values, by how many of them were taken.
-    by_taken = [np.zeros(1)] + [np.empty(0)] * size
-    for value in values:
-        for taken in range(size, 0, -1):
-            by_taken[taken] = np.concatenate((by_taken[taken], by_taken[taken - 1] + value))
-    return by_taken[size]
-
-
-def all_sums(groups: Sequence[Floats]) -> Floats:
-    """Every sum of one value from each group, in order."""
-    sums = np.zeros(1)
-    for group in groups:
-        sums = (sums[:, None] + group).ravel()
-    return np.sort(sums)
-
-
-def share_beyond(left: Floats, right: Floats, bound: float) -> float:
-    """The share of sums of one of each, both ordered, that lie at least `bound` from zero."""
-    above = len(right) - np.searchsorted(right, bound - left, side="left")
-    below = np.searchsorted(right, -bound - left, side="right")
-    return float((above + below).sum() / (len(left) * len(right)))
-
-
 def difference_quantile(left: Support, right: Support, p: float) -> float:
     """The p-quantile of left minus right, independent of each other."""
     values = np.subtract.outer(left.values, right.values).ravel()
@@ -148,3 +130,17 @@ def difference_quantile(left: Support, right: Support, p: float) -> float:
     reached = np.cumsum(chances[order])
     at = int(np.searchsorted(reached, p * float(chances.sum()) - 1e-12))
     return float(values[order[min(at, len(order) - 1)]])
+
+
+def chance_of_at_least(count: int, chances: Floats) -> float:
+    """The chance that at least so many of some independent events happen."""
+    if count <= 0:
+        return 1.0
+    # The chances of fewer: what has reached the count is out of the sum.
+    fewer = np.zeros(count)
+    fewer[0] = 1.0
+    for chance in chances[chances > 0]:
+        moved = fewer * chance
+        fewer -= moved
+        fewer[1:] += moved[:-1]
+    return max(0.0, 1.0 - float(fewer.sum()))

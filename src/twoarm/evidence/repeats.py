@@ -7,38 +7,20 @@ import numpy as np
 
 from twoarm.arrays import Floats, Ints, squares, starts_of, sums, total
 from twoarm.evidence.interval import (
-    FEWEST_TASKS,
     IDENTICAL_REPEATS,
     IDENTICAL_TASKS,
     ONE_REPEAT,
-    Estimate,
     Frame,
-    Withheld,
     between,
     borrowed,
     no_interval_over,
 )
 from twoarm.evidence.medians import Answer
+from twoarm.evidence.results import FEWEST_TASKS, ArmRepeats, Estimate, PassRates, Withheld
 from twoarm.metric import COST, SUCCESS
 from twoarm.screen import ArmRuns
 
 ATTEMPTS = (1, 2, 3, 5, 10)
-
-
-class PassRates(msgspec.Struct, frozen=True, kw_only=True):
-    """The chance that at least one of k attempts succeeds, and that all of them do, over tasks."""
-
-    k: int
-    at_least_one: float
-    all: float
-
-
-class ArmRepeats(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm's success over several attempts, and its cost per solved task."""
-
-    arm: str
-    pass_rates: tuple[PassRates, ...]
-    cost_per_solved_usd: Estimate
 
 
 def pass_rates(successes: Floats | Ints, sizes: Ints) -> tuple[PassRates, ...]:

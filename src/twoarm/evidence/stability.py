@@ -8,8 +8,9 @@ import numpy as np
 from twoarm.arrays import Floats, Ints, starts_of, sums
 from twoarm.decide import GATES, Decision, Figures, decide, judge
 from twoarm.evidence.cells import Grouped
-from twoarm.evidence.interval import FEWEST_TASKS, Frame
+from twoarm.evidence.interval import Frame
 from twoarm.evidence.resample import Resamples, Tables, draws
+from twoarm.evidence.results import FEWEST_TASKS, Stability
 from twoarm.metric import SUCCESS
 from twoarm.screen import ArmRuns, Arms
 
@@ -25,15 +26,6 @@ ONE_STAGE = "tasks resampled"
 _ROWS = 128
 
 _TASKS, _REPEATS = 104, 105
-
-
-class Stability(msgspec.Struct, frozen=True, kw_only=True):
-    """The share of resamples with each decision: stability, not the probability of being right."""
-
-    decision_share: float
-    shares: dict[str, float]
-    resamples: int
-    method: str
 
 
 # What the gates look at in many resamples, by gate; NaN where a resample has no value.

@@ -1,82 +1,91 @@
 """All the evidence, from what scoring found: the two questions, side by side, never on one line."""
 
 import math
+from typing import Literal
 
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Ints, squares, sums
 from twoarm.comparison import Comparison
-from twoarm.decide import GATES, Decision, GateName
+from twoarm.decide import GATES, Decision
 from twoarm.errors import UsageError
 from twoarm.escape import counted
-from twoarm.evidence import means, permute
-from twoarm.evidence.cells import Pairs, group_pairs, shared_tasks
-from twoarm.evidence.deltas import DeltaEvidence, weigh_deltas, with_holm
-from twoarm.evidence.design import ran_first
-from twoarm.evidence.exclusions import Exclusions, audit
-from twoarm.evidence.gates import GateEvidence, weigh_gate
-from twoarm.evidence.grade import Grade, Margin, Tested, grade, margin_rule
-from twoarm.evidence.influence import (
-    DecisionWithout,
-    Influence,
-    MeanWithout,
-    mean_without,
-    without_tasks,
+from twoarm.evidence import means
+from twoarm.evidence.cells import TaskRuns, group_pairs, lay_out, shared_tasks, task_runs
+from twoarm.evidence.deltas import weigh_deltas
+from twoarm.evidence.design import order_of_arms
+from twoarm.evidence.exclusions import audit
+from twoarm.evidence.gates import weigh_gate
+from twoarm.evidence.grade import Margins, Tested, grade, margin_rule
+from twoarm.evidence.guard import held_back
+from twoarm.evidence.harm import watch
+from twoarm.evidence.influence import mean_without, without_tasks
+from twoarm.evidence.interval import Frame
+from twoarm.evidence.looks import (
+    Planned,
+    chance_at_the_end,
+    clear_at,
+    look,
+    planned,
+    spending,
 )
-from twoarm.evidence.interval import FEWEST_TASKS, Frame, Scope
-from twoarm.evidence.kernel import log_choose
-from twoarm.evidence.repeats import ArmRepeats, arm_repeats
+from twoarm.evidence.relabel import Relabelled, labels_within_tasks, signs_of_tasks
+from twoarm.evidence.repeats import arm_repeats
 from twoarm.evidence.resample import MOST_UNITS, Tables, shared_resamples
-from twoarm.evidence.stability import Stability, decision_stability, decision_without, sample
+from twoarm.evidence.results import (
+    FEWEST_TASKS,
+    FUTILE,
+    DecisionWithout,
+    DeltaEvidence,
+    Evidence,
+    Grade,
+    Guard,
+    Influence,
+    Looks,
+    MeanWithout,
+    P,
+    Scope,
+    Stability,
+    Variance,
+)
+from twoarm.evidence.stability import decision_stability, decision_without, sample
 from twoarm.metric import DURATION, JUDGED, SUCCESS
-from twoarm.options import Options
+from twoarm.options import PRIMARY, Options
 
 # No table of random draws is larger, in numbers of 8 bytes.
 MOST_CELLS = 2**25
 
-
-class Variance(msgspec.Struct, frozen=True, kw_only=True):
-    """Where the uncertainty over tasks like these comes from."""
-
-    metric: str
-    tasks_share: float
-    repeats_share: float
+_COLUMNS = {metric.name: column for column, metric in enumerate(JUDGED)}
+_FAMILY = [_COLUMNS[gate.metric.name] for gate in GATES]
 
 
-class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """What the data can support beyond the point estimates.
+class Family(msgspec.Struct, frozen=True, kw_only=True):
+    """What else is looked at beside one candidate: how many there are, and what that leaves.
 
-    `on_shared_tasks` is the decision of the gates on the tasks that both arms have; `ran_first` is
-    the arm whose runs all started before the other's, if one's did.
+    `adjusted` holds the p-values of this candidate's gates if all candidates were tested at once.
     """
 
-    level: float
-    seed: int
-    resamples: int
-    tasks: int
-    headline: Scope
-    deltas: dict[str, DeltaEvidence]
-    gates: dict[GateName, GateEvidence]
-    shared_tasks: int
-    on_shared_tasks: Decision
-    stability: Stability | None
-    grade: Grade
-    margin: Margin
-    exclusions: Exclusions
-    influence: Influence
-    variance: Variance | None
-    repeats: tuple[ArmRepeats, ArmRepeats]
-    ran_first: str | None
+    candidates: int = 1
+    adjusted: dict[str, float] | None = None
 
 
-class _Judged(msgspec.Struct, frozen=True, kw_only=True):
-    """What is found one metric at a time: the pairs of many runs take much memory."""
+ALONE = Family()
 
-    deltas: dict[str, DeltaEvidence]
-    without: dict[str, MeanWithout]
-    directions: dict[str, float]
-    variance: Variance | None
+
+class Tests(msgspec.Struct, frozen=True, kw_only=True):
+    """The test that the headline goes by, for every judged metric.
+
+    `clear` holds the look at which each gate's metric became clear, where looks were planned.
+    """
+
+    scope: Scope
+    found: Relabelled | None
+    adjusted: dict[int, float]
+    clear: dict[int, int] | None = None
+
+    def p(self, column: int) -> float | None:
+        """The p-value of one metric alone."""
+        return None if self.found is None else self.found.p(column)
 
 
 class _Hanging(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,88 +97,202 @@ class _Hanging(msgspec.Struct, frozen=True, kw_only=True):
     influence: Influence
 
 
-def weigh(comparison: Comparison, options: Options) -> Evidence:
+def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> Evidence:
     """Everything the runs can support."""
-    # Success is measured in every pair.
-    sizes = np.bincount(comparison.pairing.task)
-    sizes = sizes[sizes > 0]
-    frame = _frame(options, sizes)
-    tasks = len(sizes)
-    headline: Scope = "tasks_like_these" if tasks >= FEWEST_TASKS else "these_tasks"
-    found = _judged(comparison, frame, headline)
+    layout, rows = lay_out(comparison)
+    plan = planned(comparison, layout, rows, options)
+    frame = _frame(options, len(layout.tasks), plan)
+    measured = [task_runs(metric, comparison, layout, rows) for metric in JUDGED]
+    runs = [one.on_test_scale() for one in measured]
+    tests = headline_tests(runs, frame, options.primary, family)
+    if plan is not None:
+        tests = at_look(runs, tests, plan, frame, options.primary, family)
+    p = _p_values(runs, tests, frame)
+    deltas: dict[str, DeltaEvidence] = {}
+    without: dict[str, MeanWithout] = {}
+    for column, one in enumerate(runs):
+        pairs = group_pairs(one.metric, comparison)
+        deltas[one.metric.name] = weigh_deltas(one, measured[column], pairs, p[column], frame)
+        single = mean_without(pairs, comparison.runs.tasks)
+        if single is not None:
+            without[one.metric.name] = single
     tables = Tables()
-    gates = {gate.name: weigh_gate(gate, comparison, frame, tables) for gate in comparison.gates}
-    deltas = with_holm(found.deltas, headline)
-    hanging = _hanging(comparison, frame, tables, found.without)
-    tested = [
-        Tested(
-            metric=gate.metric,
-            direction=found.directions[gate.metric.name],
-            p=getattr(deltas[gate.metric.name].p, headline),
-        )
-        for gate in GATES
-    ]
-    ratios = {
-        gate.metric.name: deltas[gate.metric.name].ratio
-        for gate in GATES
-        if gate.metric is not SUCCESS
-    }
+    success = deltas[SUCCESS.name].mean
+    guard = watch(
+        runs[_COLUMNS[SUCCESS.name]],
+        comparison.runs.tasks,
+        {one.metric.name: int(one.sizes.min()) if one.sizes.size else 0 for one in runs},
+        deltas,
+        tests.scope,
+        frame.level,
+    )
+    hanging = _hanging(comparison, frame, tables, without)
+    graded = grade_of(runs, tests, options.primary, frame)
     task_count = len(comparison.runs.tasks)
     ours, theirs = comparison.screening.arms
     return Evidence(
-        level=options.level,
+        level=frame.level,
         seed=options.seed,
         resamples=options.resamples,
-        tasks=tasks,
-        headline=headline,
+        tasks=len(layout.tasks),
+        headline=tests.scope,
         deltas=deltas,
-        gates=gates,
+        gates={
+            gate.name: weigh_gate(gate, comparison, success, frame, tables)
+            for gate in comparison.gates
+        },
         shared_tasks=hanging.tasks,
         on_shared_tasks=hanging.decision,
         stability=hanging.stability,
-        grade=grade(tested, frame, tasks, _smallest_p(sizes, headline)),
+        grade=graded,
         margin=margin_rule(
-            gates["success_rate"].difference,
-            ratios,
-            headline,
-            options.margin_success,
-            options.margin_ratio,
+            success,
+            {
+                gate.metric.name: deltas[gate.metric.name].ratio
+                for gate in GATES
+                if gate.metric is not SUCCESS
+            },
+            graded,
+            Margins(success=options.margin_success, ratio=options.margin_ratio),
         ),
+        guard=guard,
         exclusions=audit(comparison),
         influence=hanging.influence,
-        variance=found.variance,
+        variance=_variance(runs[_COLUMNS[DURATION.name]]),
         repeats=(arm_repeats(ours, task_count, frame), arm_repeats(theirs, task_count, frame)),
-        ran_first=ran_first(comparison),
+        order=order_of_arms(comparison),
+        looks=None if plan is None else _looks(runs, tests, plan, graded, guard, options),
     )
 
 
-def _frame(options: Options, sizes: Ints) -> Frame:
-    """The level and the draws; more of them than memory should hold are refused."""
-    # Tasks are drawn in bundles, and pairs by a normal distribution, beyond these.
-    largest = int(sizes.max(initial=0))
-    wide = max(min(len(sizes), MOST_UNITS), 2 * min(largest, permute.NORMAL_FROM // 2), 1)
+def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
+    """The level and the draws; more of them than memory should hold are refused.
+
+    At a look, an interval may miss as rarely as false alarms have been allowed for until then.
+    """
+    # Tasks are drawn in bundles beyond these.
+    wide = max(min(tasks, MOST_UNITS), 1)
     if options.resamples * wide > MOST_CELLS:
         raise UsageError(
             f"resamples: at most {MOST_CELLS // wide} fit into memory for these "
-            f"{counted(len(sizes), 'task')}, got {options.resamples}"
+            f"{counted(tasks, 'task')}, got {options.resamples}"
         )
-    return Frame(level=options.level, seed=options.seed, resamples=options.resamples)
+    level = options.level
+    if plan is not None:
+        level = 1.0 - spending(plan.after, plan.r_max, options.level)
+    return Frame(level=level, tests=options.level, seed=options.seed, resamples=options.resamples)
 
 
-def _judged(comparison: Comparison, frame: Frame, headline: Scope) -> _Judged:
-    deltas, without, directions = {}, {}, {}
-    variance = None
-    for metric in JUDGED:
-        pairs = group_pairs(metric, comparison)
-        deltas[metric.name] = weigh_deltas(pairs, frame)
-        single = mean_without(pairs, comparison.runs.tasks)
-        if single is not None:
-            without[metric.name] = single
-        directions[metric.name] = permute.direction(pairs, headline)
-        if metric is DURATION:
-            variance = _variance(pairs)
-        del pairs
-    return _Judged(deltas=deltas, without=without, directions=directions, variance=variance)
+def headline_tests(
+    runs: list[TaskRuns], frame: Frame, primary: str | None, family: Family = ALONE
+) -> Tests:
+    """Relabel whole tasks, from so many on that a test can be clear; otherwise runs inside them."""
+    tasks = len(runs[0].layout.tasks)
+    scope: Scope = "these_tasks"
+    found = None
+    if tasks >= frame.fewest_tasks:
+        deltas = np.array([one.deltas for one in runs])
+        # A metric of too few tasks could never be clear.
+        deltas[(~np.isnan(deltas)).sum(axis=1) < frame.fewest_tasks] = np.nan
+        scope, found = "tasks_like_these", signs_of_tasks(deltas, frame.seed)
+    elif tasks:
+        found = labels_within_tasks(runs, frame.seed)
+    first = None if primary is None else _COLUMNS[PRIMARY[primary]]
+    adjusted = {} if found is None else found.adjusted(_FAMILY, first)
+    if family.adjusted is not None:
+        adjusted = {_COLUMNS[name]: p for name, p in family.adjusted.items()}
+    elif family.candidates > 1:
+        adjusted = {column: min(1.0, family.candidates * p) for column, p in adjusted.items()}
+    return Tests(scope=scope, found=found, adjusted=adjusted)
+
+
+def at_look(
+    runs: list[TaskRuns],
+    tests: Tests,
+    plan: Planned,
+    frame: Frame,
+    primary: str | None,
+    family: Family,
+) -> Tests:
+    """The same tests, by what the looks until now may spend."""
+    tested = [column for column in _FAMILY if column in tests.adjusted]
+    first = None if primary is None else tested.index(_COLUMNS[PRIMARY[primary]])
+    shares = plan.shares(1.0 - (1.0 - frame.tests) / family.candidates)
+    statistics = look([runs[column] for column in tested], plan, frame) if tested else []
+    clear = clear_at(statistics, shares, range(len(tested)), first) if tested else {}
+    return Tests(
+        scope=tests.scope,
+        found=tests.found,
+        adjusted=tests.adjusted,
+        clear={tested[at]: plan.looks[number] for at, number in clear.items()},
+    )
+
+
+def _looks(
+    runs: list[TaskRuns],
+    tests: Tests,
+    plan: Planned,
+    found: Grade,
+    guard: Guard,
+    options: Options,
+) -> Looks:
+    """Where the runs stand, and whether more repeats are needed."""
+    stop: Literal["candidate better", "baseline better", "futility"] | None = None
+    assert tests.clear is not None
+    if plan.after < plan.r_max:
+        chances = [chance_at_the_end(runs[column], plan, options.level) for column in _FAMILY]
+        known = [chance for chance in chances if chance is not None]
+        if found.verdict == "baseline better":
+            stop = "baseline better"
+        elif found.verdict == "candidate better":
+            if options.guard == "none" or not held_back(guard, options):
+                stop = "candidate better"
+        elif not tests.clear and known and max(known) < FUTILE:
+            stop = "futility"
+    return Looks(
+        looks=plan.looks,
+        r_max=plan.r_max,
+        after=plan.after,
+        spent=spending(plan.after, plan.r_max, options.level),
+        clear={JUDGED[column].name: after for column, after in tests.clear.items()},
+        incomplete=plan.incomplete,
+        stop=stop,
+    )
+
+
+def _p_values(runs: list[TaskRuns], tests: Tests, frame: Frame) -> list[P]:
+    """The p-values of each metric for both questions."""
+    here = tests.found
+    if tests.scope == "tasks_like_these":
+        here = labels_within_tasks(runs, frame.seed)
+    return [
+        P(
+            these_tasks=None if here is None else here.p(column),
+            tasks_like_these=None if tests.scope == "these_tasks" else tests.p(column),
+            adjusted=tests.adjusted.get(column),
+        )
+        for column in range(len(runs))
+    ]
+
+
+def grade_of(runs: list[TaskRuns], tests: Tests, primary: str | None, frame: Frame) -> Grade:
+    """The verdict on the metrics of the gates."""
+    most = 1.0 - frame.tests + 1e-12
+    tested = [
+        Tested(
+            metric=gate.metric,
+            direction=math.fsum(np.nan_to_num(runs[column].deltas)),
+            p=tests.p(column),
+            adjusted=tests.adjusted.get(column),
+            clear=column in tests.clear
+            if tests.clear is not None
+            else tests.adjusted.get(column, 1.0) <= most,
+        )
+        for gate, column in zip(GATES, _FAMILY, strict=True)
+    ]
+    name = None if primary is None else PRIMARY[primary]
+    fewest = 1.0 if tests.found is None else tests.found.fewest
+    return grade(tested, tests.scope, name, most, fewest)
 
 
 def _hanging(
@@ -197,24 +320,14 @@ def _hanging(
     )
 
 
-def _variance(pairs: Pairs) -> Variance | None:
+def _variance(runs: TaskRuns) -> Variance | None:
     """How much of the error over tasks is run-to-run noise: what more repeats could remove."""
-    scale = pairs.logs
-    if scale is None or len(pairs.sizes) < 2 or pairs.sizes.max() == 1:
+    sizes = runs.sizes[:, runs.shared]
+    if not runs.logs or sizes.shape[1] < 2 or sizes.max() == 1:
         return None
-    spreads = squares(scale.ours, pairs.starts), squares(scale.theirs, pairs.starts)
-    within = means.within_tasks(spreads, (pairs.sizes, pairs.sizes))
-    over = means.over_tasks(sums(scale.deltas, pairs.starts), pairs.sizes)
+    within = means.within_tasks(runs.spreads[:, runs.shared], sizes)
+    over = means.over_tasks(runs.deltas[runs.shared])
     if within is None or over.variance <= 0.0:
         return None
     repeats = min(1.0, within.variance / over.variance)
-    return Variance(metric=pairs.metric.name, tasks_share=1.0 - repeats, repeats_share=repeats)
-
-
-def _smallest_p(sizes: Ints, headline: Scope) -> float:
-    """The smallest p-value that the test of the headline could give."""
-    if headline == "tasks_like_these":
-        return float(2.0 ** (1 - len(sizes)))
-    # By logarithms: the number of relabellings may be longer than any float.
-    ways = math.fsum(log_choose(2 * sizes, sizes))
-    return min(1.0, 2.0 * math.exp(-ways))
+    return Variance(metric=runs.metric.name, tasks_share=1.0 - repeats, repeats_share=repeats)

@@ -1,14 +1,13 @@
 """The evidence in tables: one question at a time."""
 
+import math
 from collections.abc import Iterator
 from typing import Literal
 
 from twoarm.analysis import Analysis
 from twoarm.decide import GATES, number_of_gates
 from twoarm.escape import counted
-from twoarm.evidence.deltas import DeltaEvidence
-from twoarm.evidence.interval import Estimate, Interval, Scope, reasons
-from twoarm.evidence.weigh import Evidence
+from twoarm.evidence.results import DeltaEvidence, Estimate, Evidence, Interval, Scope
 from twoarm.metric import JUDGED, SUCCESS, Metric
 from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.render.tables import (
@@ -38,8 +37,11 @@ _HEADINGS = {
     "tasks_like_these": "Tasks like these: would other tasks of this kind show it?",
 }
 _ROWS_NAMED = 3
+_OFTEN_NARROW = (
+    "Bootstrap intervals of a mean are often too narrow; docs/statistics.md has the measured "
+    "coverage."
+)
 _NO_RATIO = "No ratio: some values are zero."
-_TOO_NARROW = "Too narrow with few tasks; docs/statistics.md has the measured coverage."
 
 
 def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table]:
@@ -62,11 +64,14 @@ def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table
 
 def level(evidence: Evidence) -> str:
     """What heads a column of intervals."""
-    return f"{evidence.level * 100:g}% interval"
+    return f"{math.floor(evidence.level * 1e4 + 1e-6) / 100:g}% interval"
 
 
 def _each_by_itself() -> str:
-    return f"p is for each row alone; the verdict allows for looking at {number_of_gates()} (Holm)."
+    return (
+        "p is for each row alone and assumes that, without a difference, tasks would vary alike "
+        f"both ways; the verdict also allows for looking at {number_of_gates()}."
+    )
 
 
 def intervals(evidence: Evidence, scope: Scope) -> Table:
@@ -118,13 +123,13 @@ def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cel
         estimate = None if delta.ratio.estimate is None else delta.ratio.estimate - 1.0
         found: Interval | None = getattr(delta.ratio, scope)
         return (
-            words(f"{metric.label}, ratio of pairs"),
+            words(f"{metric.label}, ratio per task"),
             number(share(estimate), estimate),
             number(ratio_range(found), None if found is None else found.low - 1.0),
             tested,
         )
     return (
-        words(f"{metric.label}, mean of pairs"),
+        words(f"{metric.label}, mean per task"),
         number(change(delta.mean.estimate, metric.unit), delta.mean.estimate),
         _interval(getattr(delta.mean, scope), metric.unit),
         tested,
@@ -133,7 +138,7 @@ def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cel
 
 def _note(notes: dict[str, list[str]], label: str, found: Estimate, scope: Scope) -> None:
     interval: Interval | None = getattr(found, scope)
-    said = reasons(found, scope) if interval is None else interval.caveats
+    said = found.reasons(scope) if interval is None else interval.caveats
     for note in said:
         notes.setdefault(note, []).append(label)
 
@@ -150,15 +155,18 @@ def of_rows(note: str, labels: list[str], rows: int) -> str:
 def bootstrap(evidence: Evidence) -> Table:
     """The bootstrap intervals that the scoring rules ask for."""
     rows = []
+    notes: dict[str, list[str]] = {}
     for metric in JUDGED:
-        delta = evidence.deltas[metric.name]
+        drawn = evidence.deltas[metric.name].bootstrap
+        for reason in drawn.withheld:
+            notes.setdefault(reason.message, []).append(metric.label)
         rows.append(
             (
                 words(metric.label),
-                number(change(delta.mean.estimate, metric.unit), delta.mean.estimate),
-                _interval(delta.mean.bootstrap, metric.unit),
-                number(change(delta.median.estimate, metric.unit), delta.median.estimate),
-                _interval(delta.median.bootstrap, metric.unit),
+                number(change(drawn.mean, metric.unit), drawn.mean),
+                _interval(drawn.mean_interval, metric.unit),
+                number(change(drawn.median, metric.unit), drawn.median),
+                _interval(drawn.median_interval, metric.unit),
             )
         )
     return Table(
@@ -172,7 +180,10 @@ def bootstrap(evidence: Evidence) -> Table:
             Column(level(evidence)),
         ),
         rows=tuple(rows),
-        notes=(_TOO_NARROW,),
+        notes=(
+            _OFTEN_NARROW,
+            *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
+        ),
     )
 
 

@@ -25,16 +25,17 @@ def render(analysis: Analysis) -> str:
     if summary.caveats:
         listed = "\n".join(f"- {caveat}" for caveat in summary.caveats[:CAVEATS])
         first.append(f"**Caveats** ({len(summary.caveats)})\n\n{listed}")
-    text = "\n\n".join((*first, _folded(markdown.render(analysis)))) + "\n"
+    text = "\n\n".join((*first, folded(markdown.render(analysis), "Full report"))) + "\n"
     if len(text.encode()) > LONGEST:
         first.append("The full report is too long for a comment; see `analysis.md`.")
         text = "\n\n".join(first) + "\n"
     return text
 
 
-def _folded(report: str) -> str:
+def folded(report: str, title: str) -> str:
+    """A report that opens when its title is clicked."""
     # The blank lines make GitHub read what is between the tags as Markdown.
-    return f"<details>\n<summary>Full report</summary>\n\n{report}\n</details>"
+    return f"<details>\n<summary>{title}</summary>\n\n{report}\n</details>"
 
 
 def annotations(analysis: Analysis) -> Iterator[str]:

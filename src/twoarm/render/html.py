@@ -1,7 +1,8 @@
 """The page people send each other: one file, no network, readable with scripts switched off."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cache
+from typing import Any
 
 import msgspec
 
@@ -10,6 +11,7 @@ from twoarm.chart_points import ChartPoints
 from twoarm.decide import number_of_gates
 from twoarm.errors import ExtraError
 from twoarm.escape import counted, html, html_script, shortened
+from twoarm.render.candidates import overview
 from twoarm.render.evidence import report_tables
 from twoarm.render.page import gate_charts, run_charts, task_charts
 from twoarm.render.page.marks import CONFIG, Chart
@@ -29,7 +31,44 @@ _STANDINGS = {"better": "▲ better", "worse": "▼ worse", "~": "~ no clear dif
 
 def render(analysis: Analysis, points: ChartPoints) -> str:
     """The whole page."""
-    scripts = _scripts()
+    # Without the extra there is nothing to draw with.
+    _scripts()
+    body, drawn = _parts(analysis, points)
+    return _document(analysis, body, drawn, analysis.promotion.verdict, "gates")
+
+
+def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
+    """One page for several candidates: all of them first, then each in detail."""
+    _scripts()
+    analyses = [analysis for analysis, _ in reports]
+    links = "".join(
+        f'<li><a href="#c{number}-gates">{html(shortened(one.candidate, 60))}</a></li>'
+        for number, one in enumerate(analyses, 1)
+    )
+    parts = [
+        f'<header class="banner"><h1>{html(counted(len(analyses), "candidate"))} vs. '
+        f"{html(shortened(analyses[0].baseline, 60))}</h1>"
+        f'<nav aria-label="Candidates"><ul>{links}</ul></nav></header>',
+        *map(_table, overview(analyses)),
+    ]
+    charts: dict[str, Any] = {}
+    for number, (analysis, points) in enumerate(reports, 1):
+        body, drawn = _parts(analysis, points)
+        parts.append(f'<article id="c{number}">{_apart(body, f"c{number}-")}</article>')
+        charts |= {f"c{number}-{name}": spec for name, spec in drawn.items()}
+    title = f"{len(analyses)} candidates"
+    return _document(analyses[0], "\n".join(parts), charts, title, "candidates")
+
+
+def _apart(body: str, prefix: str) -> str:
+    """The same elements under names of their own. No text can hold a quote that is not escaped."""
+    body = body.replace(' id="chart-', f' \0id="chart-{prefix}')
+    body = body.replace(' id="', f' id="{prefix}').replace(' href="#', f' href="#{prefix}')
+    return body.replace("\0", "")
+
+
+def _parts(analysis: Analysis, points: ChartPoints) -> tuple[str, dict[str, Any]]:
+    """What stands on the page of one candidate, and its charts."""
     gates = list(gate_charts.forest(analysis))
     tasks = [task_charts.successes(points), *task_charts.deltas(points)]
     spreads = list(run_charts.spreads(analysis, points))
@@ -67,8 +106,7 @@ def render(analysis: Analysis, points: ChartPoints) -> str:
         for chart in (*gates, *tasks, *spreads, *runs)
         if chart.spec is not None
     }
-    encoded = msgspec.json.encode({"config": CONFIG, "charts": drawn})
-    return _document(analysis, body, html_script(encoded.decode()), scripts)
+    return body, drawn
 
 
 def _caveats(analysis: Analysis) -> Table:
@@ -92,7 +130,9 @@ def sentence_html(text: str) -> str:
     )
 
 
-def _document(analysis: Analysis, body: str, payload: str, scripts: tuple[str, str]) -> str:
+def _document(analysis: Analysis, body: str, charts: dict[str, Any], title: str, first: str) -> str:
+    scripts = _scripts()
+    payload = html_script(msgspec.json.encode({"config": CONFIG, "charts": charts}).decode())
     style = _text_of("style.css")
     hashes = " ".join(map(_hash, scripts))
     # The policy allows what stands in this file, word for word, and nothing else.
@@ -108,11 +148,11 @@ def _document(analysis: Analysis, body: str, payload: str, scripts: tuple[str, s
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>twoarm: {html(analysis.promotion.verdict)}</title>
+<title>twoarm: {html(title)}</title>
 <style>{style}</style>
 </head>
 <body>
-<a class="skip" href="#gates">Skip to the gates</a>
+<a class="skip" href="#{first}">Skip to the {first}</a>
 <main>
 {body}
 </main>
@@ -135,6 +175,11 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
     why = f": {sentence_html(summary.why)}" if summary.why else ""
     steps = "".join(f"<li>{_capital(sentence_html(step))}.</li>" for step in summary.steps)
     doubts = "".join(f"<li>{sentence_html(doubt)}</li>" for doubt in summary.caveats[:3])
+    broken = (
+        f"<dt>Broken</dt><dd>{sentence_html(summary.broken)}</dd>"
+        if summary.broken is not None
+        else ""
+    )
     links = "".join(
         f'<li><a href="#{table.name}">{html(table.heading.split(":")[0])}</a></li>'
         for table in tables
@@ -146,6 +191,7 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
 <dt>Promote</dt><dd>{sentence_html(summary.promote)}</dd>
 <dt>Decision</dt><dd>{html(summary.decision)}{why}{fails}</dd>
 <dt>Evidence</dt><dd>{sentence_html(summary.evidence)}</dd>
+{broken}
 <dt>Stability</dt><dd>{html(summary.stability)}</dd>
 </dl>
 {amounts(summary)}

@@ -23,12 +23,27 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     details: str
 
 
-def render(analysis: Analysis) -> str:
-    """One test case per gate and one for adequacy; one more for a promotion by anything else."""
-    found = list(cases(analysis))
+def render(*analyses: Analysis) -> str:
+    """A suite for each candidate: a test case per gate and one for adequacy; one more for a
+    promotion by anything else."""
+    suites = [(analysis, list(cases(analysis))) for analysis in analyses]
+    lines = [
+        '<?xml version="1.0" encoding="UTF-8"?>',
+        f'<testsuites name="{SUITE}" {_counts([c for _, found in suites for c in found])} '
+        'time="0">',
+        *(line for analysis, found in suites for line in _suite(analysis, found)),
+        "</testsuites>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _counts(found: list[Case]) -> str:
     failures = sum(case.outcome == "failure" for case in found)
     skipped = sum(case.outcome == "skipped" for case in found)
-    counts = f'tests="{len(found)}" failures="{failures}" errors="0" skipped="{skipped}"'
+    return f'tests="{len(found)}" failures="{failures}" errors="0" skipped="{skipped}"'
+
+
+def _suite(analysis: Analysis, found: list[Case]) -> Iterator[str]:
     when = ""
     if analysis.generated_at_utc is not None:
         when = f' timestamp="{xml(analysis.generated_at_utc.removesuffix("Z"))}"'
@@ -38,21 +53,14 @@ def render(analysis: Analysis) -> str:
         "candidate": analysis.candidate,
         "baseline": analysis.baseline,
     }
-    lines = [
-        '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuites name="{SUITE}" {counts} time="0">',
-        f'  <testsuite name="{SUITE}" {counts} time="0"{when}>',
-        "    <properties>",
-        *(
-            f'      <property name="{name}" value="{xml(value)}"/>'
-            for name, value in properties.items()
-        ),
-        "    </properties>",
-        *(line for case in found for line in _lines(case)),
-        "  </testsuite>",
-        "</testsuites>",
-    ]
-    return "\n".join(lines) + "\n"
+    yield f'  <testsuite name="{SUITE}" {_counts(found)} time="0"{when}>'
+    yield "    <properties>"
+    for name, value in properties.items():
+        yield f'      <property name="{name}" value="{xml(value)}"/>'
+    yield "    </properties>"
+    for case in found:
+        yield from _lines(case)
+    yield "  </testsuite>"
 
 
 def cases(analysis: Analysis) -> Iterator[Case]:

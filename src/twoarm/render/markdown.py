@@ -39,7 +39,8 @@ def first_screen(summary: Summary) -> list[str]:
         f"{summary.overview}.",
         f"- **Promote**: {summary.promote}.\n"
         f"- **Decision**: {_whole(summary.decision)}{why}{fails}.\n"
-        f"- **Evidence**: {summary.evidence}.",
+        f"- **Evidence**: {summary.evidence}."
+        + (f"\n- **Broken**: {summary.broken}." if summary.broken is not None else ""),
         "\n".join(
             (
                 f"| | candidate | baseline | {summary.change} | {summary.level} | |",

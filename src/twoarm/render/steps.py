@@ -6,15 +6,17 @@ from twoarm.analysis import Analysis
 from twoarm.decide import fails, number_of_gates
 from twoarm.escape import counted
 from twoarm.evidence.caveats import FEW_REPEATS_HELP
-from twoarm.evidence.interval import FEWEST_TASKS
-from twoarm.evidence.weigh import Evidence
-from twoarm.sentence import Name, Sentence, say
+from twoarm.evidence.means import tasks_within
+from twoarm.evidence.results import BROKEN_BY_CHANCE, FUTILE, Evidence, Looks, fewest_tasks
+from twoarm.metric import LABELS
+from twoarm.sentence import Name, Sentence, listed, say
 
 # From this share of resamples with the same decision on, new runs would hardly change it.
 STABLE = 0.95
 FAIRLY_STABLE = 0.80
 # Above this share of run-to-run noise, more repeats are the cheaper way.
 REPEATS_HELP = 0.5
+_LOOK_AT_HURT = say("look at the tasks that were hurt: --full lists them first")
 
 
 def next_steps(analysis: Analysis) -> Iterator[Sentence]:
@@ -37,15 +39,33 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
             analysis.adequacy.minimum_repeats,
             counted(analysis.adequacy.short, "task-arm"),
         )
+    if evidence is not None and evidence.looks is not None:
+        yield from _looks(evidence.looks)
     if evidence is not None and evidence.exclusions.could_flip:
         yield say("find out why runs were excluded: counting them could change the decision")
     if evidence is not None and evidence.on_shared_tasks != analysis.decision:
         yield say("run both arms on the same tasks: the ones they share give a different decision")
     yield from _verdict(analysis, tied)
-    if evidence is not None and evidence.ran_first is not None:
+    if evidence is not None and evidence.order.in_separate_blocks:
         yield say("interleave the arms next time: here one ran after the other")
     if evidence is not None and evidence.influence.decision_changes_without:
         yield _look_at([one.task_id for one in evidence.influence.decision_changes_without])
+
+
+def _looks(looks: Looks) -> Iterator[Sentence]:
+    """Whether to go on to the next look."""
+    if looks.stop == "futility":
+        yield say(
+            "stop if you like: even after all {} repeats a verdict is unlikely (below {}; this "
+            "advice is not binding)",
+            looks.r_max,
+            f"{FUTILE:.0%}",
+        )
+    elif looks.stop is not None:
+        yield say("stop: {} is clear after {} of {} repeats", looks.stop, looks.after, looks.r_max)
+    elif looks.after < looks.r_max:
+        following = next(look for look in looks.looks if look > looks.after)
+        yield say("run on to the next look, after {} repeats", following)
 
 
 def _look_at(tasks: list[str]) -> Sentence:
@@ -63,13 +83,19 @@ def _look_at(tasks: list[str]) -> Sentence:
 def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
     """What the promotion means, and where more runs would help if it is in doubt."""
     evidence, verdict = analysis.evidence, analysis.promotion.verdict
-    by = analysis.options.promote_by
+    harm = tuple(_harm(analysis))
+    yield from harm
     graded = evidence.grade.verdict if evidence is not None else None
     shaky = graded == "too few tasks"
-    if by != "gates" and verdict != "not enough data":
+    if verdict == "do not promote":
+        yield from _not_promoted(analysis, bool(harm))
+        shaky = shaky or (graded == "no clear difference" and not _equal(analysis))
+    elif analysis.options.promote_by != "gates" and verdict == "promote":
         yield from _although(analysis)
-    elif by != "gates":
-        shaky = evidence is not None
+    elif analysis.options.promote_by != "gates":
+        shaky = graded not in ("baseline better", "trade-off")
+        if not shaky:
+            yield _LOOK_AT_HURT
     elif verdict == "promote" and evidence is not None and not tied:
         shaky = True
         if graded != "candidate better":
@@ -81,23 +107,51 @@ def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
             )
         else:
             shaky = False
-            yield say("promote {}: the gates and the evidence agree", Name(analysis.candidate))
-    elif verdict == "do not promote":
-        shaky = shaky or graded == "no clear difference"
-        yield from _not_promoted(analysis)
+            if not harm:
+                yield say("promote {}: the gates and the evidence agree", Name(analysis.candidate))
     if shaky and evidence is not None:
-        yield from _more_runs(evidence)
+        yield from _more_runs(analysis, evidence)
 
 
-def _not_promoted(analysis: Analysis) -> Iterator[Sentence]:
-    if analysis.decision.kind == "baseline":
-        yield say("keep {}", Name(analysis.baseline))
-    elif analysis.evidence and analysis.evidence.grade.verdict == "no clear difference":
+def _harm(analysis: Analysis) -> Iterator[Sentence]:
+    """What no gate looks at, and should keep a reader from promoting without a second look."""
+    evidence = analysis.evidence
+    if evidence is None or analysis.decision.kind == "baseline":
+        return
+    broken, paid = evidence.guard.broken, evidence.guard.paid
+    if broken.p is not None and broken.p <= BROKEN_BY_CHANCE:
         yield say(
-            "do not read too much into a mixed result: the evidence shows no clear difference"
+            "look at {} before anything else: the candidate breaks {}",
+            listed([one.task_id for one in broken.tasks], 3),
+            "it" if len(broken.tasks) == 1 else "them",
         )
-    else:
-        yield say("look at the tasks that were hurt: --full lists them first")
+    if paid.worse and paid.metric is not None:
+        yield say("decide whether the gain is worth it: {} is clearly higher", LABELS[paid.metric])
+
+
+def _equal(analysis: Analysis) -> bool:
+    evidence = analysis.evidence
+    by_margin = analysis.options.promote_by == "margin"
+    return by_margin and evidence is not None and evidence.margin.verdict == "no difference"
+
+
+def _not_promoted(analysis: Analysis, harm: bool) -> Iterator[Sentence]:
+    graded = analysis.evidence.grade.verdict if analysis.evidence else None
+    by_gates = analysis.options.promote_by == "gates"
+    if analysis.decision.kind == "baseline" or (not by_gates and graded == "baseline better"):
+        yield say("keep {}", Name(analysis.baseline))
+    elif _equal(analysis):
+        yield say("treat the arms as equal: they differ by less than the margins, if at all")
+    elif graded == "no clear difference":
+        yield (
+            say("do not read too much into a mixed result: the evidence shows no clear difference")
+            if by_gates
+            else say("do not claim a difference, nor that there is none: the runs show neither")
+        )
+    elif not harm:
+        yield _LOOK_AT_HURT
+    if not by_gates:
+        yield from _although(analysis)
 
 
 def _although(analysis: Analysis) -> Iterator[Sentence]:
@@ -105,9 +159,10 @@ def _although(analysis: Analysis) -> Iterator[Sentence]:
     promoted = analysis.promotion.verdict == "promote"
     if promoted == (analysis.decision.kind == "candidate"):
         return
-    if failed := fails(analysis.gates):
+    failed = fails(analysis.gates)
+    if promoted and failed:
         yield say("note that {} {}", Name(analysis.candidate), failed)
-    else:
+    elif not failed:
         yield say("note that all {} hold", number_of_gates())
 
 
@@ -115,23 +170,27 @@ def _part(share: float) -> str:
     return f"about {share:.0%}" if share < 0.95 else "nearly all"
 
 
-def _more_runs(evidence: Evidence) -> Iterator[Sentence]:
+def _more_runs(analysis: Analysis, evidence: Evidence) -> Iterator[Sentence]:
     """Where more runs would help: new tasks, or repeats of these."""
-    variance = evidence.variance
+    variance, options = evidence.variance, analysis.options
+    least = tasks_within(options.margin_success, evidence.level)
     if not evidence.tasks:
-        yield say("run both arms on the same tasks with the same repeat numbers: no pairs yet")
-    elif evidence.tasks < FEWEST_TASKS:
+        yield say("run both arms on the same tasks: so far they share none")
+    elif evidence.tasks < fewest_tasks(analysis.options.level):
         yield say(
             "add tasks: with {} nothing can be said about others; it takes at least {}",
             counted(evidence.tasks, "task"),
-            FEWEST_TASKS,
+            fewest_tasks(analysis.options.level),
         )
-    elif evidence.grade.verdict == "too few tasks":
+    elif options.promote_by == "margin" and evidence.tasks < least:
         yield say(
-            "add tasks: with only {} no difference in any of the {} could be clear, however large",
-            evidence.tasks,
-            number_of_gates(),
+            "add tasks: to rule out a drop of {} points for tasks like these takes at least {}, "
+            "even if nothing fails",
+            f"{options.margin_success * 100:g}",
+            least,
         )
+    elif evidence.grade.verdict == "candidate better" and options.promote_by == "evidence":
+        yield say("add repeats: they narrow the range of success on these tasks")
     elif variance is not None and variance.repeats_share <= REPEATS_HELP:
         much = ", not" if variance.repeats_share < FEW_REPEATS_HELP else " rather than"
         yield say(

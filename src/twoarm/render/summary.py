@@ -10,16 +10,21 @@ import msgspec
 from twoarm.analysis import Analysis
 from twoarm.decide import Decision, Gate, fails, number_of_gates
 from twoarm.escape import counted, series
-from twoarm.evidence.grade import Grade
-from twoarm.evidence.interval import FEWEST_TASKS, Estimate, Interval, Scope, reasons
-from twoarm.evidence.weigh import Evidence
+from twoarm.evidence.results import (
+    BROKEN_BY_CHANCE,
+    FEWEST_TASKS,
+    Estimate,
+    Evidence,
+    Interval,
+    Scope,
+)
 from twoarm.metric import BY_NAME, COST, LABELS, SUCCESS, Better, Metric
 from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.promote import Verdict, gates_decide
 from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
 from twoarm.render.steps import FAIRLY_STABLE, STABLE, next_steps
 from twoarm.render.tables import Role, overview
-from twoarm.sentence import Name, Sentence, joined, say
+from twoarm.sentence import Name, Sentence, joined, listed, say
 
 SCOPES = {"these_tasks": "these very tasks", "tasks_like_these": "tasks like these"}
 ANSWERS: dict[Verdict, str] = {
@@ -35,6 +40,9 @@ NO_DIFFERENCE = "~"
 # What should make a reader stop comes first; the others follow as they were found.
 ALARMING = (
     "arms_look_swapped",
+    "looks_ignored",
+    "broken_tasks",
+    "ungated_worse",
     "nothing_succeeded",
     "nothing_differs",
     "unshared_tasks_decide",
@@ -90,6 +98,7 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     level: str
     scope: str
+    broken: Sentence | None
     stability: str
     steps: tuple[Sentence, ...]
     caveats: tuple[Sentence, ...]
@@ -118,9 +127,10 @@ def summarize(analysis: Analysis) -> Summary:
         evidence=_evidence(analysis),
         amounts=amounts,
         # Without the evidence it is the change of the two figures beside it.
-        change="change" if evidence is None else "paired change",
+        change="change" if evidence is None else "task by task",
         level=level(evidence) if evidence is not None else "interval",
         scope=_scope(evidence) if evidence is not None and ranged else "",
+        broken=_broken(evidence) if evidence is not None and evidence.tasks else None,
         stability=_stability(analysis),
         steps=tuple(next_steps(analysis)),
         caveats=_caveats(analysis),
@@ -186,11 +196,11 @@ def _amount(
         if found.estimate is not None:
             moved = share(found.estimate - 1.0) if ratio else _points(found.estimate, metric)
         interval = ratio_range(one) if ratio else difference_range(one, metric.unit)
-        why = " ".join(reasons(found, scope)) if one is None else ""
+        why = " ".join(found.reasons(scope)) if one is None else ""
         mark, role = _mark(analysis.evidence, metric)
         nothing = 1.0 if ratio else 0.0
         if mark == NO_DIFFERENCE and one is not None and not one.low <= nothing <= one.high:
-            note = f"clear on its own, not after allowing for {number_of_gates()}"
+            note = _why_unclear(analysis.evidence)
     return Amount(
         gate=gate,
         label=label,
@@ -204,6 +214,14 @@ def _amount(
         mark_note=note,
         why=why,
     )
+
+
+def _why_unclear(evidence: Evidence) -> str:
+    """Why a metric that is clear on its own is not in the verdict."""
+    first = evidence.grade.primary
+    if first is not None and not _clear(evidence, first):
+        return f"clear on its own, but {_short(first)}, named first, is not"
+    return f"clear on its own, not after allowing for {number_of_gates()}"
 
 
 def _points(value: float, metric: Metric) -> str:
@@ -222,7 +240,7 @@ def _moved(metric: Metric, ours: float | None, theirs: float | None) -> str:
 def _estimate(evidence: Evidence, metric: Metric) -> tuple[Estimate, bool]:
     """What the pairs support about a metric, and whether that is a ratio."""
     delta = evidence.deltas[metric.name]
-    return (delta.mean, False) if delta.ratio is None else (delta.ratio, True)
+    return delta.change, delta.ratio is not None
 
 
 def _mark(evidence: Evidence, metric: Metric) -> tuple[str, Role | None]:
@@ -262,7 +280,7 @@ def _scope(evidence: Evidence) -> str:
     if found is None or scope != "tasks_like_these":
         return f"{said}."
     ends = difference_range(found, SUCCESS.unit)
-    return f"{said}; on {SCOPES[other]} success is {ends}."
+    return f"{said}; on {SCOPES[other]} success changes by {ends}."
 
 
 # Evidence -----------------------------------------------------------------------------------------
@@ -273,18 +291,46 @@ def _evidence(analysis: Analysis) -> Sentence:
     if evidence is None:
         return say("not weighed (--no-evidence)")
     if not evidence.tasks:
-        return say("none: no task and repeat was run in both arms")
+        return say("none: no task was run in both arms")
     if evidence.grade.verdict == "too few tasks":
-        return say("too few tasks: no test could show a difference with so few runs")
+        return say("too few runs: even the largest difference could not be clear")
     where = ""
     if evidence.grade.scope == "these_tasks":
         where = (
             ", on this one task" if evidence.tasks == 1 else f", on these {evidence.tasks} tasks"
         )
-    return say("{}{}", "; ".join(_found(evidence.grade)), where)
+    at = ""
+    if evidence.looks is not None:
+        number = evidence.looks.looks.index(evidence.looks.after) + 1
+        at = f"look {number} of {len(evidence.looks.looks)}: "
+    found = "; ".join(_found(evidence))
+    return say("{}{}{}{}", at, _named_first(evidence), found, where)
 
 
-def _found(grade: Grade) -> Iterator[str]:
+def _named_first(evidence: Evidence) -> str:
+    """That a metric was named to be tested first, and what follows from it."""
+    first = evidence.grade.primary
+    if first is None:
+        return ""
+    if _clear(evidence, first):
+        return f"with {_short(first)} named first: "
+    return f"{_short(first)}, named first, is not clear, so nothing else can be: "
+
+
+def _clear(evidence: Evidence, metric: str) -> bool:
+    return any(
+        finding.metric == metric and finding.standing in ("better", "worse")
+        for finding in evidence.grade.findings
+    )
+
+
+def _short(metric: str) -> str:
+    return LABELS[metric].replace("non-cache ", "")
+
+
+def _found(evidence: Evidence) -> Iterator[str]:
+    """What is clear, what is not and so could still be, and what could not be tested."""
+    grade = evidence.grade
     clear = [
         words[finding.standing == "worse"]
         for finding in grade.findings
@@ -293,18 +339,50 @@ def _found(grade: Grade) -> Iterator[str]:
     ]
     if clear:
         yield series(clear)
-    unclear = [
-        LABELS[finding.metric].replace("non-cache ", "")
-        for finding in grade.findings
-        if finding.standing == "no clear difference"
-    ]
+    unclear: list[str] = []
+    for finding in grade.findings:
+        if finding.standing == "no clear difference":
+            ends = _not_ruled_out(evidence, BY_NAME[finding.metric])
+            could = "" if unclear else "could be "
+            unclear.append(_short(finding.metric) + (f" ({could}{ends})" if ends else ""))
     if unclear:
         yield f"no clear difference in {series(unclear, 'or')}"
-    untested = [
-        LABELS[finding.metric] for finding in grade.findings if finding.standing == "no test"
-    ]
-    if untested:
-        yield f"{series(untested)} not tested"
+    untested = [finding.metric for finding in grade.findings if finding.standing == "no test"]
+    same = [name for name in untested if evidence.deltas[name].mean.estimate == 0.0]
+    if same:
+        yield f"no difference at all in {series([_short(name) for name in same], 'or')}"
+    if len(untested) > len(same):
+        yield f"{series([LABELS[name] for name in untested if name not in same])} not tested"
+
+
+def _not_ruled_out(evidence: Evidence, metric: Metric) -> str:
+    """No clear difference is not equality: this is what it could still be."""
+    found = evidence.deltas[metric.name]
+    one: Interval | None = getattr(found.change, evidence.headline)
+    if one is None:
+        return ""
+    return difference_range(one, metric.unit) if found.ratio is None else ratio_range(one)
+
+
+def _broken(evidence: Evidence) -> Sentence:
+    """Whole tasks that the candidate broke, or how many still could."""
+    broken = evidence.guard.broken
+    if broken.tasks:
+        chance = "" if (broken.p or 0.0) <= BROKEN_BY_CHANCE else ", which can be chance"
+        count = f"{len(broken.tasks)} of {counted(evidence.tasks, 'task')}{chance}"
+        return say("{}: {}", count, listed([one.task_id for one in broken.tasks], 3))
+    if broken.could_break is None:
+        return say("not known: no task has enough successful baseline runs to tell")
+    if evidence.tasks == 1:
+        return say("not this task; what happens to others is not known")
+    few = broken.watched < evidence.tasks
+    those = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
+    tasks = those if few else counted(broken.watched, "task")
+    seen, could = (" got worse", "") if not broken.got_worse else ("", " break")
+    share = f"{broken.could_break:.0%}"
+    return say(
+        "none of {}{}; up to {} of tasks like these still could{}", tasks, seen, share, could
+    )
 
 
 def _stability(analysis: Analysis) -> str:

@@ -61,6 +61,12 @@ def render(analysis: Analysis, look: Look) -> str:
     return "\n".join(lines) + "\n"
 
 
+def lay_out(heading: str, tables: Sequence[Table], look: Look) -> list[str]:
+    """A heading and some tables."""
+    screen = _Screen(min(max(look.width, NARROWEST), WIDEST), look.paint)
+    return [heading, *(line for table in tables for line in ("", *screen.laid_out(table)))]
+
+
 class _Screen:
     """Lays lines out for a terminal of one width."""
 
@@ -86,24 +92,28 @@ class _Screen:
         lines = [*above, *self._amounts(summary), ""]
         scope, missing, notes = self._footnotes(summary)
         steps, caveats = self._next(summary), self._caveats(summary)
+        broken: list[str] = []
+        if summary.broken is not None:
+            broken = self._labelled("BROKEN", summary.broken, "", full=full)
         if full:
-            return [*lines, *scope, *missing, *notes, *steps]
+            return [*lines, *scope, *missing, *notes, *broken, *steps]
         room = _SCREEN - len(lines) - len(notes)
-        most = _shared_out([len(part) for part in (caveats, steps, scope, missing)], room)
+        most = _shared_out([len(part) for part in (broken, caveats, steps, scope, missing)], room)
         return [
             *lines,
-            *self._cut(scope, most[2]),
-            *self._cut(missing, most[3]),
+            *self._cut(scope, most[3]),
+            *self._cut(missing, most[4]),
             *notes,
-            *self._cut(steps, most[1]),
-            *self._cut_caveats(caveats, most[0], len(summary.caveats)),
+            *self._cut(broken, most[0]),
+            *self._cut(steps, most[2]),
+            *self._cut_caveats(caveats, most[1], len(summary.caveats)),
         ]
 
     def everything(self, analysis: Analysis, summary: Summary, shown: Shown) -> list[str]:
         """The rest of the report."""
         lines = self._labelled("STABILITY", summary.stability, "", full=True)
         for number, table in enumerate(report_tables(analysis, shown, _LISTED)):
-            lines += ["", *self._laid_out(table)]
+            lines += ["", *self.laid_out(table)]
             if number == 0:
                 for explanation in analysis.diagnostics.explanations:
                     lines += self._wrapped(explanation, first="  failed gate: ", rest="    ")
@@ -217,7 +227,8 @@ class _Screen:
             room -= columns(word) + 1
         return [*lines, line.rstrip(" ")]
 
-    def _laid_out(self, table: Table) -> list[str]:
+    def laid_out(self, table: Table) -> list[str]:
+        """A table with its heading and notes."""
         shown = [number for number, column in enumerate(table.columns) if column.brief]
         kinds = [table.columns[number].kind for number in shown]
         cells = [[row[number] for number in shown] for row in table.rows]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from twoarm.analysis import Analysis
-from twoarm.evidence.interval import Estimate
+from twoarm.evidence.results import Estimate
 from twoarm.metric import SUCCESS
 from twoarm.number_format import change
 from twoarm.render.page.marks import (

@@ -232,7 +232,7 @@ def timeline(analysis: Analysis, points: ChartPoints) -> Chart:
         how += " Runs are grouped by time; darker means more."
     if found.untimed:
         how += f" Not drawn: {counted(found.untimed, 'run')} without a start time."
-    blocked = analysis.evidence is not None and analysis.evidence.ran_first is not None
+    blocked = analysis.evidence is not None and analysis.evidence.order.in_separate_blocks
     told = "; ".join(
         f"{shortened(arm, NAME)} from {moment(starts[0].at)} to {moment(starts[-1].until)}"
         for arm, starts in (

@@ -1,0 +1,120 @@
+"""What the guard looks at: success on these tasks, broken tasks, and what people pay for."""
+
+import math
+
+import numpy as np
+
+from twoarm.arrays import Flags, Floats, Ints
+from twoarm.decide import MINIMUM_REPEATS
+from twoarm.evidence.cells import TaskRuns
+from twoarm.evidence.kernel import chance_of_at_least, log_choose
+from twoarm.evidence.results import (
+    Broken,
+    BrokenTask,
+    DeltaEvidence,
+    Guard,
+    Interval,
+    Paid,
+    Scope,
+)
+from twoarm.metric import COST, SUCCESS, TOKENS, Better, Metric
+
+# A task is broken when it succeeds at most this share as often as in the baseline, ...
+BROKEN_SHARE = 0.5
+# ... with a one-sided Fisher test inside the task of at most this.
+BROKEN_P = 0.01
+
+
+def watch(
+    passes: TaskRuns,
+    names: tuple[str, ...],
+    fewest: dict[str, int],
+    deltas: dict[str, DeltaEvidence],
+    headline: Scope,
+    level: float,
+) -> Guard:
+    """Everything the guard looks at; `fewest` counts measured repeats of a task in an arm."""
+    here = deltas[SUCCESS.name].mean.these_tasks
+    return Guard(
+        success_low=None if here is None else here.low,
+        success_high=None if here is None else here.high,
+        broken=broken_tasks(passes, names, level),
+        paid=_paid(fewest, deltas, headline, level),
+    )
+
+
+def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Broken:
+    """The tasks that the candidate broke, the clearest first."""
+    sizes = passes.sizes
+    won = np.rint(np.nan_to_num(passes.means) * sizes).astype(np.int64)
+    found, chances, watched = [], np.zeros(sizes.shape[1]), 0
+    for task in np.flatnonzero(won.sum(axis=0)):
+        _, _, seen = _tables(sizes[:, task], int(won[1, task]))
+        # With none of the candidate's runs successful, the first table.
+        watched += bool(won[1, task] and seen[0])
+        counts, p, named = _tables(sizes[:, task], int(won[:, task].sum()))
+        # The chance that runs labelled at random would have this task named.
+        chances[task] = math.fsum(p[named])
+        at = int(won[0, task]) - int(counts[0])
+        if named[at]:
+            found.append(
+                BrokenTask(
+                    task_id=names[passes.layout.tasks[task]],
+                    candidate=float(passes.means[0, task]),
+                    baseline=float(passes.means[1, task]),
+                    p=min(1.0, math.fsum(p[: at + 1])),
+                )
+            )
+    could = None if found or not watched else 1.0 - (1.0 - level) ** (1.0 / watched)
+    return Broken(
+        tasks=tuple(sorted(found, key=lambda one: (one.p, one.task_id))),
+        p=chance_of_at_least(len(found), chances) if found else None,
+        watched=watched,
+        got_worse=int((passes.deltas < 0).sum()),
+        could_break=could,
+    )
+
+
+def _tables(sizes: Ints, won: int) -> tuple[Ints, Floats, Flags]:
+    """The successes the candidate could have of so many in all, their chances if labels were
+    exchanged, and whether a task is named with them."""
+    ours, theirs = int(sizes[0]), int(sizes[1])
+    counts = np.arange(max(0, won - theirs), min(won, ours) + 1, dtype=np.int64)
+    logs = log_choose(ours, counts) + log_choose(theirs, won - counts)
+    p: Floats = np.exp(logs - log_choose(ours + theirs, won))
+    rare = np.cumsum(p) <= BROKEN_P + 1e-12
+    half = counts / ours <= BROKEN_SHARE * (won - counts) / theirs
+    return counts, p, rare & half
+
+
+def _paid(
+    fewest: dict[str, int], deltas: dict[str, DeltaEvidence], headline: Scope, level: float
+) -> Paid:
+    """The cost where it was measured well enough, otherwise the total tokens."""
+    for metric in (COST, TOKENS):
+        if fewest[metric.name] >= MINIMUM_REPEATS:
+            found: Interval | None = getattr(deltas[metric.name].change, headline)
+            return Paid(
+                metric=metric.name,
+                ratio=deltas[metric.name].ratio is not None,
+                estimate=deltas[metric.name].change.estimate,
+                change=found,
+                worse=clearly_worse(metric, deltas[metric.name], headline, level),
+            )
+    return Paid(metric=None, ratio=False, estimate=None, change=None, worse=False)
+
+
+def clearly_worse(metric: Metric, found: DeltaEvidence, headline: Scope, level: float) -> bool:
+    """Whether the whole interval of the headline question lies on the worse side.
+
+    A change by the same share in every task has no interval, but it has a test.
+    """
+    interval: Interval | None = getattr(found.change, headline)
+    if interval is not None:
+        low, high = interval.low, interval.high
+    else:
+        p: float | None = getattr(found.p, headline)
+        if p is None or p > 1.0 - level or found.change.estimate is None:
+            return False
+        low = high = found.change.estimate
+    return high < found.unchanged if metric.better is Better.HIGHER else low > found.unchanged

@@ -1,0 +1,247 @@
+"""Planned looks: stop when the answer is known, and still be wrong no more often than promised.
+
+Exact spending of the level by relabelling. One pattern flips a task in every metric and at every
+look. At the look after r of `r_max` repeats, so many patterns may have won as a spending function
+allows (Lan and DeMets, of the O'Brien-Fleming type); those that win are used up. A metric is clear
+when every set of metrics that holds it has been rejected. Below six tasks labels are exchanged
+inside each task among the repeats added since the look before.
+"""
+
+import math
+from collections.abc import Sequence
+from itertools import combinations
+
+import msgspec
+import numpy as np
+
+from twoarm.arrays import Floats, Ints
+from twoarm.comparison import Comparison
+from twoarm.errors import UsageError
+from twoarm.escape import series
+from twoarm.evidence.cells import Layout, TaskRuns
+from twoarm.evidence.interval import Frame
+from twoarm.evidence.kernel import normal_below, normal_quantile, student
+from twoarm.evidence.means import over_tasks, within_tasks
+from twoarm.evidence.relabel import MOST_LISTED, pool_of, signs
+from twoarm.options import Options
+from twoarm.record import PlannedLooks
+
+# More tasks than this are judged without looks.
+MOST_TASKS = 2_000
+# What differs by less is a tie.
+_SLACK = 1e-9
+
+# The statistics of each look: a row for each pattern, the first as seen, and a column per metric.
+Statistics = list[Floats]
+
+
+class Planned(msgspec.Struct, frozen=True, kw_only=True):
+    """The looks that were declared, and where the runs stand: by which look each was there."""
+
+    looks: tuple[int, ...]
+    at: int
+    block: Ints
+    incomplete: int
+
+    @property
+    def r_max(self) -> int:
+        """The planned repeats."""
+        return self.looks[-1]
+
+    @property
+    def after(self) -> int:
+        """The repeats that are judged now."""
+        return self.looks[self.at]
+
+    def shares(self, level: float) -> list[float]:
+        """What may be spent by each look until now."""
+        return [spending(look, self.r_max, level) for look in self.looks[: self.at + 1]]
+
+
+def planned(
+    comparison: Comparison, layout: Layout, rows: tuple[Ints, Ints], options: Options
+) -> Planned | None:
+    """The looks to judge by: those asked for, or those that the records declare."""
+    looks = _declared(comparison.runs.planned_looks, options)
+    if looks is None or not layout.rows:
+        return None
+    if len(layout.tasks) > MOST_TASKS:
+        raise UsageError(f"looks: at most {MOST_TASKS} tasks, found {len(layout.tasks)}")
+    repeats = np.empty(layout.rows, dtype=np.int64)
+    ours = layout.cell % 2 == 0
+    sides = zip(comparison.screening.arms, rows, strict=True)
+    repeats[ours], repeats[~ours] = (comparison.runs.repeat[arm.rows[at]] for arm, at in sides)
+    distinct, rank = np.unique(repeats, return_inverse=True)
+    if len(distinct) not in looks:
+        raise UsageError(
+            f"looks: they are after {series([str(look) for look in looks])} repeats, the runs have "
+            f"{len(distinct)}: finish the round, or judge what a look has"
+        )
+    at = looks.index(len(distinct))
+    return Planned(
+        looks=looks,
+        at=at,
+        block=np.searchsorted(looks, rank.ravel() + 1),
+        incomplete=int((layout.sizes < len(distinct)).sum()),
+    )
+
+
+def _declared(found: frozenset[PlannedLooks], options: Options) -> tuple[int, ...] | None:
+    if options.ignore_looks:
+        return None
+    declared = sorted(one.looks for one in found)
+    if len(declared) > 1:
+        raise UsageError(
+            "looks: the records declare different ones, "
+            f"{series([','.join(map(str, one)) for one in declared])}; judge each file alone"
+        )
+    if options.looks is not None and declared and declared[0] != options.looks:
+        raise UsageError(
+            f"looks: the records declare {','.join(map(str, declared[0]))}, and looks that are "
+            "changed afterwards promise nothing; leave the option out"
+        )
+    return declared[0] if declared else options.looks
+
+
+def look(runs: Sequence[TaskRuns], plan: Planned, frame: Frame) -> Statistics:
+    """The statistics of every look until now."""
+    if len(runs[0].layout.tasks) < frame.fewest_tasks:
+        return exchanged_labels(runs, plan.block, frame.seed)
+    upto = [plan.block <= number for number in range(plan.at + 1)]
+    deltas = [np.array([one.among(kept).deltas for one in runs]) for kept in upto]
+    return flipped_tasks(deltas, frame.seed)
+
+
+def chance_at_the_end(runs: TaskRuns, plan: Planned, level: float) -> float | None:
+    """The chance that a metric would be clear after all planned repeats, if what was seen so far
+    is how it is; None where that cannot be told."""
+    sizes, deltas = runs.sizes[:, runs.shared], runs.deltas[runs.shared]
+    tasks = len(deltas)
+    within = within_tasks(runs.spreads[:, runs.shared], sizes) if tasks else None
+    if tasks < 2 or within is None:
+        return None
+    over = over_tasks(deltas).variance
+    left = within.variance * (1.0 - plan.after / plan.r_max)
+    at_end = math.sqrt(max(over - left, 0.0))
+    need = student((1.0 + level) / 2.0, tasks - 1.0) * at_end
+    away = abs(math.fsum(deltas) / tasks) - need
+    if left <= 0.0:
+        return 1.0 if away > 0 else 0.0
+    return float(normal_below(np.array([away / math.sqrt(left)]))[0])
+
+
+def spending(repeats: int, r_max: int, level: float) -> float:
+    """The share of patterns that may have won by the look after so many repeats."""
+    alpha = 1.0 - level
+    end = float(normal_quantile(np.array([1.0 - alpha / 2.0]))[0])
+    return float(2.0 - 2.0 * normal_below(np.array([end / math.sqrt(repeats / r_max)]))[0])
+
+
+def flipped_tasks(deltas: Sequence[Floats], seed: int) -> Statistics:
+    """Whole tasks change sign; differences by metric and task at each look."""
+    tasks = deltas[0].shape[1]
+    patterns = signs(tasks, seed)
+    if 2 ** (tasks - 1) > MOST_LISTED:
+        patterns = np.vstack((np.ones(tasks), patterns))
+    found = []
+    for one in deltas:
+        known = np.nan_to_num(one)
+        size = np.sqrt((known**2).sum(axis=1))
+        found.append(np.abs(patterns @ (known / np.where(size > 0, size, 1.0)[:, None]).T))
+    return found
+
+
+def exchanged_labels(runs: Sequence[TaskRuns], block: Ints, seed: int) -> Statistics:
+    """Labels are exchanged inside each task among the repeats of a block, for all metrics at once.
+
+    `block` says by which look a run was there, from 0 on.
+    """
+    looks = int(block.max()) + 1
+    layout = runs[0].layout
+    totals = {
+        column: np.zeros((2, len(layout.tasks), MOST_LISTED + 1)) for column in range(len(runs))
+    }
+    counts = {column: np.zeros_like(found) for column, found in totals.items()}
+    statistics: Statistics = []
+    for look in range(looks):
+        for task in range(len(layout.tasks)):
+            stretch = np.arange(layout.starts[task], layout.starts[task + 1])
+            rows = stretch[block[stretch] == look]
+            chosen = _chosen(rows, layout.cell, seed + 7_919 * (look * len(layout.tasks) + task))
+            for column, one in enumerate(runs):
+                values = one.values[rows]
+                known = (~np.isnan(values)).astype(np.float64)
+                values = np.nan_to_num(values)
+                for arm, taken in ((0, chosen), (1, 1.0 - chosen)):
+                    totals[column][arm, task] += taken @ values
+                    counts[column][arm, task] += taken @ known
+        statistics.append(
+            np.column_stack([_scaled(totals[column], counts[column]) for column in totals])
+        )
+    return statistics
+
+
+def _chosen(rows: Ints, cell: Ints, seed: int) -> Floats:
+    """Which of these runs are called the candidate's: as they were, then at random."""
+    seen = (cell[rows] % 2 == 0).astype(np.float64)
+    ours = int(seen.sum())
+    pool = pool_of(seed, ours, len(rows) - ours)
+    return np.vstack((seen, pool))
+
+
+def _scaled(totals: Floats, counts: Floats) -> Floats:
+    """The sum of task differences over how far the relabelled ones stray."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        deltas = totals[0] / counts[0] - totals[1] / counts[1]
+    deltas = np.nan_to_num(deltas, posinf=0.0, neginf=0.0)
+    sums = deltas.sum(axis=0)
+    size = math.sqrt(float((sums[1:] ** 2).mean()))
+    found: Floats = np.abs(sums) / (size or 1.0)
+    return found
+
+
+def clear_at(
+    statistics: Statistics, shares: Sequence[float], columns: Sequence[int], first: int | None
+) -> dict[int, int]:
+    """The look at which each metric became clear, of those that did.
+
+    One that was named to be tested `first` spends alone; the others count only after it.
+    """
+    found: dict[int, int] = {}
+    since = 0
+    if first is not None:
+        alone = won_at(statistics, shares, [first])
+        if alone is None:
+            return {}
+        found[first] = since = alone
+        columns = [column for column in columns if column != first]
+    won = {
+        family: won_at(statistics, shares, list(family))
+        for size in range(1, len(columns) + 1)
+        for family in combinations(columns, size)
+    }
+    for column in columns:
+        looks = [look for family, look in won.items() if column in family]
+        known = [look for look in looks if look is not None]
+        if len(known) == len(looks):
+            found[column] = max(since, *known)
+    return found
+
+
+def won_at(statistics: Statistics, shares: Sequence[float], family: list[int]) -> int | None:
+    """The look at which what was seen won, by the largest statistic of a family; None if never."""
+    count = len(statistics[0])
+    used = np.zeros(count, dtype=bool)
+    for look, (found, share) in enumerate(zip(statistics, shares, strict=True)):
+        allowed = math.floor(share * count + _SLACK) - int(used.sum())
+        if allowed <= 0:
+            continue
+        most = np.where(used, -np.inf, found[:, family].max(axis=1))
+        left = np.sort(most[~used])[::-1]
+        # Patterns that tie with the first that may not win are not spent.
+        bound = left[allowed] if allowed < len(left) else -np.inf
+        winners = most > max(bound, 0.0) + _SLACK
+        if winners[0]:
+            return look
+        used |= winners
+    return None

@@ -1,0 +1,248 @@
+"""The one test: what the arms' labels, exchanged at random, would have shown.
+
+Whole tasks change sign, one sign per task for all metrics at once; or, on these very tasks, labels
+are exchanged among the runs of each task, one exchange for all metrics. The statistic of a metric
+is the sum of its task differences over a denominator that no relabelling changes, so that metrics
+can be held against each other: the largest of several is what a step-down test goes by (Westfall
+and Young). Tasks that change sign as a whole assume effects that are symmetric when there are none.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import lru_cache
+from itertools import combinations
+
+import msgspec
+import numpy as np
+
+from twoarm.arrays import Floats, Ints
+from twoarm.evidence.cells import Layout, TaskRuns
+from twoarm.evidence.kernel import log_choose, normal_quantile
+from twoarm.evidence.resample import draws
+from twoarm.metric import SUCCESS
+
+# Up to so many relabellings are listed; of more, so many are drawn.
+MOST_LISTED = 1 << 13
+# From so many tasks, or runs, on the sums are normal for all that it matters.
+NORMAL_FROM = 2_000
+# Of more tasks, so many still change sign one by one.
+ONE_BY_ONE = 512
+# A relabelling that repeats what was seen must count, whatever the rounding.
+_SLACK = 1e-9
+
+# Seeds apart from those of the resampled tasks.
+_POOL, _PICK, _SIGN, _NORMAL, _COUNT = 101, 102, 103, 106, 107
+
+
+class Relabelled(msgspec.Struct, frozen=True, kw_only=True):
+    """The statistics of some metrics as seen and under relabelling, a row each.
+
+    Where nothing varies there is no test: NaN. `fewest` is the smallest p-value there can be.
+    """
+
+    observed: Floats
+    drawn: Floats
+    listed: bool
+    fewest: float
+
+    def p(self, column: int) -> float | None:
+        """The p-value of one metric alone."""
+        return None if math.isnan(self.observed[column]) else self._reached(column, [column])
+
+    def adjusted(self, family: Sequence[int], first: int | None = None) -> dict[int, float]:
+        """The p-values of a family, so that any false alarm among them is as rare as one alone.
+
+        One that was named to be tested `first` is tested alone; the others only after it.
+        """
+        tested = [one for one in family if not math.isnan(self.observed[one])]
+        found: dict[int, float] = {}
+        least = 0.0
+        if first is not None:
+            alone = self.p(first)
+            # What could not be tested was not clear, and nothing comes after it.
+            least = 1.0 if alone is None else alone
+            if alone is not None:
+                found[first] = alone
+        left = sorted((one for one in tested if one != first), key=lambda one: -self.observed[one])
+        for rank, one in enumerate(left):
+            least = max(least, self._reached(one, left[rank:]))
+            found[one] = least
+        return found
+
+    def _reached(self, column: int, among: list[int]) -> float:
+        """How often the largest of some statistics is what was seen of one, or more."""
+        most = self.drawn[:, among].max(axis=1)
+        count = int((most >= abs(self.observed[column]) - _SLACK).sum())
+        return count / len(most) if self.listed else (1 + count) / (len(most) + 1)
+
+
+def signs_of_tasks(deltas: Floats, seed: int) -> Relabelled:
+    """Would tasks like these show it? Differences by metric and task; NaN was not measured."""
+    deltas = np.nan_to_num(deltas)
+    size = np.sqrt((deltas**2).sum(axis=1))
+    with np.errstate(invalid="ignore", divide="ignore"):
+        scaled = deltas / size[:, None]
+    tasks = deltas.shape[1]
+    if tasks > NORMAL_FROM:
+        # Success may differ in few tasks, too few for a normal sum: the tasks in which most metrics
+        # differ change sign one by one.
+        order = np.argsort(-np.count_nonzero(deltas, axis=0), kind="stable")
+        few, many = scaled[:, order[:ONE_BY_ONE]], np.nan_to_num(scaled[:, order[ONE_BY_ONE:]])
+        drawn = signs(few.shape[1], seed) @ few.T + _normal(many @ many.T, seed)
+        listed, fewest = False, 1 / (len(drawn) + 1)
+    else:
+        patterns = signs(tasks, seed)
+        drawn, listed = patterns @ scaled.T, 2 ** (tasks - 1) <= MOST_LISTED
+        fewest = 1 / len(patterns) if listed else 1 / (len(patterns) + 1)
+    return Relabelled(
+        observed=np.abs(scaled.sum(axis=1)), drawn=np.abs(drawn), listed=listed, fewest=fewest
+    )
+
+
+@lru_cache(maxsize=8)
+def signs(tasks: int, seed: int) -> Floats:
+    """Signs of tasks, a row each: all that differ but for a common sign, or as many at random."""
+    if 2 ** (tasks - 1) <= MOST_LISTED:
+        bits = np.arange(2 ** (tasks - 1))[:, None] >> np.arange(tasks) & 1
+    else:
+        bits = draws([seed, _SIGN], MOST_LISTED, tasks, 2)
+    return np.where(bits == 0, 1.0, -1.0)
+
+
+def _normal(covariance: Floats, seed: int) -> Floats:
+    """Draws of several normals with these variances and covariances, a row each."""
+    values, vectors = np.linalg.eigh(covariance)
+    words = np.random.PCG64([seed, _NORMAL]).random_raw(MOST_LISTED * len(values))
+    uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
+    standard = normal_quantile(uniform).reshape(MOST_LISTED, -1)
+    found: Floats = standard @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return found
+
+
+def labels_within_tasks(runs: Sequence[TaskRuns], seed: int) -> Relabelled:
+    """Would these very tasks show it again? Labels are exchanged among the runs of each task."""
+    layout = runs[0].layout
+    size = np.array([one.label_deviation for one in runs])
+    # One run played again is no repeat, and neither is what never varies: no test.
+    size[[one.played_again for one in runs] | (size == 0.0)] = np.nan
+    observed = np.array([abs(math.fsum(np.nan_to_num(one.deltas))) for one in runs])
+    ways = float(log_choose(layout.sizes.sum(axis=0), layout.sizes[0]).sum())
+    listed = ways <= math.log(MOST_LISTED) + _SLACK
+    if listed or layout.rows <= 2 * NORMAL_FROM:
+        pools, picks = _every_choice(layout) if listed else _some_choices(layout, seed)
+        drawn = np.column_stack([_relabelled(one, pools, picks) for one in runs])
+    else:
+        drawn = _normal(_covariance(runs), seed)
+        for column, one in enumerate(runs):
+            if one.metric is SUCCESS and 0 < len(_varied(one)) <= _FEW_VARIED:
+                drawn[:, column] = _passes_exchanged(one, seed)
+    # Exchanging all labels gives the same size of a difference where the arms have as many runs.
+    mirrored = 2.0 if np.array_equal(*layout.sizes) else 1.0
+    return Relabelled(
+        observed=observed / size,
+        drawn=np.abs(drawn) / size,
+        listed=listed,
+        fewest=mirrored / len(drawn) if listed else 1 / (len(drawn) + 1),
+    )
+
+
+# Which runs of a task are called the candidate's, a row each, for tasks of each pair of sizes.
+Pools = dict[tuple[int, int], Floats]
+
+
+def _every_choice(layout: Layout) -> tuple[Pools, Ints]:
+    """Every relabelling: each choice in every task, with each in all others."""
+    pools: Pools = {}
+    for ours, theirs in set(zip(*layout.sizes.tolist(), strict=True)):
+        chosen = list(combinations(range(ours + theirs), ours))
+        pools[ours, theirs] = np.zeros((len(chosen), ours + theirs))
+        for row, places in zip(pools[ours, theirs], chosen, strict=True):
+            row[list(places)] = 1.0
+    counts = [len(pools[ours, theirs]) for ours, theirs in zip(*layout.sizes.tolist(), strict=True)]
+    return pools, np.indices(counts).reshape(len(counts), -1)
+
+
+def _some_choices(layout: Layout, seed: int) -> tuple[Pools, Ints]:
+    """Random relabellings; each task picks its own from a pool that all of its sizes share."""
+    pools = {
+        (ours, theirs): pool_of(seed, ours, theirs)
+        for ours, theirs in set(zip(*layout.sizes.tolist(), strict=True))
+    }
+    return pools, _picks(seed, layout.sizes.shape[1])
+
+
+@lru_cache(maxsize=32)
+def pool_of(seed: int, ours: int, theirs: int) -> Floats:
+    """Random choices of `ours` among all runs of a task, a row each: 1 for chosen."""
+    size = ours + theirs
+    words = np.random.PCG64([seed, _POOL, ours, theirs]).random_raw(MOST_LISTED * size)
+    order = np.argsort(words.reshape(MOST_LISTED, size), axis=1)
+    return (order < ours).astype(np.float64)
+
+
+@lru_cache(maxsize=4)
+def _picks(seed: int, tasks: int) -> Ints:
+    return draws([seed, _PICK], tasks, MOST_LISTED, MOST_LISTED)
+
+
+def _relabelled(runs: TaskRuns, pools: Pools, picks: Ints) -> Floats:
+    """The sum of the task differences under every relabelling; what is missing moves along."""
+    layout = runs.layout
+    statistic = np.zeros(picks.shape[1])
+    for (ours, theirs), chosen in pools.items():
+        tasks = np.flatnonzero((layout.sizes[0] == ours) & (layout.sizes[1] == theirs))
+        values = runs.values[layout.starts[tasks][:, None] + np.arange(ours + theirs)]
+        known = ~np.isnan(values)
+        values = np.nan_to_num(values)
+        won = values @ chosen.T
+        counts = known @ chosen.T
+        rest = known.sum(axis=1)[:, None] - counts
+        with np.errstate(invalid="ignore", divide="ignore"):
+            deltas = won / counts - (values.sum(axis=1)[:, None] - won) / rest
+        # An arm without a value gives no difference.
+        deltas[(counts == 0) | (rest == 0)] = 0.0
+        for row, task in zip(deltas, tasks, strict=True):
+            statistic += row[picks[task]]
+    return statistic
+
+
+def _covariance(runs: Sequence[TaskRuns]) -> Floats:
+    """How the sums of task differences vary, and vary together, when labels are exchanged."""
+    rows = []
+    for one in runs:
+        counts = one.sizes.sum(axis=0)
+        with np.errstate(invalid="ignore", divide="ignore"):
+            centre = (one.sizes * np.nan_to_num(one.means)).sum(axis=0) / counts
+            scale = np.sqrt((1.0 / one.sizes).sum(axis=0) / (counts - 1.0))
+        task = one.layout.task
+        rows.append(np.where(one.shared[task], (one.values - centre[task]) * scale[task], 0.0))
+    away = np.nan_to_num(np.array(rows))
+    found: Floats = away @ away.T
+    return found
+
+
+# Beyond so many tasks with successes and failures, their sum is normal.
+_FEW_VARIED = 512
+
+
+def _varied(passes: TaskRuns) -> Ints:
+    """The tasks with successes and failures: in the others labels change nothing."""
+    won = (passes.means * passes.sizes).sum(axis=0)
+    found: Ints = np.flatnonzero((won > 0.5) & (won < passes.sizes.sum(axis=0) - 0.5))
+    return found
+
+
+def _passes_exchanged(passes: TaskRuns, seed: int) -> Floats:
+    """The sum of differences of success rates when labels are exchanged: hypergeometric in each
+    task. Few failures among many runs are far from normal."""
+    statistic = np.zeros(MOST_LISTED)
+    for task in _varied(passes):
+        ours, theirs = (int(size) for size in passes.sizes[:, task])
+        won = round(float((passes.means * passes.sizes)[:, task].sum()))
+        counts = np.arange(max(0, won - theirs), min(won, ours) + 1)
+        logs = log_choose(ours, counts) + log_choose(theirs, won - counts)
+        reached = np.cumsum(np.exp(logs - log_choose(ours + theirs, won)))
+        uniform = draws([seed, _COUNT, int(task)], 1, MOST_LISTED, 1 << 31)[0] / 2.0**31
+        drawn = counts[np.minimum(np.searchsorted(reached, uniform, "right"), len(counts) - 1)]
+        statistic += drawn / ours - (won - drawn) / theirs
+    return statistic

@@ -1,0 +1,369 @@
+"""What the evidence says, as plain data: the shape of `evidence` in the analysis file."""
+
+import math
+from typing import Literal
+
+import msgspec
+
+from twoarm.decide import Decision
+
+Scope = Literal["these_tasks", "tasks_like_these"]
+Standing = Literal["better", "worse", "no clear difference", "no test"]
+Verdict = Literal[
+    "candidate better", "baseline better", "trade-off", "no clear difference", "too few tasks"
+]
+MarginVerdict = Literal["candidate", "baseline", "no difference", "inconclusive"]
+
+# The smallest number of tasks about which anything can be said at 95 % without assuming a shape:
+# all six on one side has a chance of 2 / 2^6 = 3.1 %, all five 2 / 2^5 = 6.25 %.
+FEWEST_TASKS = 6
+# So rare that it is no chance: so many tasks in which one arm ran first, ...
+BLOCKS_BY_CHANCE = 0.01
+# ... and so many that the candidate seems to have broken.
+BROKEN_BY_CHANCE = 0.05
+
+
+# Below this chance of a verdict after all planned repeats, going on is not worth it.
+FUTILE = 0.20
+
+
+def fewest_tasks(level: float) -> int:
+    """From how many tasks on something can be said about others at this level."""
+    return max(FEWEST_TASKS, math.ceil(1.0 - math.log2(1.0 - level)))
+
+
+class Interval(msgspec.Struct, frozen=True, kw_only=True):
+    """A range that should hold the true value at the level of the analysis."""
+
+    low: float
+    high: float
+    method: str
+    caveats: tuple[str, ...]
+
+
+class Withheld(msgspec.Struct, frozen=True, kw_only=True):
+    """Why there is no interval, or what limits it, for one question or (None) for both."""
+
+    code: str
+    scope: Scope | Literal["bootstrap"] | None
+    message: str
+
+
+class Estimate(msgspec.Struct, frozen=True, kw_only=True):
+    """A figure and what the runs can support about it; `withheld` says why an interval is null."""
+
+    estimate: float | None
+    these_tasks: Interval | None
+    tasks_like_these: Interval | None
+    withheld: tuple[Withheld, ...]
+
+    def reasons(self, scope: Scope) -> tuple[str, ...]:
+        """Why there is no interval for one question."""
+        return tuple(one.message for one in self.withheld if one.scope in (None, scope))
+
+
+class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):
+    """The paired deltas of the scoring rules, over pairs, with whole tasks drawn again."""
+
+    mean: float | None
+    mean_interval: Interval | None
+    median: float | None
+    median_interval: Interval | None
+    withheld: tuple[Withheld, ...]
+
+
+class P(msgspec.Struct, frozen=True, kw_only=True):
+    """Two-sided p-values of "no difference": on these tasks, over tasks like these, and adjusted.
+
+    `adjusted` is that of the headline question, allowing for looking at all gates; null for a
+    metric that is no gate's.
+    """
+
+    these_tasks: float | None
+    tasks_like_these: float | None
+    adjusted: float | None
+
+
+class DeltaEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What the runs support about one metric; a ratio of 1 is no change.
+
+    Mean and ratio see every counted run of the tasks that both arms have, each task weighed alike;
+    `median` is that of the paired deltas.
+    """
+
+    tasks: int
+    pairs: int
+    mean: Estimate
+    median: Estimate
+    ratio: Estimate | None
+    bootstrap: Bootstrap
+    p: P
+
+    @property
+    def change(self) -> Estimate:
+        """The figure that the reports show and the tests are about."""
+        return self.mean if self.ratio is None else self.ratio
+
+    @property
+    def unchanged(self) -> float:
+        """The value of `change` that means no difference."""
+        return 0.0 if self.ratio is None else 1.0
+
+
+class GateEvidence(msgspec.Struct, frozen=True, kw_only=True):
+    """The difference on the tasks that both arms have, and its intervals."""
+
+    difference: Estimate
+
+
+class Finding(msgspec.Struct, frozen=True, kw_only=True):
+    """What the test of one gate's metric shows; `adjusted_p` allows for looking at all of them."""
+
+    metric: str
+    p: float | None
+    adjusted_p: float | None
+    standing: Standing
+
+
+class Grade(msgspec.Struct, frozen=True, kw_only=True):
+    """What the evidence supports, for which tasks, and what that rests on.
+
+    `primary` is the metric that was named to be tested first.
+    """
+
+    verdict: Verdict
+    scope: Scope
+    primary: str | None
+    findings: tuple[Finding, ...]
+
+
+class MarginRange(msgspec.Struct, frozen=True, kw_only=True):
+    """An interval held against its margin: a difference of success, or a ratio less one.
+
+    `beyond` says that the whole interval is worse by more than the margin.
+    """
+
+    metric: str
+    low: float | None
+    high: float | None
+    beyond: bool
+
+
+class Margin(msgspec.Struct, frozen=True, kw_only=True):
+    """The margin rule: not worse by more than the margins anywhere, and better somewhere."""
+
+    verdict: MarginVerdict
+    scope: Scope
+    margin_success: float
+    margin_ratio: float
+    ranges: tuple[MarginRange, ...]
+
+
+class BrokenTask(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that the candidate solves at most half as often, beyond what its runs allow for."""
+
+    task_id: str
+    candidate: float
+    baseline: float
+    p: float
+
+
+class Broken(msgspec.Struct, frozen=True, kw_only=True):
+    """The tasks that the candidate broke, and the chance of naming so many between equal arms.
+
+    `watched` tasks pass often enough in the baseline that a break would be seen; `could_break` is
+    the share of tasks like these that could still break where none of them did.
+    """
+
+    tasks: tuple[BrokenTask, ...]
+    p: float | None
+    watched: int
+    got_worse: int
+    could_break: float | None
+
+
+class Paid(msgspec.Struct, frozen=True, kw_only=True):
+    """What people pay for, at the headline question; `metric` is null where nothing was measured
+    well enough, `change` where nothing varies between tasks."""
+
+    metric: str | None
+    ratio: bool
+    estimate: float | None
+    change: Interval | None
+    worse: bool
+
+
+class Guard(msgspec.Struct, frozen=True, kw_only=True):
+    """What a promotion by the evidence needs besides the verdict; null is not known."""
+
+    success_low: float | None
+    success_high: float | None
+    broken: Broken
+    paid: Paid
+
+
+class Stability(msgspec.Struct, frozen=True, kw_only=True):
+    """The share of resamples with each decision: stability, not the probability of being right."""
+
+    decision_share: float
+    shares: dict[str, float]
+    resamples: int
+    method: str
+
+
+class ExcludedArm(msgspec.Struct, frozen=True, kw_only=True):
+    """The infra failures of one arm."""
+
+    arm: str
+    runs: int
+    excluded: int
+    reasons: dict[str, int]
+
+
+class Bound(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision if every excluded run of one arm had failed, or passed."""
+
+    arm: str
+    outcome: Literal["failed", "passed"]
+    decision: Decision
+
+
+class MissingBound(msgspec.Struct, frozen=True, kw_only=True):
+    """The decision if every missing value of one arm were as low, or as high, as can be."""
+
+    arm: str
+    values: Literal["low", "high"]
+    decision: Decision
+
+
+class MissingValues(msgspec.Struct, frozen=True, kw_only=True):
+    """A gate's metric that some runs lack: how many of each arm, and whether it matters."""
+
+    metric: str
+    missing: tuple[int, int]
+    runs: tuple[int, int]
+    p: float
+    bounds: tuple[MissingBound, ...]
+    could_flip: bool
+
+
+class Exclusions(msgspec.Struct, frozen=True, kw_only=True):
+    """The audit: who lost runs or values, whether one arm lost more, and whether it matters."""
+
+    arms: tuple[ExcludedArm, ExcludedArm]
+    p: float | None
+    bounds: tuple[Bound, ...]
+    could_flip: bool
+    missing: tuple[MissingValues, ...]
+
+
+class MeanWithout(msgspec.Struct, frozen=True, kw_only=True):
+    """The range of a mean delta when one task is left out, and the task that drives it, if any."""
+
+    low: float
+    low_without: str
+    high: float
+    high_without: str
+    driven_by: str | None
+    mean_without_it: float | None
+
+
+class DecisionWithout(msgspec.Struct, frozen=True, kw_only=True):
+    """A task without which the decision is another one."""
+
+    task_id: str
+    decision: Decision
+
+
+class Influence(msgspec.Struct, frozen=True, kw_only=True):
+    """What hangs on single tasks."""
+
+    decision_changes_without: tuple[DecisionWithout, ...]
+    means: dict[str, MeanWithout]
+
+
+class Variance(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the uncertainty over tasks like these comes from."""
+
+    metric: str
+    tasks_share: float
+    repeats_share: float
+
+
+class PassRates(msgspec.Struct, frozen=True, kw_only=True):
+    """The chance that at least one of k attempts succeeds, and that all of them do, over tasks."""
+
+    k: int
+    at_least_one: float
+    all: float
+
+
+class ArmRepeats(msgspec.Struct, frozen=True, kw_only=True):
+    """One arm's success over several attempts, and its cost per solved task."""
+
+    arm: str
+    pass_rates: tuple[PassRates, ...]
+    cost_per_solved_usd: Estimate
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether time and arm can be told apart.
+
+    `ran_first` is the arm whose runs all started before the other's, if one's did; `in_blocks`
+    counts the tasks of which every run of one arm started before every run of the other, `timed`
+    those of which that can be said, `p` the chance of so many if the order were random.
+    """
+
+    ran_first: str | None
+    in_blocks: int
+    timed: int
+    p: float | None
+
+    @property
+    def in_separate_blocks(self) -> bool:
+        """Whether an arm ran before the other, or did so in more tasks than chance allows for."""
+        return self.ran_first is not None or (self.p is not None and self.p <= BLOCKS_BY_CHANCE)
+
+
+class Looks(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the runs stand among the looks that were planned.
+
+    `after` is the number of repeats judged, `spent` the share of false alarms that may have come
+    until now, `clear` the look at which a metric became clear, `incomplete` the tasks and arms that
+    lack a repeat, and `stop` why no more repeats are needed.
+    """
+
+    looks: tuple[int, ...]
+    r_max: int
+    after: int
+    spent: float
+    clear: dict[str, int]
+    incomplete: int
+    stop: Literal["candidate better", "baseline better", "futility"] | None
+
+
+class Evidence(msgspec.Struct, frozen=True, kw_only=True):
+    """What the data can support beyond the point estimates.
+
+    `on_shared_tasks` is the decision of the gates on the tasks that both arms have.
+    """
+
+    level: float
+    seed: int
+    resamples: int
+    tasks: int
+    headline: Scope
+    deltas: dict[str, DeltaEvidence]
+    gates: dict[str, GateEvidence]
+    shared_tasks: int
+    on_shared_tasks: Decision
+    stability: Stability | None
+    grade: Grade
+    margin: Margin
+    guard: Guard
+    exclusions: Exclusions
+    influence: Influence
+    variance: Variance | None
+    repeats: tuple[ArmRepeats, ArmRepeats]
+    order: Order
+    looks: Looks | None

@@ -1,0 +1,62 @@
+"""Several candidates against one baseline: what looking at all of them leaves of each p-value.
+
+One sign per task across all metrics and all candidates, step-down over the whole family. A baseline
+that all share makes this approximate; docs/statistics.md has how often any of three equal
+candidates is called different.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from twoarm.arrays import Floats
+from twoarm.comparison import Comparison
+from twoarm.decide import GATES
+from twoarm.evidence.cells import lay_out, task_runs
+from twoarm.evidence.relabel import signs_of_tasks
+from twoarm.evidence.results import fewest_tasks
+from twoarm.evidence.weigh import Family
+from twoarm.options import Options
+
+
+def families(comparisons: Sequence[Comparison], options: Options) -> list[Family]:
+    """What each candidate's tests have to allow for."""
+    count = len(comparisons)
+    metrics = [gate.metric for gate in GATES]
+    rows: list[Floats] = []
+    fewest = fewest_tasks(options.level)
+    for comparison in comparisons:
+        layout, at = lay_out(comparison)
+        if len(layout.tasks) < fewest:
+            rows = []
+            break
+        # The tasks of a file have the same codes for every candidate.
+        deltas = np.full((len(metrics), len(comparison.runs.tasks)), np.nan)
+        for row, metric in zip(deltas, metrics, strict=True):
+            runs = task_runs(metric, comparison, layout, at).on_test_scale()
+            if runs.shared.sum() >= fewest:
+                row[layout.tasks] = runs.deltas
+        rows.append(deltas)
+    # Too few tasks, a metric that comes first, or looks: each gets its share of the level.
+    if not rows or options.primary is not None or _looked(comparisons, options):
+        return [Family(candidates=count)] * count
+    deltas = np.concatenate(rows)
+    used = ~np.isnan(deltas).all(axis=0)
+    found = signs_of_tasks(deltas[:, used], options.seed)
+    adjusted = found.adjusted(range(len(deltas)))
+    return [
+        Family(
+            candidates=count,
+            adjusted={
+                metric.name: adjusted[column]
+                for column, metric in enumerate(metrics, number * len(metrics))
+                if column in adjusted
+            },
+        )
+        for number in range(count)
+    ]
+
+
+def _looked(comparisons: Sequence[Comparison], options: Options) -> bool:
+    declared = any(one.runs.planned_looks for one in comparisons) and not options.ignore_looks
+    return options.looks is not None or declared

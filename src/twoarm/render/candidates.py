@@ -1,0 +1,113 @@
+"""Several candidates against one baseline: a row for each and each of its gates, then details."""
+
+from collections.abc import Sequence
+
+from twoarm.analysis import Analysis
+from twoarm.decide import number_of_gates
+from twoarm.escape import WHOLE_NAME, counted, html, inert_lines, shortened
+from twoarm.render import github as comment
+from twoarm.render import markdown as pages
+from twoarm.render.evidence import Shown, level
+from twoarm.render.summary import ANSWERS, PROMOTED_BY, summarize
+from twoarm.render.tables import Cell, Column, Table, number, words
+from twoarm.render.text import Look, lay_out, render
+from twoarm.sentence import Name, joined
+
+
+def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:
+    """Whether each candidate may be promoted, and what its gates show."""
+    return _promotions(analyses), _gates(analyses)
+
+
+def _promotions(analyses: Sequence[Analysis]) -> Table:
+    by = PROMOTED_BY[analyses[0].options.promote_by]
+    return Table(
+        name="candidates",
+        heading=f"May each be promoted, by {by}?",
+        columns=(
+            Column("candidate", "text"),
+            Column("promote", "text"),
+            Column("decision", "text"),
+            Column("why", "text", brief=False),
+        ),
+        rows=tuple(
+            (
+                words(Name(one.candidate)),
+                Cell(
+                    ANSWERS[one.promotion.verdict],
+                    one.promotion.verdict,
+                    {"promote": "good", "do not promote": "bad"}.get(one.promotion.verdict),  # type: ignore[arg-type]
+                ),
+                words(Name(one.decision)),
+                words(joined(one.promotion.reasons, "; ")),
+            )
+            for one in analyses
+        ),
+    )
+
+
+def _gates(analyses: Sequence[Analysis]) -> Table:
+    first = analyses[0].evidence
+    rows: list[tuple[Cell, ...]] = []
+    for one in analyses:
+        for amount in summarize(one).amounts:
+            if amount.gate is None:
+                continue
+            rows.append(
+                (
+                    words(Name(one.candidate)),
+                    words(amount.label),
+                    number(amount.change, None),
+                    number(amount.interval, None),
+                    Cell(amount.mark, amount.mark, amount.role),
+                )
+            )
+    note = (
+        f"Better and worse allow for looking at {len(analyses)} candidates and {number_of_gates()} "
+        "at once; ~ is no clear difference. Intervals are for each row alone."
+    )
+    return Table(
+        name="candidates-gates",
+        heading="Every candidate and gate",
+        columns=(
+            Column("candidate", "text"),
+            Column("gate", "text"),
+            Column("task by task"),
+            Column(level(first) if first is not None else "interval"),
+            Column("", "text"),
+        ),
+        rows=tuple(rows),
+        notes=(note,) if first is not None else (),
+    )
+
+
+def text(analyses: Sequence[Analysis], look: Look) -> str:
+    """For a terminal."""
+    count = counted(len(analyses), "candidate")
+    baseline = shortened(analyses[0].baseline, max(look.width - len(count) - 16, 20))
+    heading = f"{count} vs. {inert_lines(baseline)} (baseline)"
+    lines = lay_out(heading, overview(analyses), look)
+    if look.full:
+        for one in analyses:
+            lines += ["", "", render(one, look).rstrip("\n")]
+    else:
+        lines += ["", "Each candidate in detail: --full, or --candidate with its name."]
+    return "\n".join(lines) + "\n"
+
+
+def markdown(analyses: Sequence[Analysis], shown: Shown) -> str:
+    """The overview, then each report."""
+    parts = [pages.laid_out(table) for table in overview(analyses)]
+    return "\n\n".join((*parts, *(pages.render(one, shown) for one in analyses)))
+
+
+def github(analyses: Sequence[Analysis]) -> str:
+    """A comment: the overview; each report is folded away as long as there is room."""
+    first = "\n\n".join((comment.MARKER, *(pages.laid_out(table) for table in overview(analyses))))
+    whole = first
+    for one in analyses:
+        folded = comment.folded(pages.render(one), html(shortened(one.candidate, WHOLE_NAME)))
+        if len(f"{whole}\n\n{folded}\n".encode()) > comment.LONGEST:
+            return f"{first}\n\nThe full reports are too long for a comment; see the files.\n"
+        whole = f"{whole}\n\n{folded}"
+    return f"{whole}\n"
