@@ -2,7 +2,8 @@
 
     make coverage                  two hours on one core; writes docs/coverage.json and the tables
     make coverage DATASETS=50      a quick look
-    make coverage KINDS=promotion  only some: values, success, promotion, family, gates
+    make coverage KINDS=promotion  only some: values, success, promotion, family, gates,
+                                   plan, plan success, plan small, calibrate (docs/plan.md)
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
 very tasks drawn (a), or of the population they come from (b). `width` is how much wider an interval
@@ -34,6 +35,15 @@ from benchmarks.generators import (
     truth,
 )
 from benchmarks.looking import LOOKED, LOOKED_HERE, R_MAX, looks_cell
+from benchmarks.planning import (
+    CALIBRATED,
+    PLANNED,
+    PLANNED_SUCCESS,
+    SMALL_PILOTS,
+    calibrate_cell,
+    plan_cell,
+    small_pilot_cell,
+)
 from benchmarks.verdicts import PROMOTIONS, promotion_cell, runs_of
 from twoarm.arrays import Floats, Ints
 from twoarm.decide import MIXED, decide, figures, judge
@@ -325,15 +335,16 @@ DESIGNS = ((2, 5), (5, 5), (6, 5), (8, 5), (12, 5), (12, 10), (25, 5), (60, 5))
 
 
 class Kind:
-    """A simulation: its function, its generators, and the designs it is run on."""
+    """A simulation: its function, its generators, the designs it is run on, and its page."""
 
     def __init__(
         self,
         run: Callable[[str, int, int, int], Cell],
         names: tuple[str, ...],
         where: tuple[Design, ...],
+        page: str = "statistics.md",
     ) -> None:
-        self.run, self.names, self.where = run, names, where
+        self.run, self.names, self.where, self.page = run, names, where, page
 
 
 KINDS = {
@@ -349,6 +360,22 @@ KINDS = {
     "candidates": Kind(candidates_cell, tuple(CANDIDATES), DESIGNS[2:]),
     "family": Kind(family_cell, ("H three metrics",), DESIGNS[2:]),
     "gates": Kind(gates_cell, tuple(GATE_SCENARIOS), ((1, 10), *DESIGNS)),
+    "plan": Kind(
+        plan_cell,
+        tuple(PLANNED),
+        tuple((tasks, repeats) for tasks in (10, 12, 16, 25, 40, 60) for repeats in (5, 10)),
+        "plan.md",
+    ),
+    "plan success": Kind(
+        plan_cell,
+        tuple(PLANNED_SUCCESS),
+        ((8, 10), (12, 5), (12, 10), (25, 5), (25, 10), (60, 10)),
+        "plan.md",
+    ),
+    "plan small": Kind(
+        small_pilot_cell, tuple(SMALL_PILOTS), ((6, 5), (6, 10), (8, 5), (8, 10)), "plan.md"
+    ),
+    "calibrate": Kind(calibrate_cell, tuple(CALIBRATED), ((12, 10), (25, 10)), "plan.md"),
 }
 
 
@@ -387,10 +414,17 @@ def write(results: dict[str, dict[str, Cell]], datasets: int) -> None:
     (DOCS / "coverage.json").write_text(
         json.dumps({"datasets": datasets, "cells": ordered}, indent=1) + "\n", encoding="utf-8"
     )
-    page = (DOCS / "statistics.md").read_text(encoding="utf-8")
-    before, after = page.split(START)[0], page.split(END)[1]
-    page = f"{before}{START}\n\n{tables(ordered)}\n\n{END}{after}"
-    (DOCS / "statistics.md").write_text(page, encoding="utf-8")
+    for page in {kind.page for kind in KINDS.values()}:
+        text = (DOCS / page).read_text(encoding="utf-8")
+        before, after = text.split(START)[0], text.split(END)[1]
+        text = f"{before}{START}\n\n{tables(on_page(ordered, page))}\n\n{END}{after}"
+        (DOCS / page).write_text(text, encoding="utf-8")
+
+
+def on_page(results: dict[str, dict[str, Cell]], page: str) -> dict[str, dict[str, Cell]]:
+    """The results whose tables stand on a page."""
+    names = {name for kind in KINDS.values() if kind.page == page for name in kind.names}
+    return {name: cells for name, cells in results.items() if name in names}
 
 
 def _design(text: str) -> tuple[int, ...]:

@@ -30,8 +30,9 @@ def error(share: float, count: float = 2000) -> float:
 
 
 def test_the_table_in_the_docs_is_that_of_the_simulation() -> None:
-    page = (ROOT / "docs" / "statistics.md").read_text(encoding="utf-8")
-    assert coverage.tables(CELLS) in page
+    for name in ("statistics.md", "plan.md"):
+        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert coverage.tables(coverage.on_page(CELLS, name)) in page
 
 
 @pytest.mark.parametrize("name", [*VALUES, *PASSES])

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import both, lines, run, twoarm
+from tests.piloting import pilot_runs
 
 REPORTS = [
     ("demo.txt", "demo"),
@@ -15,6 +16,14 @@ REPORTS = [
     ("demo.json", "demo --format json"),
     ("schema-record.json", "schema record"),
     ("schema-analysis.json", "schema analysis"),
+    ("schema-plan.json", "schema plan"),
+    ("schema-calibration.json", "schema calibration"),
+    ("plan.txt", "plan pilot.jsonl --detect -15% --task-cost 5 --budget 40"),
+    ("plan.md", "plan pilot.jsonl --detect +8% --metric success --format markdown"),
+    ("plan.json", "plan pilot.jsonl --detect -15% --format json"),
+    ("calibration.txt", "calibrate pilot.jsonl --trials 100"),
+    ("calibration.md", "calibrate pilot.jsonl --trials 100 --by relabel --format markdown"),
+    ("calibration.json", "calibrate pilot.jsonl --trials 100 --format json"),
     ("mixed.txt", "score mixed.jsonl"),
     ("mixed-full.txt", "score mixed.jsonl --full"),
     ("mixed-bootstrap.txt", "score mixed.jsonl --full --interval bootstrap"),
@@ -61,6 +70,7 @@ def mixed() -> list[dict[str, Any]]:
 INPUTS = {
     "mixed.jsonl": lines(mixed()),
     "few.jsonl": lines(both()),
+    "pilot.jsonl": lines(pilot_runs(8, 6)),
     "nothing.jsonl": lines([run(total_cost_usd=None, input_tokens=None)]),
     "bad.jsonl": lines(both())
     + b'{"task_id": "t", "arm": 3}\n\n{"task_id": "t"\n'

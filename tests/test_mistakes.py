@@ -439,8 +439,8 @@ def test_arms_that_look_swapped_are_a_caveat(candidate: str, baseline: str, swap
     found = [one.message for one in report.caveats if one.code == "arms_look_swapped"]
     assert found == (
         [
-            "the candidate is `without_lens` and the baseline `with_lens`: going by their "
-            "names, they are swapped, and so is every delta"
+            "going by their names, the arms are swapped, and so is every delta: the candidate is "
+            "`without_lens`, the baseline `with_lens`"
         ]
         if swapped
         else []

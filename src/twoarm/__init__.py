@@ -18,7 +18,7 @@ The pipeline, stage by stage:
     score         all of it, in two functions: `read` and `compare`
 
 `check` finds every problem in run files without scoring them, and `collect` makes run files of what
-other programs wrote.
+other programs wrote. `plan` says how much more to run, `calibrate` how often a suite cries wolf.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 from twoarm.analysis import Analysis
+from twoarm.calibrate import CalibrateOptions, CalibrationReport, calibrate
 from twoarm.candidates import Candidates
 from twoarm.check import Check, check
 from twoarm.errors import (
@@ -39,6 +40,7 @@ from twoarm.errors import (
     UsageError,
 )
 from twoarm.options import Options
+from twoarm.plan import PlanOptions, PlanReport, plan
 from twoarm.record import Run
 from twoarm.report import Report
 from twoarm.runfile import read
@@ -53,23 +55,29 @@ __all__ = [
     "Arms",
     "ArmsError",
     "BadRunsError",
+    "CalibrateOptions",
+    "CalibrationReport",
     "Candidates",
     "Caveat",
     "Check",
     "ExtraError",
     "InputError",
     "Options",
+    "PlanOptions",
+    "PlanReport",
     "Problem",
     "Report",
     "Run",
     "TwoarmError",
     "UsageError",
     "__version__",
+    "calibrate",
     "check",
     "compare",
     "compare_candidates",
     "gather",
     "look",
+    "plan",
     "read",
     "score",
 ]

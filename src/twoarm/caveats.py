@@ -46,8 +46,8 @@ def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
         yield Caveat(
             code="arms_look_swapped",
             message=say(
-                "the candidate is {} and the baseline {}: going by their names, they are swapped, "
-                "and so is every delta",
+                "going by their names, the arms are swapped, and so is every delta: the candidate "
+                "is {}, the baseline {}",
                 Name(candidate),
                 Name(baseline),
             ),

@@ -29,6 +29,8 @@ _COMMANDS = {
     "check": "validate run files",
     "schema": "print a JSON Schema",
     "collect": "turn other programs' results into run records",
+    "plan": "say how much more to run, and what that costs",
+    "calibrate": "see how often a suite names a winner where there is none",
     "run": "run a suite of tasks in two arms, then score the runs",
     "demo": "score a bundled example",
 }

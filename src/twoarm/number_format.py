@@ -42,6 +42,11 @@ def share(value: float | None, decimals: int = 1) -> str:
     return _unsigned_zero(f"{value:+.{decimals}%}")
 
 
+def dollars(value: float) -> str:
+    """An amount to pay: in cents while they matter."""
+    return f"${value:,.2f}" if value < 100 else f"${value:,.0f}"
+
+
 def _formatted(value: float, unit: str, *, sign: str) -> str:
     if unit == "points":
         return f"{value:.1%}"

@@ -79,22 +79,22 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         for name, kind in _CHOICES.items():
             if getattr(self, name) not in get_args(kind):
                 listed = ", ".join(f"`{choice}`" for choice in get_args(kind))
-                raise _refused(name, f"expected one of {listed}, got {getattr(self, name)!r}")
+                raise refused(name, f"expected one of {listed}, got {getattr(self, name)!r}")
         if self.primary is not None and self.primary not in PRIMARY:
             listed = ", ".join(f"`{choice}`" for choice in PRIMARY)
-            raise _refused("primary", f"expected one of {listed}, got {self.primary!r}")
+            raise refused("primary", f"expected one of {listed}, got {self.primary!r}")
         if self.allow_broken < 0:
-            raise _refused("allow_broken", f"expected 0 or more tasks, got {self.allow_broken}")
+            raise refused("allow_broken", f"expected 0 or more tasks, got {self.allow_broken}")
         if not LOWEST_LEVEL <= self.level <= HIGHEST_LEVEL:
-            raise _refused(
+            raise refused(
                 "level",
                 f"expected a number from {LOWEST_LEVEL} to {HIGHEST_LEVEL}, got {self.level}"
                 f"{_percent(self.level, LOWEST_LEVEL, HIGHEST_LEVEL)}",
             )
         if not 0 <= self.seed < 2**63:
-            raise _refused("seed", f"expected an integer from 0 to 2^63 - 1, got {self.seed}")
+            raise refused("seed", f"expected an integer from 0 to 2^63 - 1, got {self.seed}")
         if not FEWEST_RESAMPLES <= self.resamples <= MOST_RESAMPLES:
-            raise _refused(
+            raise refused(
                 "resamples",
                 f"expected an integer from {FEWEST_RESAMPLES} to {MOST_RESAMPLES}, "
                 f"got {self.resamples}",
@@ -102,41 +102,42 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
         for name in ("margin_success", "margin_ratio"):
             if not 0.0 < getattr(self, name) < 1.0:
                 found = getattr(self, name)
-                raise _refused(
+                raise refused(
                     name,
                     f"expected a number above 0 and below 1, got {found}"
                     f"{_percent(found, 0.0, 1.0)}",
                 )
         self._check_looks()
         if not self.evidence and self.promote_by != "gates":
-            raise _refused(
+            raise refused(
                 "promote_by", f"`{self.promote_by}` needs the evidence, which is off; use `gates`"
             )
 
     def _check_looks(self) -> None:
         if self.looks is None:
             if self.r_max is not None:
-                raise _refused("r_max", "has no effect without looks")
+                raise refused("r_max", "has no effect without looks")
             return
         if self.ignore_looks:
-            raise _refused("ignore_looks", "has no effect with looks of your own")
+            raise refused("ignore_looks", "has no effect with looks of your own")
         if not self.evidence:
-            raise _refused("looks", "they need the evidence, which is off")
+            raise refused("looks", "they need the evidence, which is off")
         if len(self.looks) < 1 or self.looks[0] < 1 or list(self.looks) != sorted(set(self.looks)):
-            raise _refused(
+            raise refused(
                 "looks",
                 "expected numbers of repeats that rise, such as 3,5,10, got "
                 f"{','.join(map(str, self.looks))}",
             )
         if self.r_max is not None and self.r_max != self.looks[-1]:
-            raise _refused(
+            raise refused(
                 "r_max",
                 f"the last look is after all planned repeats, so it must be {self.r_max}; "
                 f"it is {self.looks[-1]}",
             )
 
 
-def _refused(name: str, why: str) -> UsageError:
+def refused(name: str, why: str) -> UsageError:
+    """An option that does not fit, by the name that its reader gave it."""
     return UsageError(f"{either(flag=option(name), argument=name)}: {why}")
 
 

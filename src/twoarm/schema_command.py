@@ -4,16 +4,18 @@ import json
 from argparse import ArgumentParser, Namespace
 
 from twoarm.analysis import analysis_schema
+from twoarm.calibration_file import calibration_schema
 from twoarm.candidates import comparison_schema
 from twoarm.collect.sidecar import sidecar_schema
 from twoarm.console import Streams
 from twoarm.exit_codes import DONE
+from twoarm.plan_file import plan_schema
 from twoarm.record import record_schema
 from twoarm.run.suite import suite_schema
 
 DESCRIPTION = (
     "Print the JSON Schema of a run record, of the analysis file, of the sidecar run.json that "
-    "collect reads, or of a suite."
+    "collect reads, of a suite, or of what plan and calibrate write."
 )
 EPILOG = None
 
@@ -23,6 +25,8 @@ _SCHEMAS = {
     "comparison": comparison_schema,
     "sidecar": sidecar_schema,
     "suite": suite_schema,
+    "plan": plan_schema,
+    "calibration": calibration_schema,
 }
 
 

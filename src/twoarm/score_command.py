@@ -15,10 +15,11 @@ from twoarm.escape import named, visible
 from twoarm.exit_codes import DONE, HELP, OF_VERDICT
 from twoarm.options import DEFAULTS, PRIMARY, Duplicates, GuardBy, Missing, Options, PromoteBy
 from twoarm.render.summary import PROMOTED_BY
-from twoarm.render.text import Look, Paint, plain
+from twoarm.render.text import Look, plain
 from twoarm.report import Report
 from twoarm.runfile import Readable, read
 from twoarm.score import compare, compare_candidates
+from twoarm.terminal import terminal_paint, terminal_width
 from twoarm.write import Output, refuse_overlap, write
 
 DESCRIPTION = (
@@ -55,7 +56,7 @@ def add_options(parser: ArgumentParser) -> None:
     """The options of `score`: files, arms, and which runs count."""
     add_files(parser)
     add_report_options(parser)
-    option = _Adder(parser)
+    option = Adder(parser)
     option(
         "candidate",
         action="append",
@@ -64,6 +65,12 @@ def add_options(parser: ArgumentParser) -> None:
         "all of them",
     )
     option("baseline", metavar="ARM", help="the arm without it")
+    add_counting_options(parser)
+
+
+def add_counting_options(parser: ArgumentParser) -> None:
+    """Which runs count."""
+    option = Adder(parser)
     option(
         "duplicates",
         choices=get_args(Duplicates),
@@ -128,7 +135,7 @@ def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> None:
 
 
 def _add_evidence_options(parser: ArgumentParser) -> None:
-    option = _Adder(parser)
+    option = Adder(parser)
     option(
         "promote_by",
         choices=get_args(PromoteBy),
@@ -202,13 +209,14 @@ def _looks(text: str) -> tuple[int, ...]:
         raise ArgumentTypeError(f"expected numbers such as 3,5,10, got {text!r}") from None
 
 
-class _Adder:
+class Adder:
     """Adds options that are fields of `Options`; their help says the default."""
 
     def __init__(self, parser: ArgumentParser) -> None:
         self._parser = parser
 
     def __call__(self, name: str, *, help: str, **given: object) -> None:
+        """Add the option of a field."""
         usual = getattr(DEFAULTS, name)
         said = "" if usual in (None, False) else f" (default: {usual})"
         # What is not given is not there, so that an option without effect can be told.
@@ -329,7 +337,10 @@ def _show(report: Report | Candidates, given: Namespace, streams: Streams) -> in
         streams.say(f"twoarm: wrote {', '.join(written)}")
     if given.format == "text":
         look = Look(
-            full=given.full, interval=_interval(given), width=_width(), paint=_paint() or plain
+            full=given.full,
+            interval=_interval(given),
+            width=terminal_width(),
+            paint=terminal_paint() or plain,
         )
         streams.write(report.show(look))
     elif given.format == "markdown":
@@ -408,36 +419,3 @@ def _now() -> str:
             f"{_LAST_SECOND}, got {named(fixed)}"
         )
     return moment.strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _width() -> int:
-    """The columns of the terminal; 80 when the output is piped."""
-    if not sys.stdout.isatty():
-        return 80
-    from shutil import get_terminal_size
-
-    return get_terminal_size((80, 24)).columns
-
-
-def _paint() -> Paint | None:
-    """Color for a terminal that wants it; rich is not imported for anything else."""
-    if not sys.stdout.isatty() or os.environ.get("NO_COLOR"):
-        return None
-    from rich.color import ColorSystem
-    from rich.console import Console
-    from rich.style import Style
-
-    if Console().color_system is None:
-        return None
-    styles = {
-        "strong": Style(bold=True),
-        "good": Style(color="green", bold=True),
-        "bad": Style(color="red", bold=True),
-        "faint": Style(dim=True),
-    }
-
-    def paint(role: str, text: str) -> str:
-        style = styles.get(role)
-        return style.render(text, color_system=ColorSystem.STANDARD) if style else text
-
-    return paint

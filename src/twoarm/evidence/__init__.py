@@ -19,7 +19,12 @@ guard       what a promotion by the evidence needs besides the verdict
 exclusions  whether excluded runs could change the decision
 design      what the records say about how the runs were made
 repeats     pass@k, pass^k, and the cost of a solved task
+power       how likely a change is to be clear, before the runs are made
+next_runs   the design that would show a change that matters
 weigh       all of it
 several     several candidates against one baseline
 caveats     what the reader must know about it
+trials      the same by drawn runs, for what closed forms do not tell
+planner     the designs that would show a change
+calibration trials without a difference, on runs of one kind
 """

@@ -342,10 +342,27 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
     stop: Literal["candidate better", "baseline better", "futility"] | None
 
 
+class NextRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """What it takes to see a change of this size as often as wanted: a design, and what is missing.
+
+    `detect` is a relative change, of success a difference. `usd` is null where no cost is known.
+    """
+
+    metric: str
+    detect: float
+    power: float
+    tasks: int
+    repeats: int
+    more_tasks: int
+    more_runs: int
+    usd: float | None
+
+
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the data can support beyond the point estimates.
 
-    `on_shared_tasks` is the decision of the gates on the tasks that both arms have.
+    `on_shared_tasks` is the decision of the gates on the tasks that both arms have; `next_runs` is
+    null where nothing can be planned, or nothing more is needed.
     """
 
     level: float
@@ -366,4 +383,5 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     variance: Variance | None
     repeats: tuple[ArmRepeats, ArmRepeats]
     order: Order
+    next_runs: NextRuns | None
     looks: Looks | None

@@ -29,6 +29,8 @@ from twoarm.evidence.looks import (
     planned,
     spending,
 )
+from twoarm.evidence.next_runs import next_runs
+from twoarm.evidence.power import pair_cost
 from twoarm.evidence.relabel import Relabelled, labels_within_tasks, signs_of_tasks
 from twoarm.evidence.repeats import arm_repeats
 from twoarm.evidence.resample import MOST_UNITS, Tables, shared_resamples
@@ -161,6 +163,13 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         variance=_variance(runs[_COLUMNS[DURATION.name]]),
         repeats=(arm_repeats(ours, task_count, frame), arm_repeats(theirs, task_count, frame)),
         order=order_of_arms(comparison),
+        next_runs=next_runs(
+            runs,
+            graded,
+            {True: options.margin_success, False: options.margin_ratio},
+            (1.0 - frame.tests) / family.candidates,
+            pair_cost(comparison),
+        ),
         looks=None if plan is None else _looks(runs, tests, plan, graded, guard, options),
     )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from twoarm.analysis import Analysis
+from twoarm.analysis import Analysis, Tool
 from twoarm.chart_points import ChartPoints
 from twoarm.decide import number_of_gates
 from twoarm.errors import ExtraError
@@ -14,6 +14,7 @@ from twoarm.escape import counted, html, html_script, shortened
 from twoarm.render.candidates import overview
 from twoarm.render.evidence import report_tables
 from twoarm.render.page import gate_charts, run_charts, task_charts
+from twoarm.render.page.gate_charts import page_label
 from twoarm.render.page.marks import CONFIG, Chart
 from twoarm.render.page.provenance import command, facts
 from twoarm.render.summary import Amount, Summary, summarize
@@ -26,20 +27,27 @@ _NAME = 120
 # What the first column is called where the terminal leaves its head blank.
 _UNNAMED = "metric"
 _MARKS = {"promote": "✓", "do not promote": "✗", "not enough data": "…"}
+# Tables whose heading a section of charts has as well.
+_LINKS = {"gates-table": "Gates as a table"}
 _STANDINGS = {"better": "▲ better", "worse": "▼ worse", "~": "~ no clear difference"}
 
 
 def render(analysis: Analysis, points: ChartPoints) -> str:
     """The whole page."""
-    # Without the extra there is nothing to draw with.
-    _scripts()
+    require_extra()
     body, drawn = _parts(analysis, points)
-    return _document(analysis, body, drawn, analysis.promotion.verdict, "gates")
+    return document(
+        title=analysis.promotion.verdict,
+        first="gates",
+        body=body,
+        charts=drawn,
+        tool=analysis.tool,
+    )
 
 
 def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
     """One page for several candidates: all of them first, then each in detail."""
-    _scripts()
+    require_extra()
     analyses = [analysis for analysis, _ in reports]
     links = "".join(
         f'<li><a href="#c{number}-gates">{html(shortened(one.candidate, 60))}</a></li>'
@@ -49,15 +57,20 @@ def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
         f'<header class="banner"><h1>{html(counted(len(analyses), "candidate"))} vs. '
         f"{html(shortened(analyses[0].baseline, 60))}</h1>"
         f'<nav aria-label="Candidates"><ul>{links}</ul></nav></header>',
-        *map(_table, overview(analyses)),
+        *map(table_section, overview(analyses)),
     ]
     charts: dict[str, Any] = {}
     for number, (analysis, points) in enumerate(reports, 1):
         body, drawn = _parts(analysis, points)
         parts.append(f'<article id="c{number}">{_apart(body, f"c{number}-")}</article>')
         charts |= {f"c{number}-{name}": spec for name, spec in drawn.items()}
-    title = f"{len(analyses)} candidates"
-    return _document(analyses[0], "\n".join(parts), charts, title, "candidates")
+    return document(
+        title=f"{len(analyses)} candidates",
+        first="candidates",
+        body="\n".join(parts),
+        charts=charts,
+        tool=analyses[0].tool,
+    )
 
 
 def _apart(body: str, prefix: str) -> str:
@@ -69,6 +82,8 @@ def _apart(body: str, prefix: str) -> str:
 
 def _parts(analysis: Analysis, points: ChartPoints) -> tuple[str, dict[str, Any]]:
     """What stands on the page of one candidate, and its charts."""
+    summary = summarize(analysis)
+    first = gate_charts.changes(summary)
     gates = list(gate_charts.forest(analysis))
     tasks = [task_charts.successes(points), *task_charts.deltas(points)]
     spreads = list(run_charts.spreads(analysis, points))
@@ -76,34 +91,35 @@ def _parts(analysis: Analysis, points: ChartPoints) -> tuple[str, dict[str, Any]
     tables = [*report_tables(analysis, "headline", MOST_ROWS), _caveats(analysis)]
     body = "\n".join(
         (
-            _banner(analysis, tables),
-            _section(
+            _banner(analysis, summary, first),
+            _contents(summary, tables),
+            section(
                 "gates",
                 f"The {number_of_gates()}",
                 "Each gate compares one number between the two arms. The mark is the difference; a "
                 "bar is its interval, for the tasks it names. A bar that crosses zero means that "
-                "there may be no difference.",
-                _figures(gates, "thirds"),
+                "there may be no difference; its mark is grey.",
+                figures(gates, "thirds"),
             ),
-            _section(
+            section(
                 "tasks-chart",
                 "Task by task",
                 "What the candidate changed in each task.",
-                _figures(tasks),
+                figures(tasks),
             ),
-            _section(
+            section(
                 "runs-chart",
                 "Run by run",
                 "How the runs of each arm spread, what they cost, and when they started.",
-                _figures(spreads, "thirds") + _figures(runs),
+                figures(spreads, "thirds") + figures(runs),
             ),
-            *map(_table, tables),
+            *map(table_section, tables),
             _provenance(analysis),
         )
     )
     drawn = {
         chart.name: chart.spec
-        for chart in (*gates, *tasks, *spreads, *runs)
+        for chart in (first, *gates, *tasks, *spreads, *runs)
         if chart.spec is not None
     }
     return body, drawn
@@ -130,7 +146,11 @@ def sentence_html(text: str) -> str:
     )
 
 
-def _document(analysis: Analysis, body: str, charts: dict[str, Any], title: str, first: str) -> str:
+def document(*, title: str, first: str, body: str, charts: dict[str, Any], tool: Tool) -> str:
+    """A whole page: its style, its scripts, the charts they draw, and a policy that allows no more.
+
+    `first` is the part that a reader with a keyboard may skip to.
+    """
     scripts = _scripts()
     payload = html_script(msgspec.json.encode({"config": CONFIG, "charts": charts}).decode())
     style = _text_of("style.css")
@@ -140,7 +160,6 @@ def _document(analysis: Analysis, body: str, charts: dict[str, Any], title: str,
         f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
-    tool = analysis.tool
     return f"""<!doctype html>
 <html lang="en">
 <head>
@@ -165,8 +184,7 @@ def _document(analysis: Analysis, body: str, charts: dict[str, Any], title: str,
 """
 
 
-def _banner(analysis: Analysis, tables: list[Table]) -> str:
-    summary = summarize(analysis)
+def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
     verdict = summary.verdict
     candidate, baseline = (
         html(shortened(arm, 60)) for arm in (summary.candidate, summary.baseline)
@@ -174,15 +192,10 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
     fails = f"; {html(summary.fails)}" if summary.fails else ""
     why = f": {sentence_html(summary.why)}" if summary.why else ""
     steps = "".join(f"<li>{_capital(sentence_html(step))}.</li>" for step in summary.steps)
-    doubts = "".join(f"<li>{sentence_html(doubt)}</li>" for doubt in summary.caveats[:3])
     broken = (
         f"<dt>Broken</dt><dd>{sentence_html(summary.broken)}</dd>"
         if summary.broken is not None
         else ""
-    )
-    links = "".join(
-        f'<li><a href="#{table.name}">{html(table.heading.split(":")[0])}</a></li>'
-        for table in tables
     )
     return f"""<header class="banner {verdict.replace(" ", "-")}">
 <p class="faint">{candidate} (candidate) vs. {baseline} (baseline): {html(summary.overview)}.</p>
@@ -192,18 +205,45 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
 <dt>Decision</dt><dd>{html(summary.decision)}{why}{fails}</dd>
 <dt>Evidence</dt><dd>{sentence_html(summary.evidence)}</dd>
 {broken}
-<dt>Stability</dt><dd>{html(summary.stability)}</dd>
+<dt>Caveats</dt><dd id="first-caveat">{_first_caveat(analysis, summary)}</dd>
 </dl>
-{amounts(summary)}
+<div class="first">
+<div>{amounts(summary)}</div>
+{_figure(chart)}
+</div>
 <div class="facts">
 <section><h2>Next</h2><ol>{steps}</ol></section>
-<section><h2>Caveats</h2><ul>{doubts}</ul>
-<p><a href="#caveats">{html(counted(len(analysis.caveats), "caveat"))}</a></p></section>
+<section><h2>Stability</h2><p>{html(summary.stability)}.</p></section>
 </div>
-<ul class="legend">
+<noscript><p>Scripts are off, so no chart is drawn. The text under each heading and the tables
+say the same.</p></noscript>
+</header>"""
+
+
+def _first_caveat(analysis: Analysis, summary: Summary) -> str:
+    """What should be known first, and a way to the others."""
+    if not summary.caveats:
+        return "none" if not analysis.caveats else '<a href="#caveats">said above</a>'
+    said = f'<span class="clamped">{sentence_html(summary.caveats[0])}</span>'
+    rest = len(analysis.caveats) - 1
+    more = f' <a href="#caveats">and {html(counted(rest, "more caveat"))}</a>' if rest else ""
+    return f"{said}{more}"
+
+
+def _contents(summary: Summary, tables: list[Table]) -> str:
+    """What the colors mean, and where everything is."""
+    candidate, baseline = (
+        html(shortened(arm, 60)) for arm in (summary.candidate, summary.baseline)
+    )
+    links = "".join(
+        f'<li><a href="#{table.name}">{html(_LINKS.get(table.name, table.heading.split(":")[0]))}'
+        "</a></li>"
+        for table in tables
+    )
+    return f"""<ul class="legend">
 <li>{_SYMBOLS["candidate"]}{candidate}, the candidate, or what favors it</li>
 <li>{_SYMBOLS["baseline"]}{baseline}, the baseline, or what favors it</li>
-<li>{_SYMBOLS["tied"]}no difference</li>
+<li>{_SYMBOLS["tied"]}no clear difference</li>
 </ul>
 <nav aria-label="Sections"><ul>
 <li><a href="#gates">Gates</a></li>
@@ -211,10 +251,7 @@ def _banner(analysis: Analysis, tables: list[Table]) -> str:
 <li><a href="#runs-chart">Run by run</a></li>
 {links}
 <li><a href="#provenance">Provenance</a></li>
-</ul></nav>
-<noscript><p>Scripts are off, so no chart is drawn. The text under each heading and the tables
-say the same.</p></noscript>
-</header>"""
+</ul></nav>"""
 
 
 def amounts(summary: Summary) -> str:
@@ -240,7 +277,8 @@ _SYMBOLS = {
 
 
 def _amount(amount: Amount) -> str:
-    label = f"{amount.label} ({amount.label_note})" if amount.label_note else amount.label
+    name = page_label(amount)
+    label = f"{name} ({amount.label_note})" if amount.label_note else name
     mark = _STANDINGS.get(amount.mark, amount.mark)
     note = f'<span class="small">{html(amount.mark_note)}</span>' if amount.mark_note else ""
     why = f'<span class="small">{html(amount.why)}</span>' if amount.why else ""
@@ -255,14 +293,16 @@ def _amount(amount: Amount) -> str:
     )
 
 
-def _section(name: str, heading: str, intro: str, content: str) -> str:
+def section(name: str, heading: str, intro: str, content: str) -> str:
+    """A part of the page under a heading, and how to read it."""
     return (
         f'<section id="{name}"><h2>{html(heading)}</h2><p class="how">{html(intro)}</p>'
         f"{content}</section>"
     )
 
 
-def _figures(drawn: Iterable[Chart], kind: str = "") -> str:
+def figures(drawn: Iterable[Chart], kind: str = "") -> str:
+    """Charts side by side."""
     return f'<div class="charts {kind}">{"".join(map(_figure, drawn))}</div>'
 
 
@@ -274,10 +314,13 @@ def _figure(chart: Chart) -> str:
             f'<div class="chart" id="chart-{chart.name}" role="img" '
             f'aria-label="{html(chart.shows)}"></div>'
         )
+    # In words only where nothing is drawn: who cannot see a chart is read the label of its place.
+    shows = f'<p class="shows">{sentence_html(chart.shows)}</p>'
+    if chart.spec is not None:
+        shows = f"<noscript>{shows}</noscript>"
     return (
         f'<figure class="card{" wide" if chart.wide else ""}"><figcaption>'
-        f"<h3>{html(_capital(chart.heading))}</h3>{how}</figcaption>{place}"
-        f'<p class="shows">{sentence_html(chart.shows)}</p></figure>'
+        f"<h3>{html(_capital(chart.heading))}</h3>{how}</figcaption>{place}{shows}</figure>"
     )
 
 
@@ -285,7 +328,8 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def _table(table: Table) -> str:
+def table_section(table: Table) -> str:
+    """A table that can be sorted, under its heading."""
     notes = "".join(f'<p class="how">{sentence_html(note)}</p>' for note in table.notes)
     if not table.rows:
         return f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{notes}</section>'
@@ -329,6 +373,11 @@ def _provenance(analysis: Analysis) -> str:
         '<section id="provenance"><h2>Provenance</h2><div class="card">'
         f"<dl>{entries}</dl>{again}</div></section>"
     )
+
+
+def require_extra() -> None:
+    """Say what is not installed, before a chart is drawn with it."""
+    _scripts()
 
 
 @cache

@@ -7,8 +7,16 @@ from twoarm.decide import fails, number_of_gates
 from twoarm.escape import counted
 from twoarm.evidence.caveats import FEW_REPEATS_HELP
 from twoarm.evidence.means import tasks_within
-from twoarm.evidence.results import BROKEN_BY_CHANCE, FUTILE, Evidence, Looks, fewest_tasks
-from twoarm.metric import LABELS
+from twoarm.evidence.results import (
+    BROKEN_BY_CHANCE,
+    FUTILE,
+    Evidence,
+    Looks,
+    NextRuns,
+    fewest_tasks,
+)
+from twoarm.metric import LABELS, SUCCESS
+from twoarm.number_format import dollars
 from twoarm.sentence import Name, Sentence, listed, say
 
 # From this share of resamples with the same decision on, new runs would hardly change it.
@@ -101,10 +109,7 @@ def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
         if graded != "candidate better":
             yield say("get more runs before telling anyone: the evidence does not show a gain")
         elif evidence.stability is None or evidence.stability.decision_share < FAIRLY_STABLE:
-            yield say(
-                "promote if being wrong is cheap; otherwise get more runs first: they could "
-                "change the decision"
-            )
+            yield say("promote if being wrong is cheap; otherwise get more runs first")
         else:
             shaky = False
             if not harm:
@@ -182,6 +187,8 @@ def _more_runs(analysis: Analysis, evidence: Evidence) -> Iterator[Sentence]:
             counted(evidence.tasks, "task"),
             fewest_tasks(analysis.options.level),
         )
+        if evidence.next_runs is not None:
+            yield _planned(evidence.next_runs)
     elif options.promote_by == "margin" and evidence.tasks < least:
         yield say(
             "add tasks: to rule out a drop of {} points for tasks like these takes at least {}, "
@@ -191,6 +198,8 @@ def _more_runs(analysis: Analysis, evidence: Evidence) -> Iterator[Sentence]:
         )
     elif evidence.grade.verdict == "candidate better" and options.promote_by == "evidence":
         yield say("add repeats: they narrow the range of success on these tasks")
+    elif evidence.next_runs is not None:
+        yield _planned(evidence.next_runs)
     elif variance is not None and variance.repeats_share <= REPEATS_HELP:
         much = ", not" if variance.repeats_share < FEW_REPEATS_HELP else " rather than"
         yield say(
@@ -203,3 +212,25 @@ def _more_runs(analysis: Analysis, evidence: Evidence) -> Iterator[Sentence]:
             "add repeats: {} of the uncertainty about duration is run-to-run noise",
             _part(variance.repeats_share),
         )
+
+
+def _planned(wanted: NextRuns) -> Sentence:
+    """How many more runs would show a change that matters, and what they cost."""
+    size = f"{abs(wanted.detect) * 100:.3g}"
+    change = f"{size}-point" if wanted.metric == SUCCESS.name else f"{size}%"
+    repeats = counted(wanted.repeats, "repeat")
+    more = (
+        counted(wanted.more_tasks, "more task")
+        if wanted.more_tasks
+        else counted(wanted.more_runs, "more run")
+    )
+    cost = "" if wanted.usd is None else f" for about {dollars(wanted.usd)}"
+    return say(
+        "to see a {} change in {} four times out of five: {} x {}, {}{}",
+        change,
+        LABELS[wanted.metric].replace("non-cache ", ""),
+        counted(wanted.tasks, "task"),
+        repeats,
+        more,
+        cost,
+    )

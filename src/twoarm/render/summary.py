@@ -4,6 +4,7 @@ The terminal, the pull-request comment and the page's first screen all show this
 """
 
 from collections.abc import Iterator
+from math import isfinite
 
 import msgspec
 
@@ -80,6 +81,10 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
     label_note: str
     mark_note: str
     why: str
+    # The change and its interval as numbers, in points or percent; None if it is in neither.
+    at: float | None
+    low: float | None
+    high: float | None
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -186,8 +191,12 @@ def _amount(
     note = ""
     moved, interval, mark, why = NOT_MEASURED, NOT_MEASURED, "", ""
     role: Role | None = None
+    at = low = high = None
     if analysis.evidence is None:
         moved = _moved(metric, ours, theirs)
+        if ours is not None and theirs is not None:
+            ratio = metric is not SUCCESS and theirs != 0
+            at = _drawn(ours / theirs if ratio else ours - theirs, metric, ratio=ratio)
         mark = (gate.standing if gate is not None else None) or ""
     else:
         found, ratio = _estimate(analysis.evidence, metric)
@@ -195,6 +204,9 @@ def _amount(
         one: Interval | None = getattr(found, scope)
         if found.estimate is not None:
             moved = share(found.estimate - 1.0) if ratio else _points(found.estimate, metric)
+            at = _drawn(found.estimate, metric, ratio=ratio)
+        if one is not None:
+            low, high = (_drawn(end, metric, ratio=ratio) for end in (one.low, one.high))
         interval = ratio_range(one) if ratio else difference_range(one, metric.unit)
         why = " ".join(found.reasons(scope)) if one is None else ""
         mark, role = _mark(analysis.evidence, metric)
@@ -213,6 +225,9 @@ def _amount(
         label_note="" if gate is not None else _NOT_A_GATE,
         mark_note=note,
         why=why,
+        at=at,
+        low=low if high is not None else None,
+        high=high if low is not None else None,
     )
 
 
@@ -222,6 +237,14 @@ def _why_unclear(evidence: Evidence) -> str:
     if first is not None and not _clear(evidence, first):
         return f"clear on its own, but {_short(first)}, named first, is not"
     return f"clear on its own, not after allowing for {number_of_gates()}"
+
+
+def _drawn(value: float, metric: Metric, *, ratio: bool) -> float | None:
+    """A change in percent, or in points of success; None for what an axis of these cannot show."""
+    if not ratio and metric is not SUCCESS:
+        return None
+    shown = (value - 1.0 if ratio else value) * 100
+    return shown if isfinite(shown) else None
 
 
 def _points(value: float, metric: Metric) -> str:

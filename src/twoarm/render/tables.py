@@ -102,7 +102,7 @@ def gates(analysis: Analysis) -> Table:
                 number(figure(gate.candidate, unit), gate.candidate),
                 number(figure(gate.baseline, unit), gate.baseline),
                 number(difference, moved),
-                Cell(gate.standing or NOT_MEASURED, gate.standing, _ROLES.get(gate.standing)),
+                _standing(analysis, gate),
                 _gate_held(gate),
             )
         )
@@ -118,6 +118,18 @@ def gates(analysis: Analysis) -> Table:
         ),
         rows=tuple(rows),
     )
+
+
+def _standing(analysis: Analysis, gate: Gate) -> Cell:
+    """What the figures say; marked, and not in color, where the evidence does not say it too."""
+    findings = () if analysis.evidence is None else analysis.evidence.grade.findings
+    unclear = any(
+        finding.metric == gate.rule.metric.name and finding.standing == "no clear difference"
+        for finding in findings
+    )
+    if unclear and gate.standing in ("better", "worse"):
+        return Cell(f"{gate.standing} ~", gate.standing)
+    return Cell(gate.standing or NOT_MEASURED, gate.standing, _ROLES.get(gate.standing))
 
 
 def _gate_held(gate: Gate) -> Cell:

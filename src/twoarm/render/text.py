@@ -8,9 +8,10 @@ from twoarm.analysis import Analysis
 from twoarm.escape import WHOLE_NAME, columns, fitting, inert_lines, shortened, visible
 from twoarm.number_format import NOT_MEASURED
 from twoarm.render.evidence import Shown, of_rows, report_tables
+from twoarm.render.sheet import Sheet
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Cell, Table
-from twoarm.sentence import Name
+from twoarm.sentence import Name, Sentence
 
 NARROWEST = 60
 # Beyond, lines are hard to read.
@@ -67,6 +68,12 @@ def lay_out(heading: str, tables: Sequence[Table], look: Look) -> list[str]:
     return [heading, *(line for table in tables for line in ("", *screen.laid_out(table)))]
 
 
+def lay_out_sheet(sheet: Sheet, look: Look) -> str:
+    """A short report: labeled lines, tables and caveats."""
+    screen = _Screen(min(max(look.width, NARROWEST), WIDEST), look.paint)
+    return "\n".join(screen.sheet(sheet)) + "\n"
+
+
 class _Screen:
     """Lays lines out for a terminal of one width."""
 
@@ -98,15 +105,15 @@ class _Screen:
         if full:
             return [*lines, *scope, *missing, *notes, *broken, *steps]
         room = _SCREEN - len(lines) - len(notes)
-        most = _shared_out([len(part) for part in (broken, caveats, steps, scope, missing)], room)
+        most = _shared_out([len(part) for part in (broken, steps, caveats, scope, missing)], room)
         return [
             *lines,
             *self._cut(scope, most[3]),
             *self._cut(missing, most[4]),
             *notes,
             *self._cut(broken, most[0]),
-            *self._cut(steps, most[2]),
-            *self._cut_caveats(caveats, most[1], len(summary.caveats)),
+            *self._cut(steps, most[1]),
+            *self._cut_caveats(caveats, most[2], len(summary.caveats)),
         ]
 
     def everything(self, analysis: Analysis, summary: Summary, shown: Shown) -> list[str]:
@@ -117,11 +124,27 @@ class _Screen:
             if number == 0:
                 for explanation in analysis.diagnostics.explanations:
                     lines += self._wrapped(explanation, first="  failed gate: ", rest="    ")
-        if analysis.caveats:
-            lines += ["", self._paint("strong", "Caveats")]
-            for number, caveat in enumerate(analysis.caveats, 1):
-                first = f"{number:>3}. "
-                lines += self._wrapped(caveat.message, first=first, rest=" " * len(first))
+        lines += self._numbered_caveats([caveat.message for caveat in analysis.caveats])
+        return lines
+
+    def sheet(self, sheet: Sheet) -> list[str]:
+        """A short report."""
+        lines = [*self._wrapped(sheet.heading), *self._wrapped(sheet.overview), ""]
+        for line in sheet.lines:
+            lines += self._labelled(
+                line.label, line.text, "strong" if line.first else "", full=True
+            )
+        for table in sheet.tables:
+            lines += ["", *self.laid_out(table)]
+        return [*lines, *self._numbered_caveats(sheet.caveats)]
+
+    def _numbered_caveats(self, caveats: Sequence[Sentence]) -> list[str]:
+        if not caveats:
+            return []
+        lines = ["", self._paint("strong", "Caveats")]
+        for number, caveat in enumerate(caveats, 1):
+            first = f"{number:>3}. "
+            lines += self._wrapped(caveat, first=first, rest=" " * len(first))
         return lines
 
     def _heading(self, summary: Summary) -> list[str]:

@@ -19,7 +19,10 @@ from twoarm.render.page.marks import (
     side_of,
     zero_line,
 )
-from twoarm.render.summary import SCOPES
+from twoarm.render.summary import SCOPES, Amount, Summary
+
+# Which arm a mark of the summary favors; every other mark favors neither.
+_SIDES = {"better": "candidate", "worse": "baseline"}
 
 
 def forest(analysis: Analysis) -> Iterator[Chart]:
@@ -55,12 +58,13 @@ def forest(analysis: Analysis) -> Iterator[Chart]:
                         "low": interval.low * scale,
                         "high": interval.high * scale,
                         "said": ends,
+                        "side": _side(moved, interval.low, interval.high, unit),
                     }
                 )
         if not rows:
-            rows = [{"row": "no interval", "said": "no interval"}]
+            rows = [{"row": "no interval", "said": "no interval", "side": side_of(moved, unit)}]
         for row in rows:
-            row |= {"at": moved * scale, "side": side_of(moved, unit), "moved": change(moved, unit)}
+            row |= {"at": moved * scale, "moved": change(moved, unit)}
         why = "".join(f" {one.message}" for one in found.withheld) if found is not None else ""
         yield Chart(
             name=gate.name,
@@ -70,6 +74,70 @@ def forest(analysis: Analysis) -> Iterator[Chart]:
             wide=False,
             spec=_forest(rows, "points" if unit == SUCCESS.unit else unit),
         )
+
+
+def _side(moved: float, low: float, high: float, unit: str) -> str:
+    """Which arm a difference favors; neither, if its interval includes no difference."""
+    return "tied" if low <= 0.0 <= high else side_of(moved, unit)
+
+
+def changes(summary: Summary) -> Chart:
+    """The figures of the summary: each change, its interval, and whether it is clear."""
+    drawn = [amount for amount in summary.amounts if amount.at is not None]
+    heading = f"{summary.change}, with its {summary.level}"
+    if not drawn:
+        shows = "No figure has a change that could be drawn."
+        return Chart(name="gates", heading=heading, how="", shows=shows, wide=False, spec=None)
+    rows = [
+        {
+            "row": amount.label,
+            "at": amount.at,
+            "low": amount.low,
+            "high": amount.high,
+            "side": _SIDES.get(amount.mark, "tied"),
+            "said": f"{amount.change}, {amount.interval}",
+        }
+        for amount in drawn
+    ]
+    return Chart(
+        name="gates",
+        heading=heading,
+        how="Success in points: right is better. All else in percent: left is better. Grey is not "
+        "clear.",
+        shows="; ".join(
+            f"{page_label(amount)}: {amount.change}, {amount.interval}" for amount in drawn
+        )
+        + ".",
+        wide=False,
+        spec=_changes(rows),
+    )
+
+
+def page_label(amount: Amount) -> str:
+    """What a figure is called where there is room for all of its name."""
+    return amount.label if amount.gate is None else amount.gate.rule.label
+
+
+def _changes(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    import altair as alt
+
+    y = alt.Y("row:N", sort=[row["row"] for row in rows]).title(None)
+    x = alt.X("at:Q").title("points or percent").axis(format="+~f")
+    hint = [alt.Tooltip("row:N", title="figure"), alt.Tooltip("said:N", title="change")]
+    ranged = [row for row in rows if row["low"] is not None]
+    layers = [zero_line()]
+    if ranged:
+        layers.append(
+            layer("intervals", "ranged")
+            .mark_rule(strokeWidth=3, color=INK)
+            .encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=hint)
+        )
+    layers.append(
+        layer("changes", "rows")
+        .mark_point(filled=True, size=130, opacity=1, stroke=SURFACE, strokeWidth=1.5)
+        .encode(x=x, y=y, color=by_side(), shape=shape_by_side(), tooltip=hint)
+    )
+    return chart_spec(*layers, datasets={"rows": rows, "ranged": ranged}, height=26 * len(rows))
 
 
 def _forest(rows: list[dict[str, Any]], unit: str) -> dict[str, Any]:

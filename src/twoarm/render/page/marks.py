@@ -4,23 +4,34 @@ Colors are variables of the page's style, so that light, dark and paper need one
 with circles is the candidate, or a task that favors it; orange with squares is the baseline.
 """
 
+import re
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
-from twoarm.escape import shortened
+from twoarm.escape import columns, shortened, visible
 from twoarm.metric import SUCCESS, Metric
 
 # More tasks than this have no room for their names: they stand side by side, in order.
 NAMED_TASKS = 40
+# How many columns of a task's name an axis has room for, and that of a phone.
 NAME = 34
+SHORT_NAME = 16
+# Success is drawn from here on when no rate is below it.
+_ZOOMED = 0.9
 
 INK, MUTED, GRID = "var(--ink)", "var(--muted)", "var(--grid)"
 SURFACE = "var(--surface)"
 CANDIDATE, BASELINE = "var(--candidate)", "var(--baseline)"
+_MORE = "…"
+_WORDS = re.compile(r"[^\W_]+|[\W_]+")
+# What is left out, with the signs around it.
+_GAPS = re.compile(r"[\W_]*…[\W_]*")
+
 SIDES = ("candidate", "baseline", "tied")
 
-AXIS_FORMAT = {"seconds": ",~f", "usd": "$,~f", "tokens": "~s", "points": "+.0f", "count": "~s"}
+AXIS_FORMAT = {"seconds": ",~f", "usd": "$,~f", "tokens": "~s", "points": "+~f", "count": "~s"}
 
 CONFIG: dict[str, Any] = {
     "aria": False,
@@ -41,7 +52,7 @@ CONFIG: dict[str, Any] = {
         # Vega writes a zero among thousands as 0k.
         "labelExpr": "datum.value === 0 ? '0' : datum.label",
     },
-    "axisY": {"labelLimit": 220},
+    "axisY": {"labelLimit": 260},
     "text": {"color": INK, "fontSize": 12},
 }
 
@@ -57,8 +68,22 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
     spec: dict[str, Any] | None
 
 
+def rate_domain(rates: Iterable[float]) -> list[float]:
+    """From where to where rates are drawn: all of the axis, or the top of it if all are there."""
+    return [_ZOOMED if min(rates, default=0.0) >= _ZOOMED else 0, 1]
+
+
+def zoomed(domain: list[float]) -> str:
+    """What is said of an axis that does not start at zero."""
+    return f" The axis starts at {domain[0]:.0%}." if domain[0] else ""
+
+
 def axes(
-    alt: Any, labels: list[str], axis: dict[str, Any], title: str, domain: list[int] | None = None
+    alt: Any,
+    labels: list[str],
+    axis: dict[str, Any],
+    title: str,
+    domain: list[float] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tasks downwards with their names while there is room for them, else side by side."""
     few = len(labels) <= NAMED_TASKS
@@ -111,11 +136,15 @@ def shape_by_side() -> Any:
 
 
 def chart_spec(
-    *layers: Any, datasets: dict[str, list[dict[str, Any]]], **size: Any
+    *layers: Any,
+    datasets: dict[str, list[dict[str, Any]]],
+    narrow: list[tuple[str, str]] | None = None,
+    **size: Any,
 ) -> dict[str, Any]:
     """The layers as one Vega-Lite chart of the width of its place on the page.
 
-    The points are added last: Altair would check every one of them against its schema.
+    The points are added last: Altair would check every one of them against its schema. `narrow`
+    has each label and what stands for it on a phone.
     """
     import altair as alt
 
@@ -127,7 +156,8 @@ def chart_spec(
     # The page has one config for all charts, and no network to fetch a schema from.
     for unwanted in ("config", "$schema", "datasets"):
         spec.pop(unwanted, None)
-    return {**spec, "datasets": {**datasets, "zero": [{"at": 0}]}}
+    shorter = {"usermeta": {"labels": narrow}} if narrow else {}
+    return {**spec, **shorter, "datasets": {**datasets, "zero": [{"at": 0}]}}
 
 
 def side_of(moved: float, unit: str) -> str:
@@ -148,15 +178,40 @@ def short(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-def labels_of(names: list[str]) -> list[str]:
-    """Names short enough for an axis, and still all different."""
-    seen: dict[str, int] = {}
+def labels_of(names: list[str], width: int = NAME) -> list[str]:
+    """Names short enough for an axis, and still all different.
+
+    Names that do not fit lose the words that all of them have.
+    """
+    if any(columns(visible(name)) > width for name in names):
+        names = _without_common_words(names)
+    seen: set[str] = set()
     labels = []
     for name in names:
-        label = shortened(name, NAME)
-        seen[label] = seen.get(label, 0) + 1
-        labels.append(label if seen[label] == 1 else f"{label} ({seen[label]})")
+        label, number = shortened(name, width), 1
+        while label in seen:
+            number += 1
+            mark = f" ({number})"
+            label = f"{shortened(name, width - len(mark))}{mark}"
+        seen.add(label)
+        labels.append(label)
     return labels
+
+
+def narrow(labels: list[str], names: list[str]) -> list[tuple[str, str]]:
+    """What stands for each label where there is less room."""
+    return list(zip(labels, labels_of(names, SHORT_NAME), strict=True))
+
+
+def _without_common_words(names: list[str]) -> list[str]:
+    parts = [_WORDS.findall(name) for name in names]
+    common = set.intersection(*(set(one) for one in parts)) if len(names) > 1 else set()
+    left = []
+    for name, words in zip(names, parts, strict=True):
+        kept = "".join(_MORE if word in common else word for word in words)
+        kept = _GAPS.sub(_MORE, kept)
+        left.append(kept if kept.strip(_MORE) else name)
+    return left
 
 
 def moment(seconds: float) -> str:

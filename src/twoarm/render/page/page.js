@@ -3,8 +3,23 @@ const parts = JSON.parse(document.getElementById("charts").textContent);
 const narrow = matchMedia("(max-width: 640px)").matches;
 const config = { ...parts.config };
 if (narrow) {
-  config.axisY = { ...config.axisY, labelLimit: 104 };
+  config.axisY = { ...config.axisY, labelLimit: 130 };
   config.axis = { ...config.axis, tickCount: 4 };
+}
+
+// Less room for names: each label gives way to a shorter one, in the points and in the axis.
+function fitted(spec) {
+  const shorter = new Map(spec.usermeta?.labels ?? []);
+  if (!narrow || !shorter.size) return spec;
+  const label = (name) => shorter.get(name) ?? name;
+  for (const rows of Object.values(spec.datasets)) {
+    for (const row of rows) row.task = label(row.task);
+  }
+  for (const { encoding } of spec.layer) {
+    const scale = encoding.y?.scale;
+    if (scale?.domain) scale.domain = scale.domain.map(label);
+  }
+  return spec;
 }
 
 async function drawAll() {
@@ -16,7 +31,7 @@ async function drawAll() {
     place.append(inner);
     try {
       // `ast` makes Vega interpret expressions, so that the page can forbid eval.
-      await vegaEmbed(inner, spec, {
+      await vegaEmbed(inner, fitted(spec), {
         mode: "vega-lite",
         ast: true,
         actions: false,

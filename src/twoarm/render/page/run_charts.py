@@ -20,8 +20,10 @@ from twoarm.render.page.marks import (
     chart_spec,
     layer,
     moment,
+    rate_domain,
     shape_by_side,
     short,
+    zoomed,
 )
 from twoarm.sentence import Name, say
 
@@ -157,7 +159,8 @@ def costs(analysis: Analysis, points: ChartPoints) -> Chart:
         name="cost",
         heading=heading,
         how="A small mark is a task in one arm, a large one the whole arm. Up and to the left is "
-        "better: more success for less money.",
+        "better: more success for less money."
+        + zoomed(rate_domain(point.success_rate for point in points.costs)),
         shows=f"{'; '.join(told)}.",
         wide=False,
         spec=_costs(analysis, points),
@@ -198,7 +201,8 @@ def _costs(analysis: Analysis, points: ChartPoints) -> dict[str, Any]:
         .axis(format="$,~f")
         .title(f"median cost of a run in US dollars{', logarithmic' if positive else ''}")
     )
-    y = alt.Y("rate:Q").scale(domain=[0, 1]).axis(format=".0%").title("success rate")
+    domain = rate_domain(point["rate"] for point in (*tasks, *arms))
+    y = alt.Y("rate:Q").scale(domain=domain).axis(format="~%").title("success rate")
     hint = [
         alt.Tooltip("task:N", title="task"),
         alt.Tooltip("said:N", title="success and median cost"),

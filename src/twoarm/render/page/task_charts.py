@@ -23,10 +23,13 @@ from twoarm.render.page.marks import (
     height,
     labels_of,
     layer,
+    narrow,
+    rate_domain,
     shape_by_side,
     short,
     side_of,
     zero_line,
+    zoomed,
 )
 
 
@@ -87,7 +90,8 @@ def _delta_how(found: MetricDeltas) -> str:
 def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
     import altair as alt
 
-    labels = labels_of([task.task_id for task in found.tasks])
+    names = [task.task_id for task in found.tasks]
+    labels = labels_of(names)
     spans = _spans(found)
     pairs, means = [], []
     for rank, (task, label) in enumerate(zip(found.tasks, labels, strict=True), 1):
@@ -142,7 +146,12 @@ def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
             tooltip=[task_hint, alt.Tooltip("said:N", title="task mean")],
         ),
     ]
-    return chart_spec(*layers, datasets={"pairs": pairs, "means": means}, height=height(labels))
+    return chart_spec(
+        *layers,
+        datasets={"pairs": pairs, "means": means},
+        narrow=narrow(labels, names),
+        height=height(labels),
+    )
 
 
 def successes(points: ChartPoints) -> Chart:
@@ -165,6 +174,7 @@ def successes(points: ChartPoints) -> Chart:
     )
     if len(found.tasks) < found.task_count:
         how += f" {len(found.tasks):,} of {found.task_count:,} tasks are drawn, evenly by rank."
+    how += zoomed(rate_domain(_rates(found)))
     return Chart(
         name="success",
         heading=heading,
@@ -181,7 +191,8 @@ def _successes(found: Successes) -> dict[str, Any]:
     import altair as alt
 
     tasks = found.tasks
-    labels = labels_of([task.task_id for task in tasks])
+    names = [task.task_id for task in tasks]
+    labels = labels_of(names)
     rows = [
         {
             "task": label,
@@ -199,7 +210,8 @@ def _successes(found: Successes) -> dict[str, Any]:
         for rank, (task, label) in enumerate(zip(tasks, labels, strict=True), 1)
     ]
     few = len(labels) <= NAMED_TASKS
-    by_task, value = axes(alt, labels, {"format": ".0%"}, "success rate", domain=[0, 1])
+    domain = rate_domain(_rates(found))
+    by_task, value = axes(alt, labels, {"format": "~%"}, "success rate", domain=domain)
     start = {("x" if few else "y"): (alt.X if few else alt.Y)("from:Q")}
     end = {"x2" if few else "y2": "at:Q"}
     hint = [
@@ -232,4 +244,14 @@ def _successes(found: Successes) -> dict[str, Any]:
             .encode(**by_task, **value, color=by_side(), shape=shape_by_side(), tooltip=hint)
         )
     padding = {"left": 5, "top": 5, "bottom": 5, "right": 62 if few else 5}
-    return chart_spec(*layers, datasets={"tasks": rows}, height=height(labels), padding=padding)
+    return chart_spec(
+        *layers,
+        datasets={"tasks": rows},
+        narrow=narrow(labels, names),
+        height=height(labels),
+        padding=padding,
+    )
+
+
+def _rates(found: Successes) -> list[float]:
+    return [rate for task in found.tasks for rate in (task.candidate, task.baseline)]

@@ -1,0 +1,91 @@
+"""What the next runs should be: the design that would show a change that matters."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from twoarm.evidence.cells import TaskRuns
+from twoarm.evidence.power import Aim, Design, Outlook, Prices, lacking, pilot_of
+from twoarm.evidence.results import Grade, NextRuns
+from twoarm.metric import BY_NAME, SUCCESS, Better, Metric
+
+# How often the change is to be seen: four times out of five.
+POWER = 0.8
+# New tasks have to be written: repeats are worth so many times the runs.
+_REPEATS_WORTH = 1.5
+
+
+def next_runs(
+    runs: Sequence[TaskRuns],
+    grade: Grade,
+    margins: dict[bool, float],
+    alpha: float,
+    usd: float | None,
+) -> NextRuns | None:
+    """The design to see a change as large as the margin, of the primary or the least clear metric.
+
+    `margins` are that of success and, under False, that of a ratio; `usd` is what a pair costs.
+    """
+    metric = _metric(runs, grade)
+    if metric is None:
+        return None
+    size = margins[metric is SUCCESS]
+    detect = size if metric.better is Better.HIGHER else -size
+    aim = Aim(
+        change=detect if metric is SUCCESS else math.log1p(detect),
+        alpha=alpha,
+        power=POWER,
+        first=grade.primary is not None,
+    )
+    outlook = Outlook(pilot=pilot_of(runs, metric), aim=aim)
+    design = _design(outlook)
+    if design is None:
+        return None
+    pairs = _pairs(outlook, design)
+    return NextRuns(
+        metric=metric.name,
+        detect=detect,
+        power=POWER,
+        tasks=design.tasks,
+        repeats=design.repeats,
+        more_tasks=design.tasks - outlook.pilot.tasks,
+        more_runs=2 * pairs,
+        usd=None if usd is None else pairs * usd,
+    )
+
+
+def _metric(runs: Sequence[TaskRuns], grade: Grade) -> Metric | None:
+    """The one that was named to be tested first; or the least clear that is no share."""
+    plannable = {one.metric.name for one in runs if lacking(one) is None}
+    if grade.primary is not None:
+        return BY_NAME[grade.primary] if grade.primary in plannable else None
+    gates = [
+        finding
+        for finding in grade.findings
+        if finding.metric in plannable and finding.metric != SUCCESS.name
+    ]
+    if not gates:
+        return None
+    least = max(gates, key=lambda one: 1.0 if one.adjusted_p is None else one.adjusted_p)
+    return BY_NAME[least.metric]
+
+
+def _design(outlook: Outlook) -> Design | None:
+    """More repeats of these tasks where that is nearly as good; otherwise what costs least."""
+    have = outlook.pilot
+    enough = have.tasks >= outlook.fewest_tasks
+    if enough and float(outlook.power(have.tasks, have.repeats)) >= POWER:
+        return None
+    cheapest = outlook.cheapest(Prices(pair=1.0, task=0.0))
+    repeats = outlook.repeats_for(have.tasks) if enough else None
+    if repeats is None:
+        return cheapest
+    more = Design(tasks=have.tasks, repeats=repeats)
+    if cheapest is None or _pairs(outlook, more) <= _REPEATS_WORTH * _pairs(outlook, cheapest):
+        return more
+    return cheapest
+
+
+def _pairs(outlook: Outlook, design: Design) -> int:
+    return int(outlook.pairs_to_add(np.array(design.tasks), np.array(design.repeats)))

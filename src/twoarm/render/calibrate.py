@@ -1,0 +1,123 @@
+"""A calibration in words: who cries wolf, and what is noise on this suite."""
+
+from collections.abc import Iterator
+
+from twoarm.calibration_file import Calibration, Share
+from twoarm.decide import number_of_gates
+from twoarm.escape import counted, series
+from twoarm.metric import BY_NAME, SUCCESS
+from twoarm.number_format import NOT_MEASURED
+from twoarm.render import sheet as sheets
+from twoarm.render.sheet import Line, Sheet
+from twoarm.render.tables import Column, Table, number, words
+from twoarm.render.text import Look, lay_out_sheet
+from twoarm.sentence import Name, Sentence, joined, say
+
+WAYS = {
+    "gates": f"the {number_of_gates()}",
+    "evidence": "the evidence",
+    "margin": "the margin rule",
+}
+_HOW = {
+    "split": "the repeats of {} dealt to two arms at random",
+    "relabel": "the labels of {} exchanged inside each task",
+}
+
+
+def text(calibration: Calibration, look: Look) -> str:
+    """For a terminal."""
+    return lay_out_sheet(sheet_of(calibration), look)
+
+
+def markdown(calibration: Calibration) -> str:
+    """For a pull request."""
+    return sheets.markdown(sheet_of(calibration))
+
+
+def sheet_of(calibration: Calibration) -> Sheet:
+    """The calibration as a short report."""
+    arms = joined([say("{}", Name(arm)) for arm in calibration.arms], " and ")
+    return Sheet(
+        heading=say("How often this suite cries wolf: " + _HOW[calibration.by], arms),
+        overview=(
+            f"{counted(calibration.trials, 'trial')} without a difference, each "
+            f"{counted(calibration.tasks, 'task')} x {counted(calibration.repeats, 'repeat')} in "
+            "both arms"
+        ),
+        lines=tuple(_lines(calibration)),
+        tables=(_winners(calibration), _floor(calibration)),
+        caveats=tuple(caveat.message for caveat in calibration.caveats),
+        tool=calibration.tool,
+    )
+
+
+def _lines(calibration: Calibration) -> Iterator[Line]:
+    found = calibration.false_winners
+    yield Line(
+        label="WINNERS",
+        text=say(
+            "where there is none, the gates name one in {}, the evidence in {}, the margin rule "
+            "in {} of trials",
+            *(f"{one.share:.1%}" for one in (found.gates, found.evidence, found.margin)),
+        ),
+        first=True,
+    )
+    yield Line(label="NOISE", text=_noise(calibration))
+    p = calibration.drift.p
+    yield Line(
+        label="DRIFT",
+        text=say("not known: too few repeats, or nothing varies")
+        if p is None
+        else say(
+            "first and second halves of the repeats differ {} (p = {})",
+            "no more than chance allows for" if p > 0.05 else "more than chance allows for",
+            f"{p:.3f}",
+        ),
+    )
+
+
+def _noise(calibration: Calibration) -> Sentence:
+    ratios = [
+        f"{size:.0%} in {BY_NAME[name].label}"
+        for name, size in calibration.noise_floor.items()
+        if name != SUCCESS.name
+    ]
+    passed = calibration.noise_floor.get(SUCCESS.name)
+    if passed is not None:
+        ratios.append(f"{passed * 100:.0f} points in success")
+    if not ratios:
+        return say("not known: nothing was measured")
+    return say("differences below {} are noise on this suite", series(ratios))
+
+
+def _winners(calibration: Calibration) -> Table:
+    found = calibration.false_winners
+    shares: dict[str, Share] = {name: getattr(found, name) for name in WAYS}
+    return Table(
+        name="winners",
+        heading="Winners named where there is none",
+        columns=(Column("by", "text"), Column("share of trials"), Column("low"), Column("high")),
+        rows=tuple(
+            (
+                words(WAYS[name]),
+                *(number(f"{value:.1%}", value) for value in (one.share, one.low, one.high)),
+            )
+            for name, one in shares.items()
+        ),
+        notes=("Low and high allow for suites like this one, not only for the number of trials.",),
+    )
+
+
+def _floor(calibration: Calibration) -> Table:
+    rows = []
+    for name, size in calibration.noise_floor.items():
+        shown = f"{size * 100:.1f} points" if name == SUCCESS.name else f"{size:.1%}"
+        rows.append((words(BY_NAME[name].label), number(shown, size)))
+    if not rows:
+        rows.append((words(NOT_MEASURED), number(NOT_MEASURED, None)))
+    return Table(
+        name="floor",
+        heading="Noise floor: 95% of trials without a difference are below",
+        columns=(Column("metric", "text"), Column("difference")),
+        rows=tuple(rows),
+    )

@@ -1,0 +1,55 @@
+"""The calibration as a page: how often each way names a winner where there is none."""
+
+from typing import Any
+
+from twoarm.calibration_file import Calibration
+from twoarm.render.calibrate import WAYS, sheet_of
+from twoarm.render.html import require_extra
+from twoarm.render.page import sheet_page
+from twoarm.render.page.marks import CANDIDATE, INK, MUTED, SURFACE, Chart, chart_spec, layer
+
+
+def render(calibration: Calibration) -> str:
+    """The whole page."""
+    require_extra()
+    sheet = sheet_of(calibration)
+    chart = Chart(
+        name="winners",
+        heading="winners named where there is none",
+        how="the share of trials; a bar allows for suites like this one",
+        shows=f"{sheet.lines[0].text}.",
+        wide=True,
+        spec=_spec(calibration),
+    )
+    return sheet_page.render(sheet, "calibration", [chart])
+
+
+def _spec(calibration: Calibration) -> dict[str, Any]:
+    import altair as alt
+
+    rows = []
+    for name, way in WAYS.items():
+        one = getattr(calibration.false_winners, name)
+        said = f"{one.low:.1%} to {one.high:.1%}"
+        rows.append({"way": way, "at": one.share, "low": one.low, "high": one.high, "said": said})
+    nominal = 1.0 - calibration.level
+    y = alt.Y("way:N", sort=None).scale(domain=list(WAYS.values())).title(None)
+    x = alt.X("at:Q").title("share of trials").axis(format=".0%")
+    hint = [
+        alt.Tooltip("way:N", title="by"),
+        alt.Tooltip("at:Q", title="share", format=".1%"),
+        alt.Tooltip("said:N", title="range"),
+    ]
+    return chart_spec(
+        layer("nominal", "nominal")
+        .mark_rule(strokeDash=[4, 4], color=MUTED)
+        .encode(x=alt.X("at:Q")),
+        layer("ranges", "rows")
+        .mark_rule(strokeWidth=3, color=INK)
+        .encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=hint),
+        layer("shares", "rows")
+        .mark_point(filled=True, size=150, opacity=1, stroke=SURFACE, color=CANDIDATE)
+        .encode(x=x, y=y, tooltip=hint),
+        datasets={"rows": rows, "nominal": [{"at": nominal}]},
+        height=110,
+    )

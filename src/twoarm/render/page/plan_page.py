@@ -1,0 +1,74 @@
+"""The plan as a page: power against dollars."""
+
+from typing import Any
+
+from twoarm.number_format import dollars
+from twoarm.plan_file import Plan
+from twoarm.render.html import require_extra
+from twoarm.render.page import sheet_page
+from twoarm.render.page.marks import BASELINE, CANDIDATE, MUTED, Chart, chart_spec, layer, short
+from twoarm.render.plan import amount, label, percent, recommended, sheet_of
+
+_LINES = {"tasks": "more tasks", "repeats": "more repeats of these tasks"}
+
+
+def render(plan: Plan) -> str:
+    """The whole page."""
+    require_extra()
+    return sheet_page.render(sheet_of(plan), "plan", [_chart(plan)])
+
+
+def _chart(plan: Plan) -> Chart:
+    priced = plan.pair_cost_usd is not None
+    return Chart(
+        name="power",
+        heading=f"power against {'dollars' if priced else 'runs'}",
+        how=(
+            f"the chance that a change of {amount(plan, plan.detect)} in {label(plan)} is clear; "
+            f"the line across is what is wanted, {percent(plan.wanted_power)}"
+        ),
+        shows=f"{recommended(plan)}.",
+        wide=True,
+        spec=_spec(plan, priced),
+    )
+
+
+def _spec(plan: Plan, priced: bool) -> dict[str, Any]:
+    import altair as alt
+
+    points = [
+        {
+            "at": short(point.usd if point.usd is not None else point.more_runs),
+            "power": short(point.power),
+            "way": _LINES[point.kind],
+            "design": f"{point.tasks:,} tasks x {point.repeats:,} repeats",
+            "cost": "-" if point.usd is None else dollars(point.usd),
+            "chance": percent(point.power),
+        }
+        for point in plan.curve
+    ]
+    title = "dollars" if priced else "runs"
+    title = title if plan.assumed else f"additional {title}"
+    x = alt.X("at:Q").title(title).axis(format="$,~f" if priced else ",~f")
+    y = alt.Y("power:Q").title("power").axis(format=".0%").scale(domain=[0, 1])
+    ways = list(_LINES.values())
+    color = alt.Color("way:N").scale(domain=ways, range=[CANDIDATE, BASELINE])
+    shape = alt.Shape("way:N").scale(domain=ways, range=["circle", "square"])
+    legend = alt.Legend(title=None, orient="bottom", labelColor=MUTED, labelFontSize=12)
+    hint = [
+        alt.Tooltip("way:N", title="way"),
+        alt.Tooltip("design:N", title="design"),
+        alt.Tooltip("cost:N", title="dollars"),
+        alt.Tooltip("chance:N", title="power"),
+    ]
+    return chart_spec(
+        layer("wanted", "wanted")
+        .mark_rule(strokeDash=[4, 4], color=MUTED)
+        .encode(y=alt.Y("power:Q")),
+        layer("lines", "points").mark_line().encode(x=x, y=y, color=color.legend(legend)),
+        layer("points", "points")
+        .mark_point(filled=True, size=70, opacity=1)
+        .encode(x=x, y=y, color=color.legend(legend), shape=shape.legend(legend), tooltip=hint),
+        datasets={"points": points, "wanted": [{"power": plan.wanted_power}]},
+        height=300,
+    )

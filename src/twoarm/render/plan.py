@@ -1,0 +1,244 @@
+"""A plan in words: what to run, what it costs, and what it rests on."""
+
+from collections.abc import Iterator
+
+from twoarm.escape import counted
+from twoarm.metric import BY_NAME, COST, SUCCESS
+from twoarm.number_format import NOT_MEASURED, dollars, figure, share
+from twoarm.plan_file import Kind, Plan, PlanOption, Spreads
+from twoarm.render import sheet as sheets
+from twoarm.render.sheet import Line, Sheet
+from twoarm.render.summary import SCOPES
+from twoarm.render.tables import Cell, Column, Table, number, words
+from twoarm.render.text import Look, lay_out_sheet
+from twoarm.sentence import Name, Sentence, say
+
+_KINDS: dict[Kind, str] = {
+    "repeats": "more repeats",
+    "tasks": "more tasks",
+    "cheapest": "cheapest",
+}
+
+
+def text(plan: Plan, look: Look) -> str:
+    """For a terminal."""
+    return lay_out_sheet(sheet_of(plan), look)
+
+
+def markdown(plan: Plan) -> str:
+    """For a pull request."""
+    return sheets.markdown(sheet_of(plan))
+
+
+def sheet_of(plan: Plan) -> Sheet:
+    """The plan as a short report."""
+    heading = say("Plan to see a change of {} in {}", amount(plan, plan.detect), label(plan))
+    if plan.candidate is not None and plan.baseline is not None:
+        heading = say("{}, {} vs. {}", heading, Name(plan.candidate), Name(plan.baseline))
+    design = f"{counted(plan.tasks, 'task')} x {counted(plan.repeats, 'repeat')}"
+    basis = "No pilot: assumed spreads" if plan.assumed else f"Pilot of {design}"
+    where = "" if not plan.assumed else f"; {design}"
+    return Sheet(
+        heading=heading,
+        overview=f"{basis}{where}; verdicts on {SCOPES[plan.scope]}, at {plan.level:.0%}",
+        lines=tuple(_lines(plan)),
+        tables=tuple(_tables(plan)),
+        caveats=tuple(caveat.message for caveat in plan.caveats),
+        tool=plan.tool,
+    )
+
+
+def label(plan: Plan) -> str:
+    """What the planned metric is called."""
+    return BY_NAME[plan.metric].label
+
+
+def amount(plan: Plan, change: float | None) -> str:
+    """A change: in percent, of success in points."""
+    if change is None:
+        return NOT_MEASURED
+    if plan.metric == SUCCESS.name:
+        return f"{change * 100:+.3g} points"
+    return share(change, 0 if abs(change * 100 - round(change * 100)) < 1e-9 else 1)
+
+
+def percent(power: float) -> str:
+    """A chance in whole percent; what is not certain is not called so."""
+    if 0.995 <= power < 1.0:
+        return "over 99%"
+    return f"{power:.0%}"
+
+
+def _lines(plan: Plan) -> Iterator[Line]:
+    yield Line(label="PLAN", text=recommended(plan), first=True)
+    chance = say(
+        "{} chance that {} x {} show it{}",
+        percent(plan.power),
+        counted(plan.tasks, "task"),
+        counted(plan.repeats, "repeat"),
+        "" if plan.upper_limits is None else f" (down to {percent(plan.upper_limits.power)})",
+    )
+    yield Line(label="NOW", text=chance)
+    found = (plan, plan.upper_limits) if plan.upper_limits is not None else (plan,)
+    ends = [amount(plan, one.smallest_detectable) for one in found]
+    smallest = (
+        say("no change is large enough to be seen {}", _often(plan))
+        if plan.smallest_detectable is None
+        else say("{} is the smallest change they show {}", " to ".join(ends), _often(plan))
+    )
+    yield Line(label="SMALLEST", text=smallest)
+    if plan.within_budget is not None and plan.budget_usd is not None:
+        yield Line(label="BUDGET", text=_budget(plan))
+
+
+def _often(plan: Plan) -> str:
+    """How often is often enough: `4 times out of 5`."""
+    if abs(plan.wanted_power - 0.8) < 1e-9:
+        return "4 times out of 5"
+    return f"with a power of {plan.wanted_power:.0%}"
+
+
+def _budget(plan: Plan) -> Sentence:
+    found = plan.within_budget
+    assert found is not None
+    assert plan.budget_usd is not None
+    if not found.more_runs:
+        return say("{} buys no more runs", dollars(plan.budget_usd))
+    return say(
+        "{} buys {} x {}: {} chance to see it, for about {}",
+        dollars(plan.budget_usd),
+        counted(found.tasks, "task"),
+        counted(found.repeats, "repeat"),
+        percent(found.power),
+        dollars(found.usd),
+    )
+
+
+def recommended(plan: Plan) -> Sentence:
+    """What to do, in one sentence."""
+    if plan.power >= plan.wanted_power and plan.scope == "tasks_like_these":
+        if plan.upper_limits is None or plan.upper_limits.power >= plan.wanted_power:
+            return say("nothing more: these runs are enough to see it {}", _often(plan))
+        safe = _best(plan.upper_limits.options)
+        if safe is not None:
+            return say("nothing more, or to be safe {}", _design(safe, not plan.assumed))
+    best = _best(plan.options)
+    if best is None:
+        return say("no number of tasks or repeats that anyone would run shows it {}", _often(plan))
+    parts = [_design(best, not plan.assumed)]
+    if plan.upper_limits is not None:
+        safe = _best(plan.upper_limits.options)
+        if safe is not None and safe != best:
+            parts.append(f"to be safe {_design(safe, not plan.assumed)}")
+    said = ", or ".join(parts)
+    if plan.scope == "these_tasks":
+        return say("{}, to see it on tasks like these", said)
+    if any(option.kind == "repeats" for option in plan.options):
+        return say("{}", said)
+    return say(
+        "{}; no number of repeats of {}{} gets beyond {}",
+        said,
+        "" if plan.assumed else "these ",
+        counted(plan.tasks, "task"),
+        percent(plan.power_with_endless_repeats),
+    )
+
+
+def _best(options: tuple[PlanOption, ...]) -> PlanOption | None:
+    by_kind = {option.kind: option for option in options}
+    for kind in ("cheapest", "tasks", "repeats"):
+        if kind in by_kind:
+            return by_kind[kind]
+    return None
+
+
+def _design(option: PlanOption, more: bool) -> str:
+    design = f"{counted(option.tasks, 'task')} x {counted(option.repeats, 'repeat')}"
+    if option.usd is None:
+        return f"{design}, {option.more_runs:,} more runs"
+    return f"{design} for about {dollars(option.usd)}{' more' if more else ''}"
+
+
+def _tables(plan: Plan) -> Iterator[Table]:
+    if plan.options:
+        yield _options(plan, plan.options, "options", f"Ways to a power of {plan.wanted_power:.0%}")
+    if plan.upper_limits is not None and plan.upper_limits.options:
+        heading = "The same if the spreads are at their 80% upper limits"
+        yield _options(plan, plan.upper_limits.options, "upper-limits", heading)
+    yield _rests_on(plan)
+
+
+def _options(plan: Plan, options: tuple[PlanOption, ...], name: str, heading: str) -> Table:
+    kept = [
+        option
+        for option in options
+        if not plan.assumed and option.repeats < plan.repeats and option.tasks > plan.tasks
+    ]
+    notes = (
+        (f"The {counted(plan.tasks, 'task')} of the pilot keep their {plan.repeats} repeats.",)
+        if kept
+        else ()
+    )
+    return Table(
+        name=name,
+        heading=heading,
+        columns=(
+            Column("way", "text"),
+            Column("tasks"),
+            Column("repeats"),
+            Column("power"),
+            Column("more tasks"),
+            Column("more runs"),
+            Column("dollars"),
+        ),
+        rows=tuple(_row(option) for option in options),
+        notes=notes,
+    )
+
+
+def _row(option: PlanOption) -> tuple[Cell, ...]:
+    return (
+        words(_KINDS[option.kind]),
+        number(f"{option.tasks:,}", option.tasks),
+        number(f"{option.repeats:,}", option.repeats),
+        number(percent(option.power), option.power),
+        number(f"{option.more_tasks:,}", option.more_tasks),
+        number(f"{option.more_runs:,}", option.more_runs),
+        number(NOT_MEASURED if option.usd is None else dollars(option.usd), option.usd),
+    )
+
+
+def _rests_on(plan: Plan) -> Table:
+    spreads: tuple[Spreads, ...] = (plan.spreads,)
+    if plan.upper_limits is not None:
+        spreads += (plan.upper_limits.spreads,)
+    scale = "points" if plan.metric == SUCCESS.name else "log scale"
+    rows = [
+        (f"spread of the runs of a task ({scale})", _spread(plan, [one.run for one in spreads])),
+        (
+            f"spread of the change between tasks ({scale})",
+            _spread(plan, [one.task for one in spreads]),
+        ),
+        ("level of the test beside the other gates", f"{plan.tested_at:.4f}"),
+        ("power with endless repeats", percent(plan.power_with_endless_repeats)),
+        (
+            "how the power was found",
+            "500 simulated verdicts" if plan.method == "trials" else plan.method,
+        ),
+    ]
+    if plan.pair_cost_usd is not None:
+        rows.append(("cost of a pair of runs", figure(plan.pair_cost_usd, COST.unit)))
+    if plan.best_repeats is not None:
+        rows.append(("repeats that are worth their money", f"{plan.best_repeats:.1f}"))
+    return Table(
+        name="basis",
+        heading="What it rests on",
+        columns=(Column("what", "text"), Column("value")),
+        rows=tuple((words(name), number(shown, None)) for name, shown in rows),
+    )
+
+
+def _spread(plan: Plan, values: list[float]) -> str:
+    if plan.metric == SUCCESS.name:
+        return " to ".join(f"{value * 100:.1f}" for value in values)
+    return " to ".join(f"{value:.2f}" for value in values)
