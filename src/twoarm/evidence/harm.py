@@ -1,6 +1,7 @@
 """What the guard looks at: success on these tasks, broken tasks, and what people pay for."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
@@ -49,10 +50,11 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
     won = np.rint(np.nan_to_num(passes.means) * sizes).astype(np.int64)
     found, chances, watched = [], np.zeros(sizes.shape[1]), 0
     for task in np.flatnonzero(won.sum(axis=0)):
-        _, _, seen = _tables(sizes[:, task], int(won[1, task]))
+        ours, theirs = int(sizes[0, task]), int(sizes[1, task])
+        _, _, seen = _tables(ours, theirs, int(won[1, task]))
         # With none of the candidate's runs successful, the first table.
         watched += bool(won[1, task] and seen[0])
-        counts, p, named = _tables(sizes[:, task], int(won[:, task].sum()))
+        counts, p, named = _tables(ours, theirs, int(won[:, task].sum()))
         # The chance that runs labelled at random would have this task named.
         chances[task] = math.fsum(p[named])
         at = int(won[0, task]) - int(counts[0])
@@ -75,10 +77,10 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
     )
 
 
-def _tables(sizes: Ints, won: int) -> tuple[Ints, Floats, Flags]:
+@lru_cache(maxsize=4096)
+def _tables(ours: int, theirs: int, won: int) -> tuple[Ints, Floats, Flags]:
     """The successes the candidate could have of so many in all, their chances if labels were
     exchanged, and whether a task is named with them."""
-    ours, theirs = int(sizes[0]), int(sizes[1])
     counts = np.arange(max(0, won - theirs), min(won, ours) + 1, dtype=np.int64)
     logs = log_choose(ours, counts) + log_choose(theirs, won - counts)
     p: Floats = np.exp(logs - log_choose(ours + theirs, won))
