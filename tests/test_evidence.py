@@ -155,7 +155,8 @@ def test_each_question_has_its_own_reasons_and_those_of_both() -> None:
     assert mean.reasons("tasks_like_these") == ("One task: this says nothing about other tasks.",)
     nothing = evidence(both(output_tokens=None)).deltas["tokens"].mean
     assert withheld(nothing) == [("no_runs", None)]
-    assert nothing.reasons("these_tasks") == nothing.reasons("tasks_like_these")
+    for scope in ("these_tasks", "tasks_like_these"):
+        assert nothing.reasons(scope) == ("No task has this metric in both arms.",)
 
 
 def test_few_tasks_are_marked_on_the_interval_itself() -> None:
@@ -337,10 +338,10 @@ def test_estimate_interval_test_and_verdict_point_the_same_way_when_repeats_are_
     standings = {finding.metric: finding.standing for finding in report.evidence.grade.findings}
     assert standings["duration_seconds"] == "better"
     said = [caveat.message for caveat in report.caveats if caveat.code == "weights_differ"]
-    assert len(said) == 1
-    by_task = f"{duration.mean.estimate:+.1f} s"
-    assert f"duration: {by_task} with every task weighed alike" in said[0]
-    assert f"{duration.bootstrap.mean:+.1f} s over pairs" in said[0]
+    assert said == [
+        "weighed task by task, as in the evidence, mean differences are not those over pairs: "
+        f"duration {duration.mean.estimate:+.1f} s, not {duration.bootstrap.mean:+.1f} s"
+    ]
     assert "weights_differ" not in codes(suite(7, 3))
 
 
@@ -653,7 +654,12 @@ def test_a_task_that_drives_the_mean_is_named() -> None:
     assert mean.low_without == "t002"
     others = twoarm.score([one for one in runs if one["task_id"] != "t002"])
     assert mean.mean_without_it == pytest.approx(others.paired.mean_duration_delta_seconds)
-    assert "one_task_drives" in [caveat.code for caveat in analysis.caveats]
+    # With it and without it are the same mean, over pairs, however unequal the repeats.
+    uneven = twoarm.score([one for one in runs if one["repeat"] < 4 or one["task_id"] != "t000"])
+    (said,) = [c.message for c in uneven.caveats if c.message.startswith("task `t002` drives")]
+    whole = uneven.paired.mean_duration_delta_seconds
+    assert whole is not None
+    assert f"duration {whole:+.1f} s with it" in said
 
 
 def test_where_the_uncertainty_comes_from() -> None:
@@ -1061,6 +1067,54 @@ def test_tasks_are_helped_hurt_or_unchanged_by_success() -> None:
 
 
 # Words --------------------------------------------------------------------------------------------
+
+
+def test_no_clear_difference_says_what_it_could_still_be() -> None:
+    report = twoarm.score(suite(12, 5, effect=1.0))
+    assert report.evidence is not None
+    deltas = report.evidence.deltas
+    rate, duration = deltas["success"].mean.tasks_like_these, deltas["duration_seconds"].ratio
+    assert rate is not None
+    assert duration is not None
+    assert duration.tasks_like_these is not None
+    low, high = (end * 100 for end in (rate.low, rate.high))
+    ends = [
+        f"{(end - 1) * 100:+.1f}%"
+        for end in (duration.tasks_like_these.low, duration.tasks_like_these.high)
+    ]
+    said = summarize(report).evidence
+    assert said.startswith(
+        f"no clear difference in success (could be {low:+.1f} to {high:+.1f} points), duration "
+        f"({ends[0]} to {ends[1]}) or tokens ("
+    )
+
+
+def test_a_metric_that_was_named_first_is_said_to_be() -> None:
+    runs = suite(12, 5, effect=0.6, pass_rate=1.0)
+    said = summarize(twoarm.score(runs, primary="duration")).evidence
+    assert said.startswith("with duration named first: faster and fewer tokens")
+    report = twoarm.score(runs, primary="success")
+    assert report.evidence is not None
+    assert report.evidence.grade.verdict == "no clear difference"
+    summary = summarize(report)
+    assert summary.evidence.startswith(
+        "success, named first, is not clear, so nothing else can be: no clear difference in "
+    )
+    notes = {amount.mark_note for amount in summary.amounts} - {""}
+    assert notes == {"clear on its own, but success, named first, is not"}
+    assert "named first" not in summarize(twoarm.score(runs)).evidence
+    written = json.loads(report.to_json())
+    assert written["options"]["primary"] == "success"
+    assert written["evidence"]["grade"]["primary"] == "success"
+
+
+def test_what_a_sign_flip_assumes_is_said_where_it_is_used() -> None:
+    assumed = "assumes that, without a difference, tasks would vary alike both ways"
+    for tasks, said in ((7, True), (4, False)):
+        text = " ".join(twoarm.score(suite(tasks, 4)).to_text(full=True).split())
+        assert (assumed in text) == said
+        assert "p is for each row alone" in text
+        assert "the verdict also allows for looking at three gates" in text
 
 
 def test_the_two_questions_never_share_a_table() -> None:

@@ -25,7 +25,7 @@ from twoarm.render.text import Look, render
 WIDTHS = (60, 80, 100, 120)
 MODES = ("gates", "evidence", "margin")
 MOST_LINES = 24
-LABELS = ("PROMOTE", "DECISION", "EVIDENCE", "NEXT", "CAVEATS")
+LABELS = ("PROMOTE", "DECISION", "EVIDENCE", "BROKEN", "NEXT", "CAVEATS")
 LONG = ("x" * 300, "y" * 300)
 SPACED = ("a name of many words " * 15, "another name of many words " * 11)
 
@@ -87,6 +87,10 @@ RUNS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     ),
     "better": lambda: spread(8, 5, 0.5),
     "better in many tasks": lambda: spread(60, 5, 0.5),
+    "breaks tasks": lambda: [
+        one | {"success": one["arm"] != "with_skelly" or one["task_id"] not in ("t1", "t4")}
+        for one in spread(12, 10, 0.5)
+    ],
     "worse": lambda: spread(8, 5, 2.0),
     "noise": lambda: jitter(8, 5, (0, 1)),
     "other noise": lambda: jitter(8, 5, (1, 0)),
@@ -163,7 +167,9 @@ def test_the_parts_stand_in_one_order_and_what_is_cut_says_so(kind: str) -> None
         expected = [
             label
             for label in LABELS
-            if (label != "NEXT" or summary.steps) and (label != "CAVEATS" or summary.caveats)
+            if (label != "NEXT" or summary.steps)
+            and (label != "CAVEATS" or summary.caveats)
+            and (label != "BROKEN" or summary.broken)
         ]
         assert found == expected
         for label, text in (("PROMOTE", summary.promote), ("EVIDENCE", summary.evidence)):

@@ -40,7 +40,8 @@ from twoarm.errors import (
     UsageError,
 )
 from twoarm.options import Options
-from twoarm.plan import PlanOptions, PlanReport, plan
+from twoarm.plan import PlanReport, plan
+from twoarm.plan_options import PlanOptions
 from twoarm.record import Run
 from twoarm.report import Report
 from twoarm.runfile import read

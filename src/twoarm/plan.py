@@ -1,9 +1,8 @@
 """How much more to run: from a pilot, or from spreads that are assumed, to a plan."""
 
 import math
-import re
-from collections.abc import Iterator, Mapping
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from collections.abc import Iterator
+from typing import Literal, Unpack
 
 import msgspec
 import numpy as np
@@ -13,7 +12,7 @@ from twoarm.analysis import Tool
 from twoarm.comparison import Comparison, set_side_by_side
 from twoarm.decide import MINIMUM_REPEATS
 from twoarm.errors import Caveat, UsageError
-from twoarm.escape import counted, named, series
+from twoarm.escape import counted, series
 from twoarm.evidence.cells import lay_out, task_runs
 from twoarm.evidence.planner import Planner
 from twoarm.evidence.power import (
@@ -31,8 +30,8 @@ from twoarm.evidence.power import (
     pilot_of,
 )
 from twoarm.evidence.results import Scope
-from twoarm.metric import BY_NAME, COST, JUDGED, SUCCESS, Metric
-from twoarm.options import PRIMARY, Duplicates, Missing, Options, option, refused
+from twoarm.metric import JUDGED, SUCCESS, Metric
+from twoarm.options import option, refused
 from twoarm.plan_file import (
     SCHEMA,
     Affordable,
@@ -43,98 +42,16 @@ from twoarm.plan_file import (
     Spreads,
     UpperLimits,
 )
+from twoarm.plan_options import ASSUMED, METRICS, PlanKeywords, PlanOptions, chosen_plan
 from twoarm.render.text import Look
 from twoarm.runfile import Progress, Source, read
 from twoarm.screen import choose_arms
 from twoarm.sentence import say
 
-PlanMetric = Literal["tokens", "duration", "success", "cost"]
-METRICS = {name: BY_NAME[{**PRIMARY, "cost": COST.name}[name]] for name in get_args(PlanMetric)}
-# What takes the place of a pilot.
-_ASSUMED = ("tasks", "repeats", "spread", "task_spread")
-# The largest change that is planned for, and the smallest.
-_MOST_FALL, _MOST_RISE, _LEAST = -0.99, 1.0, 0.001
-_CHANGE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(%|points?|pts?)")
 # Points of a line of the chart: fewer where each of them has to be tried.
 _POINTS, _TRIED_POINTS = 16, 6
 # How far the chart reaches beyond the plan, and how many times over what there is without one.
 _BEYOND, _TIMES = 1.5, 4.0
-
-
-class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be planned for, with which money; `scoring` says which runs of the pilot count.
-
-    `tasks`, `repeats`, `spread` and `task_spread` take the place of a pilot.
-    """
-
-    detect: str | float
-    metric: PlanMetric = "tokens"
-    primary: bool = False
-    power: float = 0.8
-    budget: float | None = None
-    task_cost: float = 0.0
-    pair_cost: float | None = None
-    tasks: int | None = None
-    repeats: int | None = None
-    spread: float | None = None
-    task_spread: float | None = None
-    scoring: Options = Options()
-
-    def __post_init__(self) -> None:
-        if self.metric not in METRICS:
-            listed = ", ".join(f"`{name}`" for name in METRICS)
-            raise refused("metric", f"expected one of {listed}, got {self.metric!r}")
-        if self.primary and self.metric not in PRIMARY:
-            raise refused(
-                "primary", f"{self.metric} is no gate's metric and cannot be tested first"
-            )
-        if not 0.5 <= self.power <= 0.99:
-            raise refused("power", f"expected a number from 0.5 to 0.99, got {self.power}")
-        for name, least in (("task_cost", 0.0), ("pair_cost", 0.0), ("budget", 0.0)):
-            value = getattr(self, name)
-            if value is not None and not least <= value < math.inf:
-                raise refused(name, f"expected dollars, 0 or more, got {value}")
-        for name, fewest, most in (("tasks", 2, MOST_TASKS), ("repeats", 2, MOST_REPEATS)):
-            value = getattr(self, name)
-            if value is not None and not fewest <= value <= most:
-                raise refused(name, f"expected {fewest} to {most:,}, got {value}")
-        for name, low in (("spread", 0.001), ("task_spread", 0.0)):
-            value = getattr(self, name)
-            if value is not None and not low <= value <= 5.0:
-                raise refused(
-                    name,
-                    f"expected a standard deviation on logarithms from {low:g} to 5, such "
-                    f"as 0.3, got {value}",
-                )
-
-    @property
-    def relative(self) -> float:
-        """The change to detect as a share: -0.2 is -20%, or -20 points of success."""
-        return _relative(self.detect, METRICS[self.metric])
-
-
-class PlanKeywords(TypedDict, total=False):
-    """The options of a plan, and those that say which runs count, as keywords of a function."""
-
-    detect: str | float
-    metric: PlanMetric
-    primary: bool
-    power: float
-    budget: float | None
-    task_cost: float
-    pair_cost: float | None
-    tasks: int | None
-    repeats: int | None
-    spread: float | None
-    task_spread: float | None
-    candidate: str | None
-    baseline: str | None
-    duplicates: Duplicates
-    missing: Missing
-    keep_infra: bool
-    skip_bad: bool
-    level: float
-    seed: int
 
 
 class PlanReport(Plan, frozen=True, kw_only=True):
@@ -177,7 +94,7 @@ def plan(
     options = chosen_plan(options, keywords)
     if source is None:
         return _planned(_assumed(options), options)
-    for name in _ASSUMED:
+    for name in ASSUMED:
         if getattr(options, name) is not None:
             raise refused(name, "has no effect with a pilot, which says it itself")
     scoring = options.scoring
@@ -186,43 +103,6 @@ def plan(
     if progress is not None:
         progress("planning", 0, None)
     return _planned(_measured(set_side_by_side(runs, arms, scoring), options), options)
-
-
-def chosen_plan(options: PlanOptions | None, keywords: Mapping[str, Any]) -> PlanOptions:
-    """The options given as one value, as keywords, or as a value with some of them changed."""
-    own = {key: value for key, value in keywords.items() if key in PlanOptions.__struct_fields__}
-    rest = {key: value for key, value in keywords.items() if key not in own}
-    unknown = sorted(rest.keys() - set(PlanKeywords.__annotations__))
-    if unknown:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
-    if options is None:
-        if "detect" not in own:
-            raise refused("detect", "missing; which change is to be seen, such as -20%?")
-        options = PlanOptions(**own)
-        own = {}
-    scoring = msgspec.structs.replace(options.scoring, **rest)
-    return msgspec.structs.replace(options, scoring=scoring, **own)
-
-
-def _relative(detect: str | float, metric: Metric) -> float:
-    """The change as a share; of success, percent are points."""
-    if isinstance(detect, str):
-        found = _CHANGE.fullmatch(detect.strip())
-        if found is None:
-            raise refused("detect", f"expected a change such as -20% or +5%, got {named(detect)}")
-        if found[2] != "%" and metric is not SUCCESS:
-            raise refused("detect", f"{metric.label} changes by percent, got {named(detect)}")
-        value = float(found[1]) / 100.0
-        shown = detect.strip()
-    else:
-        value, shown = float(detect), f"{detect:+.4g}"
-    if abs(value) < _LEAST:
-        raise refused(
-            "detect", f"expected a change of at least 0.1%, such as -10%, got {named(shown)}"
-        )
-    if not _MOST_FALL <= value <= _MOST_RISE:
-        raise refused("detect", f"expected a change from -99% to +100%, got {named(shown)}")
-    return value
 
 
 # The pilot ----------------------------------------------------------------------------------------
@@ -238,7 +118,7 @@ class _Basis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _assumed(options: PlanOptions) -> _Basis:
-    missing = [option(name) for name in _ASSUMED if getattr(options, name) is None]
+    missing = [option(name) for name in ASSUMED if getattr(options, name) is None]
     if missing:
         raise UsageError(f"without a run file a plan needs {', '.join(missing)}")
     metric = METRICS[options.metric]
@@ -268,7 +148,7 @@ def _measured(comparison: Comparison, options: PlanOptions) -> _Basis:
     if reason is not None:
         raise UsageError(
             f"no plan from this pilot: {reason}; or assume spreads, with "
-            f"{series([option(name) for name in _ASSUMED])} in place of a file"
+            f"{series([option(name) for name in ASSUMED])} in place of a file"
         )
     pilot = pilot_of(runs, metric)
     if metric is SUCCESS:

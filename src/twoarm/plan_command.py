@@ -7,7 +7,8 @@ from argparse import SUPPRESS, ArgumentParser, Namespace
 from twoarm.bar import progress_bar
 from twoarm.console import Streams
 from twoarm.options import Options
-from twoarm.plan import METRICS, PlanOptions, plan
+from twoarm.plan import plan
+from twoarm.plan_options import METRICS, PlanOptions
 from twoarm.score_command import opened
 from twoarm.short_report import add_short_report_options, refuse_bad_outputs, show
 

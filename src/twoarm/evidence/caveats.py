@@ -124,20 +124,21 @@ def _on_ungated(evidence: Evidence) -> Iterator[Caveat]:
 
 def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
     """Where tasks were repeated unequally, runs and tasks weighed alike may not agree."""
+    differ = []
     for gate in GATES:
         found, unit = evidence.deltas[gate.metric.name], gate.metric.unit
         by_task, by_pair = change(found.mean.estimate, unit), change(found.bootstrap.mean, unit)
         if found.pairs and by_task != by_pair:
-            yield Caveat(
-                code="weights_differ",
-                message=say(
-                    "mean difference in {}: {} with every task weighed alike, as in the evidence; "
-                    "{} over pairs",
-                    gate.metric.label,
-                    by_task,
-                    by_pair,
-                ),
-            )
+            differ.append(f"{gate.metric.label} {by_task}, not {by_pair}")
+    if differ:
+        yield Caveat(
+            code="weights_differ",
+            message=say(
+                "weighed task by task, as in the evidence, mean differences are not those over "
+                "pairs: {}",
+                "; ".join(differ),
+            ),
+        )
 
 
 def _on_zeros(evidence: Evidence) -> Iterator[Caveat]:
@@ -239,7 +240,7 @@ def _on_single_tasks(evidence: Evidence) -> Iterator[Caveat]:
     for metric in JUDGED:
         mean = evidence.influence.means.get(metric.name)
         if mean is not None and mean.driven_by is not None:
-            whole = change(evidence.deltas[metric.name].mean.estimate, metric.unit)
+            whole = change(evidence.deltas[metric.name].bootstrap.mean, metric.unit)
             less = change(mean.mean_without_it, metric.unit)
             moved = driven.setdefault(mean.driven_by, [])
             moved.append(f"{metric.label} {whole} with it, {less} without")

@@ -67,11 +67,15 @@ def level(evidence: Evidence) -> str:
     return f"{math.floor(evidence.level * 1e4 + 1e-6) / 100:g}% interval"
 
 
-def _each_by_itself() -> str:
-    return (
-        "p is for each row alone and assumes that, without a difference, tasks would vary alike "
-        f"both ways; the verdict also allows for looking at {number_of_gates()}."
+def _each_by_itself(scope: Scope) -> str:
+    """What a p-value is for, and what changing the signs of whole tasks assumes."""
+    symmetric = (
+        " and assumes that, without a difference, tasks would vary alike both ways"
+        if scope == "tasks_like_these"
+        else ""
     )
+    verdict = f"the verdict also allows for looking at {number_of_gates()}"
+    return f"p is for each row alone{symmetric}; {verdict}."
 
 
 def intervals(evidence: Evidence, scope: Scope) -> Table:
@@ -110,7 +114,7 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            *((_each_by_itself(),) if tested and scope == evidence.headline else ()),
+            *((_each_by_itself(scope),) if tested and scope == evidence.headline else ()),
             *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
         ),
     )

@@ -24,7 +24,7 @@ STABLE = 0.95
 FAIRLY_STABLE = 0.80
 # Above this share of run-to-run noise, more repeats are the cheaper way.
 REPEATS_HELP = 0.5
-_LOOK_AT_HURT = say("look at the tasks that were hurt: --full lists them first")
+_LOOK_AT_HURT = say("look at the tasks that were hurt: the full report lists them first")
 
 
 def next_steps(analysis: Analysis) -> Iterator[Sentence]:

@@ -105,15 +105,19 @@ class _Screen:
         if full:
             return [*lines, *scope, *missing, *notes, *broken, *steps]
         room = _SCREEN - len(lines) - len(notes)
-        most = _shared_out([len(part) for part in (broken, steps, caveats, scope, missing)], room)
+        parts = (broken, caveats, steps, scope, missing)
+        # Two lines of caveats come before all of the steps, and all of the steps before a third.
+        first = [min(len(part), 2) if part is caveats else len(part) for part in parts]
+        most = _shared_out(first, room)
+        most[1] += min(room - sum(most), len(caveats) - most[1])
         return [
             *lines,
             *self._cut(scope, most[3]),
             *self._cut(missing, most[4]),
             *notes,
             *self._cut(broken, most[0]),
-            *self._cut(steps, most[1]),
-            *self._cut_caveats(caveats, most[2], len(summary.caveats)),
+            *self._cut(steps, most[2]),
+            *self._cut_caveats(caveats, most[1], len(summary.caveats)),
         ]
 
     def everything(self, analysis: Analysis, summary: Summary, shown: Shown) -> list[str]:
