@@ -1,7 +1,7 @@
 """How often a suite cries wolf: trials without a difference on its own runs."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any, TypedDict, Unpack, get_args
+from typing import Any, Unpack, get_args
 
 import msgspec
 import numpy as np
@@ -24,8 +24,16 @@ from twoarm.evidence.grade import Margins
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.results import fewest_tasks
 from twoarm.metric import JUDGED
-from twoarm.options import Duplicates, Missing, Options, either, refused
-from twoarm.render.text import Look
+from twoarm.options import (
+    AskedOfRuns,
+    CountingKeywords,
+    Options,
+    either,
+    refuse_unknown,
+    refused,
+)
+from twoarm.render.sheet import Sheet
+from twoarm.report import ShortReport
 from twoarm.runfile import Progress, Source, read
 from twoarm.runs import Runs
 from twoarm.screen import ArmRuns, Arms, choose_arms, screen
@@ -41,12 +49,11 @@ _TOO_OFTEN = 0.07
 _DRIFTED = 0.05
 
 
-class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How runs are dealt to two arms, and how often; `scoring` says which of them count."""
+class CalibrateOptions(AskedOfRuns, frozen=True, kw_only=True):
+    """How runs are dealt to two arms, and how often."""
 
     by: By = "split"
     trials: int = 400
-    scoring: Options = Options()
 
     def __post_init__(self) -> None:
         if self.by not in get_args(By):
@@ -59,41 +66,23 @@ class CalibrateOptions(msgspec.Struct, frozen=True, kw_only=True):
             )
 
 
-class CalibrateKeywords(TypedDict, total=False):
-    """The options of a calibration, and those that say which runs count, as keywords."""
+class CalibrateKeywords(CountingKeywords, total=False):
+    """The options of a calibration as keywords of a function."""
 
     by: By
     trials: int
-    candidate: str | None
-    baseline: str | None
-    duplicates: Duplicates
-    missing: Missing
-    keep_infra: bool
-    skip_bad: bool
-    level: float
-    seed: int
     margin_success: float
     margin_ratio: float
 
 
-class CalibrationReport(Calibration, frozen=True, kw_only=True):
+class CalibrationReport(ShortReport, Calibration, frozen=True, kw_only=True):
     """A calibration that can be shown, as text, Markdown or a page."""
 
-    def show(self, look: Look) -> str:
-        """The calibration as the terminal shows it."""
-        from twoarm.render import calibrate as rendered
+    def sheet(self) -> Sheet:
+        """The calibration as a short report."""
+        from twoarm.render.calibrate import sheet_of
 
-        return rendered.text(self, look)
-
-    def to_text(self, *, width: int = 80) -> str:
-        """The same without color."""
-        return self.show(Look(width=width))
-
-    def to_markdown(self) -> str:
-        """The calibration as Markdown."""
-        from twoarm.render import calibrate as rendered
-
-        return rendered.markdown(self)
+        return sheet_of(self)
 
     def to_html(self) -> str:
         """The calibration as one self-contained page; needs the extra `twoarm[html]`."""
@@ -154,15 +143,8 @@ def chosen_calibration(
     options: CalibrateOptions | None, keywords: Mapping[str, Any]
 ) -> CalibrateOptions:
     """The options given as one value, as keywords, or as a value with some of them changed."""
-    fields = CalibrateOptions.__struct_fields__
-    own = {key: value for key, value in keywords.items() if key in fields}
-    rest = {key: value for key, value in keywords.items() if key not in own}
-    unknown = sorted(rest.keys() - set(CalibrateKeywords.__annotations__))
-    if unknown:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
-    options = options or CalibrateOptions()
-    scoring = msgspec.structs.replace(options.scoring, **rest)
-    return msgspec.structs.replace(options, scoring=scoring, **own)
+    refuse_unknown(keywords, CalibrateKeywords.__optional_keys__)
+    return (options or CalibrateOptions()).changed(keywords)
 
 
 def _share(hits: Flags, name: str) -> Share:

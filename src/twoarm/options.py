@@ -1,9 +1,9 @@
 """Options: what can be asked for, with every default and every bound, once; and their names."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any, Literal, TypedDict, get_args
+from typing import Any, Literal, Self, TypedDict, get_args
 
 import msgspec
 
@@ -146,8 +146,8 @@ def _percent(found: float, least: float, most: float) -> str:
     return f"; did you mean {found / 100:g}?" if least < found / 100 < most <= found else ""
 
 
-class OptionKeywords(TypedDict, total=False):
-    """The same names as keywords of a function."""
+class CountingKeywords(TypedDict, total=False):
+    """Which runs count, and how sure to be, as keywords of a function."""
 
     candidate: str | None
     baseline: str | None
@@ -155,9 +155,14 @@ class OptionKeywords(TypedDict, total=False):
     missing: Missing
     keep_infra: bool
     skip_bad: bool
-    evidence: bool
     level: float
     seed: int
+
+
+class OptionKeywords(CountingKeywords, total=False):
+    """Every option as a keyword of a function."""
+
+    evidence: bool
     resamples: int
     promote_by: PromoteBy
     primary: Primary | None
@@ -170,12 +175,31 @@ class OptionKeywords(TypedDict, total=False):
     ignore_looks: bool
 
 
-def chosen(options: Options | None, keywords: Mapping[str, Any]) -> Options:
-    """The options given as one value, as keywords, or as a value with some of them changed."""
-    unknown = sorted(keywords.keys() - set(Options.__struct_fields__))
+def refuse_unknown(keywords: Mapping[str, Any], known: Iterable[str]) -> None:
+    """Refuse a keyword that no option has, as Python does."""
+    unknown = sorted(keywords.keys() - set(known))
     if unknown:
         raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
+
+
+def chosen(options: Options | None, keywords: Mapping[str, Any]) -> Options:
+    """The options given as one value, as keywords, or as a value with some of them changed."""
+    refuse_unknown(keywords, Options.__struct_fields__)
     return msgspec.structs.replace(options or Options(), **keywords)
+
+
+class AskedOfRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """What else can be asked of runs; `scoring` says which of them count."""
+
+    scoring: Options = Options()
+
+    def changed(self, keywords: Mapping[str, Any]) -> Self:
+        """Some of these options changed, some of those of `scoring`."""
+        own = {key: keywords[key] for key in keywords if key in self.__struct_fields__}
+        rest = {key: keywords[key] for key in keywords if key not in own}
+        return msgspec.structs.replace(
+            self, scoring=msgspec.structs.replace(self.scoring, **rest), **own
+        )
 
 
 DEFAULTS = Options()

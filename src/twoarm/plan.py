@@ -43,7 +43,8 @@ from twoarm.plan_file import (
     UpperLimits,
 )
 from twoarm.plan_options import ASSUMED, METRICS, PlanKeywords, PlanOptions, chosen_plan
-from twoarm.render.text import Look
+from twoarm.render.sheet import Sheet
+from twoarm.report import ShortReport
 from twoarm.runfile import Progress, Source, read
 from twoarm.screen import choose_arms
 from twoarm.sentence import say
@@ -54,24 +55,14 @@ _POINTS, _TRIED_POINTS = 16, 6
 _BEYOND, _TIMES = 1.5, 4.0
 
 
-class PlanReport(Plan, frozen=True, kw_only=True):
+class PlanReport(ShortReport, Plan, frozen=True, kw_only=True):
     """A plan that can be shown, as text, Markdown or a page."""
 
-    def show(self, look: Look) -> str:
-        """The plan as the terminal shows it."""
-        from twoarm.render import plan as rendered
+    def sheet(self) -> Sheet:
+        """The plan as a short report."""
+        from twoarm.render.plan import sheet_of
 
-        return rendered.text(self, look)
-
-    def to_text(self, *, width: int = 80) -> str:
-        """The same without color."""
-        return self.show(Look(width=width))
-
-    def to_markdown(self) -> str:
-        """The plan as Markdown."""
-        from twoarm.render import plan as rendered
-
-        return rendered.markdown(self)
+        return sheet_of(self)
 
     def to_html(self) -> str:
         """The plan as one self-contained page; needs the extra `twoarm[html]`."""

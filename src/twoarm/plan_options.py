@@ -3,14 +3,12 @@
 import math
 import re
 from collections.abc import Mapping
-from typing import Any, Literal, TypedDict, get_args
-
-import msgspec
+from typing import Any, Literal, get_args
 
 from twoarm.escape import named
 from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS
 from twoarm.metric import BY_NAME, COST, SUCCESS, Metric
-from twoarm.options import PRIMARY, Duplicates, Missing, Options, refused
+from twoarm.options import PRIMARY, AskedOfRuns, CountingKeywords, refuse_unknown, refused
 
 PlanMetric = Literal["tokens", "duration", "success", "cost"]
 METRICS = {name: BY_NAME[{**PRIMARY, "cost": COST.name}[name]] for name in get_args(PlanMetric)}
@@ -21,8 +19,8 @@ _MOST_FALL, _MOST_RISE, _LEAST = -0.99, 1.0, 0.001
 _CHANGE = re.compile(r"([+-]?\d+(?:\.\d+)?)\s*(%|points?|pts?)")
 
 
-class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to be planned for, with which money; `scoring` says which runs of the pilot count.
+class PlanOptions(AskedOfRuns, frozen=True, kw_only=True):
+    """What is to be planned for, and with which money.
 
     `tasks`, `repeats`, `spread` and `task_spread` take the place of a pilot.
     """
@@ -38,7 +36,6 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int | None = None
     spread: float | None = None
     task_spread: float | None = None
-    scoring: Options = Options()
 
     def __post_init__(self) -> None:
         if self.metric not in METRICS:
@@ -73,8 +70,8 @@ class PlanOptions(msgspec.Struct, frozen=True, kw_only=True):
         return _relative(self.detect, METRICS[self.metric])
 
 
-class PlanKeywords(TypedDict, total=False):
-    """The options of a plan, and those that say which runs count, as keywords of a function."""
+class PlanKeywords(CountingKeywords, total=False):
+    """The options of a plan as keywords of a function."""
 
     detect: str | float
     metric: PlanMetric
@@ -87,30 +84,14 @@ class PlanKeywords(TypedDict, total=False):
     repeats: int | None
     spread: float | None
     task_spread: float | None
-    candidate: str | None
-    baseline: str | None
-    duplicates: Duplicates
-    missing: Missing
-    keep_infra: bool
-    skip_bad: bool
-    level: float
-    seed: int
 
 
 def chosen_plan(options: PlanOptions | None, keywords: Mapping[str, Any]) -> PlanOptions:
     """The options given as one value, as keywords, or as a value with some of them changed."""
-    own = {key: value for key, value in keywords.items() if key in PlanOptions.__struct_fields__}
-    rest = {key: value for key, value in keywords.items() if key not in own}
-    unknown = sorted(rest.keys() - set(PlanKeywords.__annotations__))
-    if unknown:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
-    if options is None:
-        if "detect" not in own:
-            raise refused("detect", "missing; which change is to be seen, such as -20%?")
-        options = PlanOptions(**own)
-        own = {}
-    scoring = msgspec.structs.replace(options.scoring, **rest)
-    return msgspec.structs.replace(options, scoring=scoring, **own)
+    refuse_unknown(keywords, PlanKeywords.__optional_keys__)
+    if options is None and "detect" not in keywords:
+        raise refused("detect", "missing; which change is to be seen, such as -20%?")
+    return (options or PlanOptions(detect=keywords["detect"])).changed(keywords)
 
 
 def _relative(detect: str | float, metric: Metric) -> float:

@@ -9,6 +9,8 @@ from twoarm.analysis import Analysis
 from twoarm.comparison import Comparison
 from twoarm.render import text
 from twoarm.render.evidence import Shown
+from twoarm.render.sheet import Sheet
+from twoarm.render.sheet import markdown as markdown_of
 
 
 class Report(Analysis, frozen=True, kw_only=True):
@@ -66,3 +68,25 @@ class Report(Analysis, frozen=True, kw_only=True):
         from twoarm.render import html
 
         return html.render(self, chart_points(self.comparison))
+
+
+class ShortReport:
+    """What is shown as a sheet: text and Markdown."""
+
+    __slots__ = ()
+
+    def sheet(self) -> Sheet:
+        """The report as data."""
+        raise NotImplementedError
+
+    def show(self, look: text.Look) -> str:
+        """The report as a terminal of this look shows it."""
+        return text.lay_out_sheet(self.sheet(), look)
+
+    def to_text(self, *, width: int = 80) -> str:
+        """The same without color."""
+        return self.show(text.Look(width=width))
+
+    def to_markdown(self) -> str:
+        """The report as Markdown."""
+        return markdown_of(self.sheet())

@@ -2,7 +2,7 @@
 
 import os
 from argparse import ArgumentParser, Namespace
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from twoarm.console import Streams
 from twoarm.errors import ExtraError
@@ -13,21 +13,9 @@ from twoarm.score_command import STANDARD_OUTPUT, Adder, add_counting_options, p
 from twoarm.terminal import terminal_paint, terminal_width
 from twoarm.write import Output, refuse_overlap, write
 
-
-class ShortReport(Protocol):
-    """A result that can be shown."""
-
-    def to_json(self) -> str:
-        """For a program."""
-
-    def to_markdown(self) -> str:
-        """For a pull request."""
-
-    def to_html(self) -> str:
-        """For a browser."""
-
-    def show(self, look: Look) -> str:
-        """For a terminal."""
+if TYPE_CHECKING:
+    from twoarm.calibrate import CalibrationReport
+    from twoarm.plan import PlanReport
 
 
 def add_short_report_options(parser: ArgumentParser, name: str) -> None:
@@ -61,7 +49,9 @@ def refuse_bad_outputs(given: Namespace, name: str, files: list[str]) -> None:
     refuse_overlap(outputs, places(files))
 
 
-def show(report: ShortReport, given: Namespace, name: str, streams: Streams) -> int:
+def show(
+    report: "PlanReport | CalibrationReport", given: Namespace, name: str, streams: Streams
+) -> int:
     """Write and print what was asked for."""
     if given.out is not None:
         texts = [report.to_json(), report.to_markdown()]

@@ -7,10 +7,8 @@ from twoarm.decide import number_of_gates
 from twoarm.escape import counted, series
 from twoarm.metric import BY_NAME, SUCCESS
 from twoarm.number_format import NOT_MEASURED
-from twoarm.render import sheet as sheets
 from twoarm.render.sheet import Line, Sheet
 from twoarm.render.tables import Column, Table, number, words
-from twoarm.render.text import Look, lay_out_sheet
 from twoarm.sentence import Name, Sentence, joined, say
 
 WAYS = {
@@ -22,16 +20,6 @@ _HOW = {
     "split": "the repeats of {} dealt to two arms at random",
     "relabel": "the labels of {} exchanged inside each task",
 }
-
-
-def text(calibration: Calibration, look: Look) -> str:
-    """For a terminal."""
-    return lay_out_sheet(sheet_of(calibration), look)
-
-
-def markdown(calibration: Calibration) -> str:
-    """For a pull request."""
-    return sheets.markdown(sheet_of(calibration))
 
 
 def sheet_of(calibration: Calibration) -> Sheet:

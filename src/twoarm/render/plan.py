@@ -6,11 +6,9 @@ from twoarm.escape import counted
 from twoarm.metric import BY_NAME, COST, SUCCESS
 from twoarm.number_format import NOT_MEASURED, dollars, figure, share
 from twoarm.plan_file import Kind, Plan, PlanOption, Spreads
-from twoarm.render import sheet as sheets
 from twoarm.render.sheet import Line, Sheet
 from twoarm.render.summary import SCOPES
 from twoarm.render.tables import Cell, Column, Table, number, words
-from twoarm.render.text import Look, lay_out_sheet
 from twoarm.sentence import Name, Sentence, say
 
 _KINDS: dict[Kind, str] = {
@@ -18,16 +16,6 @@ _KINDS: dict[Kind, str] = {
     "tasks": "more tasks",
     "cheapest": "cheapest",
 }
-
-
-def text(plan: Plan, look: Look) -> str:
-    """For a terminal."""
-    return lay_out_sheet(sheet_of(plan), look)
-
-
-def markdown(plan: Plan) -> str:
-    """For a pull request."""
-    return sheets.markdown(sheet_of(plan))
 
 
 def sheet_of(plan: Plan) -> Sheet:
