@@ -716,7 +716,7 @@ BROKEN = [
     Broken("what is not clear is grey in the gates", "render/page/gate_charts.py", '"tied" if low <= 0.0 <= high else side_of(moved, unit)', "side_of(moved, unit)", f"{PAGE}::test_what_is_not_clear_is_grey_in_charts_and_tables"),
     Broken("a standing that is not clear is marked", "render/tables.py", 'if unclear and gate.standing in ("better", "worse"):', "if False:", f"{PAGE}::test_what_is_not_clear_is_grey_in_charts_and_tables"),
     Broken("a caption does not repeat its chart", "render/html.py", 'shows = f"<noscript>{shows}</noscript>"', "pass", f"{PAGE}::test_a_caption_does_not_repeat_its_chart"),
-    Broken("a phone has labels of its own", "render/page/page.js", "if (!narrow || !shorter.size) return spec;", "return spec;", f"{PAGE}::test_no_two_labels_of_an_axis_are_the_same"),
+    Broken("a phone has labels of its own", "render/page/page.js", "if (!narrow || !labels.length) return spec;", "return spec;", f"{PAGE}::test_no_two_labels_of_an_axis_are_the_same"),
 ]  # fmt: skip
 
 

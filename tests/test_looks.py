@@ -187,7 +187,7 @@ def test_going_on_in_vain_is_said_and_does_not_bind() -> None:
 
 
 def test_looks_that_do_not_match_the_runs_are_refused() -> None:
-    with pytest.raises(UsageError, match="after 3, 5 and 10 repeats, the runs have 4: finish"):
+    with pytest.raises(UsageError, match="after 3, 5 and 10 repeats, but the runs have 4: finish"):
         twoarm.score(runs_at(4), looks=LOOKS)
     for looks, r_max, said in (
         ((5, 3), None, "rise"),
@@ -199,14 +199,14 @@ def test_looks_that_do_not_match_the_runs_are_refused() -> None:
             twoarm.Options(looks=looks, r_max=r_max)
     with pytest.raises(UsageError, match="evidence, which is off"):
         twoarm.Options(looks=LOOKS, evidence=False)
-    with pytest.raises(UsageError, match="say after which repeats"):
+    with pytest.raises(UsageError, match="^looks: say after which repeats"):
         twoarm.look(runs_at(5))
 
 
 def test_records_that_declare_looks_are_judged_by_them() -> None:
     runs = runs_at(5, faster=0.4, planned_looks={"looks": [3, 5, 10], "r_max": 10})
     assert twoarm.look(runs).after == 5
-    with pytest.raises(UsageError, match="the records declare 3,5,10"):
+    with pytest.raises(UsageError, match="^looks: the records declare 3,5,10"):
         twoarm.score(runs, looks=(5, 10))
     ignored = twoarm.score(runs, ignore_looks=True)
     assert "looks_ignored" in [caveat.code for caveat in ignored.caveats]

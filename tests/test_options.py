@@ -19,7 +19,7 @@ WITH, WITHOUT = "with_skelly", "without_skelly"
 
 
 def test_the_keywords_are_the_options() -> None:
-    assert list(get_type_hints(OptionKeywords).items()) == list(get_type_hints(Options).items())
+    assert get_type_hints(OptionKeywords) == get_type_hints(Options)
     assert not OptionKeywords.__required_keys__
 
 

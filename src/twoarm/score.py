@@ -9,13 +9,12 @@ from twoarm.candidates import Candidates
 from twoarm.caveats import caveats
 from twoarm.comparison import Comparison, set_side_by_side
 from twoarm.diagnose import diagnose
-from twoarm.errors import UsageError
 from twoarm.evidence.caveats import evidence_caveats
 from twoarm.evidence.design import check_design
 from twoarm.evidence.results import Looks
 from twoarm.evidence.several import families
 from twoarm.evidence.weigh import ALONE, Family, weigh
-from twoarm.options import OptionKeywords, Options, chosen
+from twoarm.options import OptionKeywords, Options, chosen, refused
 from twoarm.promote import promote
 from twoarm.report import Report
 from twoarm.runfile import Progress, Source, read
@@ -65,7 +64,7 @@ def look(
     """
     found = score(source, options, **keywords).evidence
     if found is None or found.looks is None:
-        raise UsageError("looks: say after which repeats you look, such as looks=(3, 5, 10)")
+        raise refused("looks", "say after which repeats you look, such as looks=(3, 5, 10)")
     return found.looks
 
 

@@ -23,7 +23,7 @@ from twoarm.evidence.interval import Frame
 from twoarm.evidence.kernel import normal_below, normal_quantile, student
 from twoarm.evidence.means import over_tasks, within_tasks
 from twoarm.evidence.relabel import MOST_LISTED, pool_of, signs
-from twoarm.options import Options
+from twoarm.options import Options, refused
 from twoarm.record import PlannedLooks
 
 # More tasks than this are judged without looks.
@@ -66,7 +66,9 @@ def planned(
     if looks is None or not layout.rows:
         return None
     if len(layout.tasks) > MOST_TASKS:
-        raise UsageError(f"looks: at most {MOST_TASKS} tasks, found {len(layout.tasks)}")
+        raise UsageError(
+            f"planned looks take at most {MOST_TASKS} tasks, found {len(layout.tasks)}"
+        )
     repeats = np.empty(layout.rows, dtype=np.int64)
     ours = layout.cell % 2 == 0
     sides = zip(comparison.screening.arms, rows, strict=True)
@@ -74,8 +76,8 @@ def planned(
     distinct, rank = np.unique(repeats, return_inverse=True)
     if len(distinct) not in looks:
         raise UsageError(
-            f"looks: they are after {series([str(look) for look in looks])} repeats, the runs have "
-            f"{len(distinct)}: finish the round, or judge what a look has"
+            f"planned looks are after {series([str(look) for look in looks])} repeats, but the "
+            f"runs have {len(distinct)}: finish the round, or judge what a look has"
         )
     at = looks.index(len(distinct))
     return Planned(
@@ -92,13 +94,14 @@ def _declared(found: frozenset[PlannedLooks], options: Options) -> tuple[int, ..
     declared = sorted(one.looks for one in found)
     if len(declared) > 1:
         raise UsageError(
-            "looks: the records declare different ones, "
+            "`planned_looks`: the records declare different ones, "
             f"{series([','.join(map(str, one)) for one in declared])}; judge each file alone"
         )
     if options.looks is not None and declared and declared[0] != options.looks:
-        raise UsageError(
-            f"looks: the records declare {','.join(map(str, declared[0]))}, and looks that are "
-            "changed afterwards promise nothing; leave the option out"
+        raise refused(
+            "looks",
+            f"the records declare {','.join(map(str, declared[0]))}, and looks that are changed "
+            "afterwards promise nothing; leave the option out",
         )
     return declared[0] if declared else options.looks
 

@@ -8,7 +8,6 @@ import numpy as np
 
 from twoarm.comparison import Comparison
 from twoarm.decide import GATES, Decision
-from twoarm.errors import UsageError
 from twoarm.escape import counted
 from twoarm.evidence import means
 from twoarm.evidence.cells import TaskRuns, group_pairs, lay_out, shared_tasks, task_runs
@@ -52,7 +51,7 @@ from twoarm.evidence.results import (
 )
 from twoarm.evidence.stability import decision_stability, decision_without, sample
 from twoarm.metric import DURATION, JUDGED, SUCCESS
-from twoarm.options import PRIMARY, Options
+from twoarm.options import PRIMARY, Options, refused
 
 # No table of random draws is larger, in numbers of 8 bytes.
 MOST_CELLS = 2**25
@@ -182,9 +181,10 @@ def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
     # Tasks are drawn in bundles beyond these.
     wide = max(min(tasks, MOST_UNITS), 1)
     if options.resamples * wide > MOST_CELLS:
-        raise UsageError(
-            f"resamples: at most {MOST_CELLS // wide} fit into memory for these "
-            f"{counted(tasks, 'task')}, got {options.resamples}"
+        raise refused(
+            "resamples",
+            f"at most {MOST_CELLS // wide} fit into memory for these {counted(tasks, 'task')}, "
+            f"got {options.resamples}",
         )
     level = options.level
     if plan is not None:

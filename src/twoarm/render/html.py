@@ -98,7 +98,7 @@ def _parts(analysis: Analysis, points: ChartPoints) -> tuple[str, dict[str, Any]
                 f"The {number_of_gates()}",
                 "Each gate compares one number between the two arms. The mark is the difference; a "
                 "bar is its interval, for the tasks it names. A bar that crosses zero means that "
-                "there may be no difference; its mark is grey.",
+                "there may be no difference; its mark is gray.",
                 figures(gates, "thirds"),
             ),
             section(

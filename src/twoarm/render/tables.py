@@ -117,6 +117,7 @@ def gates(analysis: Analysis) -> Table:
             Column("gate", "text"),
         ),
         rows=tuple(rows),
+        notes=("Percentages are of the baseline's figure.",),
     )
 
 

@@ -102,7 +102,7 @@ def changes(summary: Summary) -> Chart:
     return Chart(
         name="gates",
         heading=heading,
-        how="Success in points: right is better. All else in percent: left is better. Grey is not "
+        how="Success in points: right is better. All else in percent: left is better. Gray is not "
         "clear.",
         shows="; ".join(
             f"{page_label(amount)}: {amount.change}, {amount.interval}" for amount in drawn

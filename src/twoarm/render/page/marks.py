@@ -205,7 +205,8 @@ def narrow(labels: list[str], names: list[str]) -> list[tuple[str, str]]:
 
 def _without_common_words(names: list[str]) -> list[str]:
     parts = [_WORDS.findall(name) for name in names]
-    common = set.intersection(*(set(one) for one in parts)) if len(names) > 1 else set()
+    in_all = set.intersection(*(set(one) for one in parts)) if len(names) > 1 else set()
+    common = {word for word in in_all if word[0].isalnum()}
     left = []
     for name, words in zip(names, parts, strict=True):
         kept = "".join(_MORE if word in common else word for word in words)

@@ -7,17 +7,14 @@ if (narrow) {
   config.axis = { ...config.axis, tickCount: 4 };
 }
 
-// Less room for names: each label gives way to a shorter one, in the points and in the axis.
+// Less room for names: the axis shows shorter ones, a hint still has the whole label.
 function fitted(spec) {
-  const shorter = new Map(spec.usermeta?.labels ?? []);
-  if (!narrow || !shorter.size) return spec;
-  const label = (name) => shorter.get(name) ?? name;
-  for (const rows of Object.values(spec.datasets)) {
-    for (const row of rows) row.task = label(row.task);
-  }
+  const labels = spec.usermeta?.labels ?? [];
+  if (!narrow || !labels.length) return spec;
+  const [whole, short] = [0, 1].map((at) => JSON.stringify(labels.map((pair) => pair[at])));
+  const labelExpr = `${short}[indexof(${whole}, datum.value)]`;
   for (const { encoding } of spec.layer) {
-    const scale = encoding.y?.scale;
-    if (scale?.domain) scale.domain = scale.domain.map(label);
+    if (encoding.y?.scale?.domain) encoding.y.axis = { ...encoding.y.axis, labelExpr };
   }
   return spec;
 }
