@@ -29,6 +29,10 @@ _LOOK_AT_HURT = say("look at the tasks that were hurt: the full report lists the
 
 def next_steps(analysis: Analysis) -> Iterator[Sentence]:
     """What to do next, the most important first."""
+    alone = _other_arm(analysis)
+    if alone is not None:
+        yield alone
+        return
     evidence = analysis.evidence
     tied = all(gate.standing == "tied" for gate in analysis.gates)
     if tied:
@@ -58,6 +62,16 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
         yield say("interleave the arms next time: here one ran after the other")
     if evidence is not None and evidence.influence.decision_changes_without:
         yield _look_at([one.task_id for one in evidence.influence.decision_changes_without])
+
+
+def _other_arm(analysis: Analysis) -> Sentence | None:
+    """What has to be run before anything can be compared."""
+    empty = [summary.arm for summary in analysis.arm_summaries if not summary.runs]
+    if empty:
+        return say("run {} on the same tasks: no run of it counts so far", listed(empty))
+    if not any(task.candidate.runs and task.baseline.runs for task in analysis.tasks):
+        return say("run both arms on the same tasks: so far they share none")
+    return None
 
 
 def _looks(looks: Looks) -> Iterator[Sentence]:
@@ -179,9 +193,7 @@ def _more_runs(analysis: Analysis, evidence: Evidence) -> Iterator[Sentence]:
     """Where more runs would help: new tasks, or repeats of these."""
     variance, options = evidence.variance, analysis.options
     least = tasks_within(options.margin_success, evidence.level)
-    if not evidence.tasks:
-        yield say("run both arms on the same tasks: so far they share none")
-    elif evidence.tasks < fewest_tasks(analysis.options.level):
+    if evidence.tasks < fewest_tasks(analysis.options.level):
         yield say(
             "add tasks: with {} nothing can be said about others; it takes at least {}",
             counted(evidence.tasks, "task"),
