@@ -74,7 +74,7 @@ def _gates(analyses: Sequence[Analysis]) -> Table:
             Column("gate", "text"),
             Column("task by task"),
             Column(level(first) if first is not None else "interval"),
-            Column("", "text"),
+            Column("clear?", "text"),
         ),
         rows=tuple(rows),
         notes=(note,) if first is not None else (),

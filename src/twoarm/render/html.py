@@ -50,7 +50,7 @@ def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
     require_extra()
     analyses = [analysis for analysis, _ in reports]
     links = "".join(
-        f'<li><a href="#c{number}-gates">{html(shortened(one.candidate, 60))}</a></li>'
+        f'<li><a href="#c{number}">{html(shortened(one.candidate, 60))}</a></li>'
         for number, one in enumerate(analyses, 1)
     )
     parts = [
