@@ -233,7 +233,7 @@ def promoted(report: Report, found: Guard, /, **options: Any) -> Promotion:
     return promote(report.comparison, evidence, Options(promote_by="evidence", **options))
 
 
-BETTER = "candidate better for tasks like these"
+BETTER = "the candidate is better for tasks like these"
 
 CLAUSES: list[tuple[dict[str, Any], dict[str, Any], str, list[str]]] = [
     ({}, {}, YES, []),

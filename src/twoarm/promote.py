@@ -24,6 +24,11 @@ from twoarm.sentence import Name, Sentence, listed, say
 
 Verdict = Literal["promote", "do not promote", "not enough data"]
 
+_FOUND = {
+    "candidate better": "the candidate is better",
+    "baseline better": "the baseline is better",
+    "trade-off": "a trade-off, better in one gate and worse in another,",
+}
 _BY_MARGIN = {
     "candidate": "within the margins everywhere, and better somewhere",
     "baseline": "the baseline is within the margins everywhere, and better somewhere",
@@ -96,10 +101,13 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         fewest = fewest_tasks(options.level)
         here = f"these {evidence.tasks} tasks" if evidence.tasks > 1 else "this one task"
         reason = say(
-            "{} on {}; it takes at least {} to speak for others", found.verdict, here, fewest
+            "{} on {}; it takes at least {} to speak for others",
+            _FOUND.get(found.verdict, found.verdict),
+            here,
+            fewest,
         )
         return Promotion(verdict="not enough data", reasons=(reason,))
-    reason = say("{} for tasks like these", found.verdict)
+    reason = say("{} for tasks like these", _FOUND.get(found.verdict, found.verdict))
     if found.verdict != "candidate better":
         return Promotion(verdict="do not promote", reasons=(reason,))
     if options.guard == "none":

@@ -64,11 +64,11 @@ def _lines(plan: Plan) -> Iterator[Line]:
         percent(plan.power),
         counted(plan.tasks, "task"),
         counted(plan.repeats, "repeat"),
-        "" if plan.upper_limits is None else f" (down to {percent(plan.upper_limits.power)})",
+        _down_to(plan),
     )
     yield Line(label="NOW", text=chance)
     found = (plan, plan.upper_limits) if plan.upper_limits is not None else (plan,)
-    ends = [amount(plan, one.smallest_detectable) for one in found]
+    ends = dict.fromkeys(amount(plan, one.smallest_detectable) for one in found)
     smallest = (
         say("no change is large enough to be seen {}", _often(plan))
         if plan.smallest_detectable is None
@@ -77,6 +77,14 @@ def _lines(plan: Plan) -> Iterator[Line]:
     yield Line(label="SMALLEST", text=smallest)
     if plan.within_budget is not None and plan.budget_usd is not None:
         yield Line(label="BUDGET", text=_budget(plan))
+
+
+def _down_to(plan: Plan) -> str:
+    """The chance if the spreads are at their upper limits, where that is less."""
+    least = plan.upper_limits.power if plan.upper_limits is not None else 1.0
+    if least >= plan.power or percent(least) == percent(plan.power):
+        return ""
+    return f" ({percent(least)} if the spreads are at their upper limits)"
 
 
 def _often(plan: Plan) -> str:
@@ -227,6 +235,6 @@ def _rests_on(plan: Plan) -> Table:
 
 
 def _spread(plan: Plan, values: list[float]) -> str:
-    if plan.metric == SUCCESS.name:
-        return " to ".join(f"{value * 100:.1f}" for value in values)
-    return " to ".join(f"{value:.2f}" for value in values)
+    success = plan.metric == SUCCESS.name
+    shown = [f"{value * 100:.1f}" if success else f"{value:.2f}" for value in values]
+    return " to ".join(dict.fromkeys(shown))
