@@ -18,11 +18,16 @@ test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
-CORE = tests/test_rules.py tests/test_reading.py tests/test_nothing_lost.py tests/test_kernels.py \
-  tests/test_evidence.py tests/test_properties.py tests/test_options.py tests/test_promotion.py \
-  tests/test_sentence.py tests/test_collect_formats.py tests/test_collect_harbor.py \
-  tests/test_collect_inspect.py tests/test_collect_rules.py tests/test_cli.py \
-  tests/test_golden.py tests/test_run_suite.py tests/test_run_loop.py tests/test_run_supervisor.py
+CORE = tests/test_rules.py tests/test_adequacy.py tests/test_screening.py tests/test_reading.py \
+  tests/test_nothing_lost.py tests/test_arrays.py tests/test_kernels.py tests/test_resampling.py \
+  tests/test_evidence.py tests/test_uneven_suites.py tests/test_stability.py tests/test_grade.py \
+  tests/test_design.py tests/test_repeats.py tests/test_evidence_words.py tests/test_properties.py \
+  tests/test_options.py tests/test_promotion.py tests/test_sentence.py \
+  tests/test_collect_formats.py tests/test_collect_codex.py tests/test_collect_cells.py \
+  tests/test_collect_harbor.py tests/test_collect_inspect.py tests/test_collect_rules.py \
+  tests/test_collect_arms.py tests/test_collect_prices.py tests/test_collect_sidecar.py \
+  tests/test_cli.py tests/test_terminal.py tests/test_hostile_names.py tests/test_golden.py \
+  tests/test_run_suite.py tests/test_run_loop.py tests/test_run_supervisor.py
 core: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadfile $(CORE)
 
@@ -38,7 +43,7 @@ golden: $(VENV)/dev
 
 # Breaks every scoring rule once, on purpose, and fails if the tests do not notice.
 broken: $(VENV)/dev
-	$(BIN)/python tests/break_rules.py $(ONLY)
+	$(BIN)/python -m tests.break_rules $(ONLY)
 
 # Fresh seeds for every fuzzer in tests/fuzz; a finding is printed with the seed that repeats it.
 FUZZ_SECONDS ?= 600

@@ -14,6 +14,23 @@ from twoarm.collect.gather import Collection, CollectOptions, Place, gather
 from twoarm.errors import BadRunsError
 
 FIXTURES = Path(__file__).parent / "fixtures" / "collect"
+HARBOR = FIXTURES / "harbor" / "ab-demo"
+# What tells the arms of `HARBOR` apart.
+BEHAVIOUR: dict[str, Any] = {
+    "arm_key": "config.agent.kwargs.behaviour",
+    "arm_map": {"solve": "with_x", "fail": "without_x"},
+}
+# What the columns of the fixture table are called.
+TABLE_COLUMNS = {
+    "task_id": "case",
+    "repeat": "attempt",
+    "success": "passed",
+    "duration_seconds": "seconds",
+    "total_cost_usd": "usd",
+    "input_tokens": "prompt",
+    "output_tokens": "completion",
+    "cache_read_tokens": "cached",
+}
 
 
 def records(collection: Collection) -> list[dict[str, Any]]:
@@ -85,14 +102,23 @@ def set_keys(path: Path, **keys: Any) -> None:
     changed(path, lambda document: document.update(keys))
 
 
+def refusal(name: str, *paths: Path, **options: Any) -> str:
+    """What is said about paths that give no collection."""
+    return str(_refused(name, *paths, **options))
+
+
 def refused(name: str, folder: Path, **options: Any) -> str:
     """What is said about the one input of a folder that gives no run."""
+    error = _refused(name, folder, **options)
+    assert error.count == 1
+    assert str(error).startswith(str(folder))
+    return str(error)
+
+
+def _refused(name: str, *paths: Path, **options: Any) -> BadRunsError:
     with pytest.raises(BadRunsError) as caught:
-        collected(name, folder, **options)
-    assert caught.value.count == 1
-    text = str(caught.value)
-    assert text.startswith(str(folder))
-    return text
+        collected(name, *paths, **options)
+    return caught.value
 
 
 def left_out(name: str, good: Path, bad: Path) -> str:

@@ -4,6 +4,8 @@ import io
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
@@ -17,11 +19,10 @@ if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
 GOLDEN = Path(__file__).parent / "golden"
+ARMS = WITH, WITHOUT = "with_skelly", "without_skelly"
 
 
-def run(
-    task: str = "t", arm: str = "with_skelly", repeat: int = 1, /, **changed: Any
-) -> dict[str, Any]:
+def run(task: str = "t", arm: str = WITH, repeat: int = 1, /, **changed: Any) -> dict[str, Any]:
     """A run in which every figure is a round number; change what the test is about."""
     return {
         "task_id": task,
@@ -39,7 +40,7 @@ def run(
 
 def both(task: str = "t", repeat: int = 1, /, **changed: Any) -> list[dict[str, Any]]:
     """The same run in both arms."""
-    return [run(task, arm, repeat, **changed) for arm in ("with_skelly", "without_skelly")]
+    return [run(task, arm, repeat, **changed) for arm in ARMS]
 
 
 def lines(runs: list[dict[str, Any]]) -> bytes:
@@ -64,6 +65,31 @@ def twoarm(*arguments: str) -> Result:
         except SystemExit as left:
             code = int(left.code or 0)
     return Result(code, out.getvalue(), err.getvalue())
+
+
+def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    """The command line as a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "twoarm", *arguments], capture_output=True, check=False, **options
+    )
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """A file with five repeats of one task."""
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines([one for repeat in range(1, 6) for one in both(repeat=repeat)]))
+    return path
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The workspaces of `twoarm run` where the test sees them."""
+    path = tmp_path / "cache"
+    monkeypatch.setenv("TWOARM_CACHE", str(path))
+    # The page takes a second to draw, and is tested elsewhere.
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    return path
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from tests.conftest import run
+from tests.conftest import ARMS, run
 from twoarm.arrays import Floats
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.metric import SUCCESS, Metric
 
-ARMS = ("with_skelly", "without_skelly")
+HOSTILE = ("<img src=x onerror=alert(1)>|`x`", "::warning::\u202e</script>")
 
 
 def pilot_runs(
@@ -47,6 +47,12 @@ def pilot_runs(
                     )
                 )
     return made
+
+
+def hostile_pilot(tasks: int, repeats: int) -> list[dict[str, Any]]:
+    """Run records whose arms have names that would like to be code."""
+    names = dict(zip(ARMS, HOSTILE, strict=True))
+    return [one | {"arm": names[one["arm"]]} for one in pilot_runs(tasks, repeats)]
 
 
 def task_runs_of(

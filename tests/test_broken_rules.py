@@ -5,7 +5,8 @@ from collections import Counter
 
 import pytest
 
-from tests.break_rules import BROKEN, ROOT, Broken
+from tests.break_rules import ROOT
+from tests.broken import BROKEN, Broken
 
 
 @pytest.mark.parametrize("entry", BROKEN, ids=lambda entry: entry.rule)

@@ -13,8 +13,9 @@ import pytest
 from playwright.sync_api import Browser
 
 import twoarm as package
-from tests.conftest import lines, twoarm
-from tests.piloting import ARMS, pilot_runs
+from tests.browsing import browsed
+from tests.conftest import ARMS, lines, twoarm
+from tests.piloting import HOSTILE, hostile_pilot, pilot_runs
 from twoarm import UsageError
 from twoarm import calibrate as calibrate_function
 from twoarm.escape import columns
@@ -23,7 +24,6 @@ FIXED = {
     *("schema", "by", "trials", "tasks", "repeats"),
     *("false_winners", "noise_floor", "drift", "caveats"),
 }
-HOSTILE = ("<img src=x onerror=alert(1)>|`x`", "::warning::\u202e</script>")
 
 
 def baseline_of(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -242,21 +242,10 @@ def test_every_form_and_the_same_bytes(tmp_path: Path) -> None:
 
 
 def test_hostile_names_stay_names_and_the_page_draws(chromium: Browser, tmp_path: Path) -> None:
-    names = dict(zip(ARMS, HOSTILE, strict=True))
-    runs = [one | {"arm": names[one["arm"]]} for one in pilot_runs(6, 6)]
+    runs = hostile_pilot(6, 6)
     found = package.calibrate(runs, candidate=HOSTILE[0], baseline=HOSTILE[1], trials=50)
     assert "\u202e" not in found.to_text() + found.to_markdown() + found.to_html()
     assert all(columns(line) <= 80 for line in found.to_text().splitlines())
-    path = tmp_path / "calibration.html"
-    path.write_text(found.to_html(), encoding="utf-8")
-    context = chromium.new_context(offline=True)
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append("a name was run"))
-    page.goto(path.as_uri())
-    page.wait_for_selector("body[data-ready]", timeout=120_000)
-    assert page.locator("#chart-winners[data-drawn] svg").count() == 1
-    assert wrong == []
-    context.close()
+    with browsed(chromium, tmp_path, found.to_html()) as shown:
+        assert shown.page.locator("#chart-winners[data-drawn] svg").count() == 1
+        assert shown.complaints == []

@@ -1,51 +1,17 @@
 """The command line: options, exit codes, files, pipes."""
 
-import gzip
 import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
-from markdown_it import MarkdownIt
 
 import twoarm as package
-from tests.conftest import both, lines, run, twoarm
-from twoarm.escape import columns, visible
+from tests.conftest import both, command, lines, run, twoarm
 from twoarm.options import flags_named
-
-HOSTILE = [
-    "a|b",
-    "`tick`",
-    "``two`` ticks`",
-    "line\nbreak",
-    "\x1b[31mred\x1b[0m",
-    "<script>alert(1)</script>",
-    "</script><img src=x onerror=alert(1)>",
-    "@everyone #1 http://example.com",
-    "--> ]]> &amp; \\ \\| *bold* _it_",
-    "\u202eright to left",
-    "漢字の課題",
-    " ",
-    "x" * 300,
-]
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(lines([one for repeat in range(1, 6) for one in both(repeat=repeat)]))
-    return path
-
-
-def command(*arguments: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
-    """The command line as a process of its own."""
-    return subprocess.run(
-        [sys.executable, "-m", "twoarm", *arguments], capture_output=True, check=False, **options
-    )
 
 
 def test_score_prints_the_report_and_nothing_else(runs: Path) -> None:
@@ -250,27 +216,6 @@ def test_the_exit_code_is_the_gate_s_whatever_becomes_of_the_output(tmp_path: Pa
     assert filled.stderr == b"twoarm: cannot write to standard output: No space left on device\n"
 
 
-def test_long_names_are_told_apart_and_keep_the_tables_narrow() -> None:
-    arms = [f"my-coding-agent-2026.11-{word}-the-graph-rag-tool" for word in ("with", "plain")]
-    made = [run("t", arm, repeat) for repeat in range(1, 6) for arm in arms]
-    report = package.score(made, candidate=arms[0], baseline=arms[1])
-    text = report.to_text(full=True, width=100)
-    assert max(map(columns, text.splitlines())) <= 100
-    heads = text.splitlines()[text.splitlines().index("Gates") + 1].split()
-    assert [head[:5] for head in heads[:2]] == ["…with", "…plai"]
-    made = [
-        run(f"{'task-with-a-name-as-long-as-this-' * 3}{n}", arm, 1, duration_seconds=10_000.0 * n)
-        for n in range(1, 4)
-        for arm in ("difference", "old")
-    ]
-    made.append(run("alone", "old", 1))
-    report = package.score(made, candidate="difference", baseline="old")
-    text = report.to_text(full=True, width=100)
-    assert max(map(columns, text.splitlines())) <= 100
-    assert "  difference" in text
-    assert "…difference" not in text
-
-
 def test_schema_prints_both_schemas() -> None:
     for name in ("record", "analysis"):
         result = twoarm("schema", name)
@@ -385,186 +330,6 @@ def test_the_runs_of_the_example_are_printed_without_any_other_option(given: lis
 @pytest.mark.parametrize("gone", [["--gate"], ["--gate", "evidence"], ["--rule", "margin"]])
 def test_what_options_were_called_before_is_bad_usage(gone: list[str], runs: Path) -> None:
     assert twoarm("score", str(runs), *gone).code == 2
-
-
-@pytest.mark.parametrize("number", [60, 80, 100, 120])
-def test_the_report_is_as_wide_as_the_terminal(number: int, runs: Path) -> None:
-    pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
-    environment = {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": str(number)}
-    process = subprocess.Popen(
-        [sys.executable, "-m", "twoarm", "score", str(runs)], stdout=theirs, env=environment
-    )
-    os.close(theirs)
-    seen = b""
-    try:
-        while block := os.read(ours, 4096):
-            seen += block
-    except OSError:
-        pass
-    os.close(ours)
-    assert process.wait(60) == 0
-    assert seen.decode().replace("\r\n", "\n") == package.score(runs).to_text(width=number)
-    piped = command("score", str(runs), env=environment).stdout.decode()
-    assert piped == package.score(runs).to_text(width=80), "a pipe has no width"
-
-
-def test_a_terminal_gets_color_unless_it_asks_for_none(runs: Path) -> None:
-    pty = pytest.importorskip("pty")
-
-    def shown(**environment: str) -> bytes:
-        ours, theirs = pty.openpty()
-        process = subprocess.Popen(
-            [sys.executable, "-m", "twoarm", "score", str(runs)],
-            stdout=theirs,
-            env={**os.environ, "TERM": "xterm", **environment},
-        )
-        os.close(theirs)
-        seen = b""
-        try:
-            while block := os.read(ours, 4096):
-                seen += block
-        except OSError:
-            pass
-        os.close(ours)
-        assert process.wait(60) == 0
-        return seen
-
-    environment = {"NO_COLOR": ""}
-    colored = shown(**environment)
-    assert b"\x1b[1mprefer with_skelly\x1b[0m" in colored
-    assert b"PROMOTE    \x1b[1;32myes, by the gates: " in colored
-    plain = shown(NO_COLOR="1")
-    assert b"\x1b" not in plain
-    assert plain.replace(b"\r\n", b"\n").decode() == twoarm("score", str(runs)).out
-
-
-def scored_slowly(runs: Path, standard_error: int) -> bytes:
-    """What standard output gets from a score whose input takes a while to come."""
-    process = subprocess.Popen(
-        [sys.executable, "-m", "twoarm", "score", "-"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=standard_error,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
-    )
-    assert process.stdin is not None
-    assert process.stdout is not None
-    text = runs.read_bytes()
-    process.stdin.write(text[:400])
-    process.stdin.flush()
-    time.sleep(2.0)
-    process.stdin.write(text[400:])
-    process.stdin.close()
-    shown = process.stdout.read()
-    process.stdout.close()
-    assert process.wait(60) == 0
-    return shown
-
-
-def test_a_terminal_that_has_to_wait_sees_a_progress_bar(runs: Path) -> None:
-    pty = pytest.importorskip("pty")
-    ours, theirs = pty.openpty()
-    shown = scored_slowly(runs, theirs)
-    os.close(theirs)
-    seen = b""
-    try:
-        while block := os.read(ours, 4096):
-            seen += block
-    except OSError:
-        pass
-    os.close(ours)
-    assert b"starting" in seen or b"reading" in seen
-    # The bar is taken away again, and the report is what it is without one.
-    assert seen.rstrip().endswith((b"\x1b[2K", b"\x1b[?25h", b"\x1b[1A\x1b[2K"))
-    assert shown.decode() == twoarm("score", str(runs)).out
-
-
-def test_nothing_is_drawn_when_standard_error_is_piped(runs: Path) -> None:
-    reading, writing = os.pipe()
-    scored_slowly(runs, writing)
-    os.close(writing)
-    assert os.read(reading, 4096) == b""
-    os.close(reading)
-
-
-def test_progress_counts_the_bytes_of_all_files(runs: Path, tmp_path: Path) -> None:
-    other = tmp_path / "other.jsonl.gz"
-    other.write_bytes(gzip.compress(lines(both("u"))))
-    told: list[tuple[str, int, int | None]] = []
-    package.score([runs, other], progress=lambda *said: told.append(said))
-    total = runs.stat().st_size + other.stat().st_size
-    assert told == [
-        ("reading", runs.stat().st_size, total),
-        ("reading", total, total),
-        ("weighing the evidence", 0, None),
-    ]
-    told.clear()
-    with runs.open("rb") as stream:
-        package.score(stream, evidence=False, progress=lambda *said: told.append(said))
-    assert told == [("reading", runs.stat().st_size, None)]
-
-
-@pytest.mark.parametrize("name", HOSTILE)
-def test_hostile_names_cannot_break_any_output(name: str, tmp_path: Path) -> None:
-    path = tmp_path / "runs.jsonl"
-    candidate = f"{name} new"
-    made = [run(name, candidate, 1), run(name, "old", 1), run(name, "old", 2, failure="infra")]
-    made[2]["failure_reason"] = name
-    made[0][f"key {name}"] = name
-    path.write_bytes(lines(made))
-    roles = [f"--candidate={candidate}", "--baseline=old"]
-    for most, extra in ((80, []), (100, ["--full"])):
-        text = twoarm("score", str(path), *roles, *extra)
-        assert text.code == 0, text.err
-        assert all(line.isprintable() for line in text.out.splitlines())
-        assert max(map(columns, text.out.splitlines())) <= most
-    again = json.loads(twoarm("score", str(path), *roles, "--format", "json").out)
-    assert again["candidate"] == candidate
-    assert again["tasks"][0]["task_id"] == name
-    markdown = twoarm("score", str(path), *roles, "--format", "markdown").out
-    shown = code_spans(markdown)
-    if len(name) < 60 and name.strip():
-        assert visible(name) in shown
-        assert visible(candidate) in shown
-    bad = tmp_path / "bad.jsonl"
-    bad.write_bytes(lines([run(name, candidate, 1, success=name)] * 2))
-    result = twoarm("check", str(bad))
-    assert all(line.isprintable() for line in result.out.splitlines())
-    assert len(result.out.splitlines()) == 2
-
-
-def code_spans(markdown: str) -> list[str]:
-    """The names it shows, once its tables hold and no HTML, link or emphasis has come alive."""
-    shown = []
-    tokens = MarkdownIt("commonmark").enable("table").parse(markdown)
-    widths: list[int] = []
-    for token in tokens:
-        if token.type == "tr_open":
-            widths.append(0)
-        elif token.type in ("th_open", "td_open"):
-            widths[-1] += 1
-        assert token.type != "html_block"
-        for child in token.children or []:
-            assert child.type not in ("link_open", "image", "em_open")
-            if child.type == "html_inline":
-                assert child.content in ("<sub>", "</sub>")
-            if child.type == "code_inline":
-                shown.append(child.content)
-    assert widths
-    heads = [line.count("---") for line in markdown.splitlines() if line.startswith("| ---")]
-    assert len(heads) == sum(token.type == "table_open" for token in tokens)
-    assert set(widths) <= set(heads)
-    return shown
-
-
-def test_a_path_with_bytes_that_are_no_text_is_reported(tmp_path: Path) -> None:
-    path = os.path.join(os.fsencode(tmp_path), b"runs-\xff.jsonl")
-    with open(path, "wb") as file:
-        file.write(lines(both()))
-    result = twoarm("score", os.fsdecode(path), "--format", "json")
-    assert result.code == 0
-    assert json.loads(result.out)["inputs"][0]["path"].endswith("runs-\\xff.jsonl")
 
 
 def test_source_date_epoch_fixes_the_time(runs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
-from tests.collecting import FIXTURES, copied, sidecar
+from tests.collecting import FIXTURES, HARBOR, copied, sidecar
 from tests.conftest import twoarm
+from tests.terminals import shown_on, terminal
 
-JOB = str(FIXTURES / "harbor" / "ab-demo")
+JOB = str(HARBOR)
 KEY = ("--arm-key", "config.agent.kwargs.behaviour")
 MAP = ("--arm-map", "solve=with_x", "--arm-map", "fail=without_x")
 
@@ -207,20 +208,14 @@ def test_a_progress_bar_is_shown_on_a_terminal_only(tmp_path: Path) -> None:
         "sys.exit(main())\n"
     )
     command[1:3] = ["-c", script]
-    leader, follower = os.openpty()
+    leader, follower = terminal()
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=follower, env={**os.environ, "TERM": "xterm"}
     ) as process:
         os.close(follower)
-        shown = b""
-        try:
-            while piece := os.read(leader, 4096):
-                shown += piece
-        except OSError:
-            pass
+        shown = shown_on(leader)
         assert process.stdout is not None
         assert process.stdout.read() == quiet.stdout
-    os.close(leader)
     assert b"collecting" in shown
     assert b"8 runs of 2 tasks" in shown
 

@@ -9,6 +9,7 @@ import pytest
 
 from tests.collecting import (
     FIXTURES,
+    TABLE_COLUMNS,
     changed,
     changed_lines,
     collected,
@@ -16,9 +17,7 @@ from tests.collecting import (
     only,
     refused,
     set_keys,
-    sidecar,
 )
-from twoarm.errors import BadRunsError
 
 EXPECTED = sorted(FIXTURES.rglob("expected.json"))
 
@@ -64,22 +63,12 @@ def test_one_conversation_spends_the_same_through_every_format(name: str, case: 
 
 
 def test_one_conversation_spends_the_same_through_a_table() -> None:
-    columns = {
-        "task_id": "case",
-        "repeat": "attempt",
-        "success": "passed",
-        "duration_seconds": "seconds",
-        "total_cost_usd": "usd",
-        "input_tokens": "prompt",
-        "output_tokens": "completion",
-        "cache_read_tokens": "cached",
-    }
     found = collected(
         "table",
         FIXTURES / "table",
         arm_key="variant",
         arm_map={"on": "with_x", "off": "without_x"},
-        settings={"columns": columns, "input_includes_cache": True},
+        settings={"columns": TABLE_COLUMNS, "input_includes_cache": True},
     )
     assert {(r["input_tokens"], r["output_tokens"], r["cache_read_tokens"]) for r in found} == {
         (1400, 120, 2100)
@@ -148,105 +137,6 @@ def test_the_older_name_of_a_claude_cost(tmp_path: Path) -> None:
     folder = copied("claude-code/result_success", tmp_path)
     changed(folder / "result.json", lambda d: d.update(cost_usd=d.pop("total_cost_usd")))
     assert only("claude-code", folder)["total_cost_usd"] == 0.0265
-
-
-# Codex -------------------------------------------------------------------------------------------
-
-
-def test_a_resumed_codex_thread_is_charged_for_its_own_part_only() -> None:
-    found = collected("codex", FIXTURES / "codex", may_differ=["model"])
-    resumed = next(record for record in found if record["task_id"] == "resume")
-    counts = [resumed[f"{kind}_tokens"] for kind in ("input", "output", "cache_read")]
-    assert counts == [200, 30, 1100]
-
-
-def test_a_codex_thread_met_twice_is_refused_unless_it_says_what_it_resumed(
-    tmp_path: Path,
-) -> None:
-    for case in ("ok", "resume"):
-        folder = copied(f"codex/{case}", tmp_path)
-        (folder / "rollout.jsonl").unlink(missing_ok=True)
-        sidecar(folder, resumed_from=None)
-    with pytest.raises(BadRunsError, match="is also in .*name the earlier run in run.json"):
-        collected("codex", tmp_path)
-    sidecar(tmp_path / "codex-resume", resumed_from="../codex-ok")
-    assert len(collected("codex", tmp_path)) == 2
-
-
-@pytest.mark.parametrize("resumed", ["../..", "nowhere", "/", "."])
-def test_a_resumed_run_must_be_a_run_inside_the_folder(resumed: str, tmp_path: Path) -> None:
-    folder = copied("codex/resume", tmp_path / "given")
-    sidecar(folder, resumed_from=resumed)
-    text = refused("codex", folder)
-    assert text.startswith(f"{folder}/run.json: resumed_from `{resumed}` is not another run")
-
-
-def test_a_codex_rollout_splits_its_turns(tmp_path: Path) -> None:
-    folder = copied("codex/ok", tmp_path)
-
-    def resume(lines: list[Any]) -> None:
-        usage = {"input_tokens": 4800, "cached_input_tokens": 3200, "output_tokens": 150}
-        stamp = lines[-1]["timestamp"]
-        for payload in (
-            {"type": "task_started"},
-            {"type": "token_count", "info": {"total_token_usage": usage}},
-            {"type": "task_complete", "duration_ms": 90},
-        ):
-            lines.append({"timestamp": stamp, "type": "event_msg", "payload": payload})
-
-    changed_lines(folder / "rollout.jsonl", resume)
-    first = only("codex", folder)
-    assert (first["input_tokens"], first["step_count"]) == (1400, 3)
-    usage = {"input_tokens": 4800, "cached_input_tokens": 3200, "output_tokens": 150}
-    changed_lines(folder / "events.jsonl", lambda events: events[-1].update(usage=usage))
-    second = only("codex", folder)
-    assert (second["input_tokens"], second["output_tokens"], second["step_count"]) == (200, 30, 1)
-    assert second["duration_seconds"] == 0.09
-
-
-def test_a_codex_rollout_alone_is_a_run(tmp_path: Path) -> None:
-    folder = copied("codex/ok", tmp_path)
-    (folder / "events.jsonl").unlink()
-    record = only("codex", folder)
-    assert (record["input_tokens"], record["failure"], record["model"]) == (
-        1400,
-        None,
-        "scripted-ok",
-    )
-    changed_lines(folder / "rollout.jsonl", lambda lines: lines.pop())
-    assert only("codex", folder)["failure_reason"] == "killed: its turn did not end"
-
-
-def test_tokens_of_a_failed_codex_turn_are_in_its_rollout(tmp_path: Path) -> None:
-    folder = copied("codex/ok", tmp_path)
-    failed = {"type": "turn.failed", "error": {"message": "boom"}}
-    changed_lines(folder / "events.jsonl", lambda events: events.__setitem__(-1, failed))
-    record = only("codex", folder)
-    assert (record["failure"], record["failure_reason"]) == ("infra", "boom")
-    assert record["input_tokens"] == 1400
-
-
-def test_a_codex_run_without_a_terminal_event_was_killed(tmp_path: Path) -> None:
-    folder = copied("codex/flaky_reconnect", tmp_path)
-    changed_lines(folder / "events.jsonl", lambda events: events.pop())
-    record = only("codex", folder)
-    assert (record["failure"], record["input_tokens"]) == ("agent", None)
-
-
-def test_a_codex_subagent_is_a_caveat(tmp_path: Path) -> None:
-    folder = copied("codex/ok", tmp_path)
-    item = {"type": "item.completed", "item": {"type": "collab_tool_call"}}
-    changed_lines(folder / "events.jsonl", lambda events: events.insert(3, item))
-    record = only("codex", folder)
-    assert (record["tool_call_count"], record["tags"]) == (3, ["subagents_left_out"])
-
-
-def test_more_cached_than_input_tokens_are_refused(tmp_path: Path) -> None:
-    folder = copied("codex/flaky_reconnect", tmp_path)
-    changed_lines(
-        folder / "events.jsonl", lambda events: events[-1]["usage"].update(input_tokens=2000)
-    )
-    assert "2,100 cached tokens, but only 2,000 input tokens" in refused("codex", folder)
 
 
 # Gemini CLI --------------------------------------------------------------------------------------
@@ -351,135 +241,3 @@ def test_without_a_report_success_is_not_known(tmp_path: Path) -> None:
     report.write_text('{"resolved_ids": []}')
     text = refused("mini-swe-agent", folder, reports={"a": str(report)})
     assert "task `ok` is not in the report of arm `a`" in text
-
-
-# Tables ------------------------------------------------------------------------------------------
-
-ROWS = (
-    "task_id,success,duration_seconds,input_tokens,output_tokens,reasoning_tokens,failure\n"
-    "a,yes,1.5,10,5,2,\n"
-    "b,0,2,,,,infra\n"
-)
-
-
-def test_a_csv_row_is_a_run(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(ROWS)
-    first, second = collected("table", tmp_path)
-    assert (first["success"], first["input_tokens"], first["output_tokens"]) == (True, 10, 7)
-    assert (second["success"], second["input_tokens"], second["failure"]) == (False, None, "infra")
-
-
-def test_jsonl_and_parquet_give_the_records_of_the_csv(tmp_path: Path) -> None:
-    import json
-
-    import pyarrow
-    from pyarrow import parquet
-
-    rows: list[dict[str, Any]] = [
-        {
-            "task_id": "a",
-            "success": True,
-            "duration_seconds": 1.5,
-            "input_tokens": 10,
-            "output_tokens": 5,
-            "reasoning_tokens": 2,
-            "failure": None,
-        },
-        {
-            "task_id": "b",
-            "success": False,
-            "duration_seconds": 2.0,
-            "input_tokens": None,
-            "output_tokens": None,
-            "reasoning_tokens": None,
-            "failure": "infra",
-        },
-    ]
-    (tmp_path / "t.csv").write_text(ROWS)
-    (tmp_path / "t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / "t.parquet")
-    csv, jsonl, columns = (
-        collected("table", tmp_path / f"t.{kind}") for kind in ("csv", "jsonl", "parquet")
-    )
-    assert csv == jsonl == columns
-
-
-def test_parquet_without_pyarrow_names_the_extra(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    import sys
-
-    monkeypatch.setitem(sys.modules, "pyarrow", None)
-    (tmp_path / "t.parquet").write_bytes(b"PAR1")
-    with pytest.raises(Exception, match=r"Parquet needs pyarrow; install `twoarm\[parquet\]`"):
-        collected("table", tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        (",1,1,1,1", "no task_id; column `task_id` is empty"),
-        ("t,,1,1,1", "no success; column `success` is empty"),
-        ("t,1,,1,1", "no duration; column `duration_seconds` is empty"),
-        ("t,maybe,1,1,1", "success: expected true or false, 1 or 0, yes or no, got `maybe`"),
-        ("t,1,soon,1,1", "duration_seconds: expected a number, got `soon`"),
-        ("t,1,-1,1,1", "duration_seconds: expected a number from 0 to"),
-        ("t,1,nan,1,1", "duration_seconds: expected a number from 0 to"),
-        ("t,1,1,1.5,1", "input_tokens: expected a whole number, got `1.5`"),
-        ("t,1,1,1", "4 cells in a table of 5 columns"),
-        ("t,1,1,2100,1", None),
-    ],
-)
-def test_a_bad_cell_is_named_with_its_line(row: str, message: str | None, tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(f"task_id,success,duration_seconds,input_tokens,output_tokens\n{row}\n")
-    if message is None:
-        assert only("table", path)["input_tokens"] == 2100
-        return
-    text = refused("table", path)
-    assert text.startswith(f"{path}:2: ")
-    assert message in text
-
-
-@pytest.mark.parametrize(
-    ("failure", "tags"), [("agent", ["passed_despite_failure"]), ("infra", None)]
-)
-def test_a_failure_overrides_the_success_of_a_row(
-    failure: str, tags: list[str] | None, tmp_path: Path
-) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(f"task_id,success,duration_seconds,failure\nt,1,1,{failure}\n")
-    record = only("table", path)
-    assert (record["success"], record["failure"], record.get("tags")) == (False, failure, tags)
-
-
-def test_both_times_of_a_row_are_a_duration(tmp_path: Path) -> None:
-    path = tmp_path / "t.csv"
-    path.write_text(
-        "task_id,success,started_at_utc,ended_at_utc\n"
-        "t,1,2026-11-15T06:00:00.1Z,2026-11-15T08:00:10.4+02:00\n"
-    )
-    assert only("table", path)["duration_seconds"] == 10.3
-
-
-def test_a_column_that_is_not_there_is_named(tmp_path: Path) -> None:
-    (tmp_path / "t.csv").write_text(ROWS)
-    with pytest.raises(BadRunsError, match="no column `missing` for task_id"):
-        collected("table", tmp_path, settings={"columns": {"task_id": "missing"}})
-    with pytest.raises(Exception, match="`columns=`: no such field `nonsense`"):
-        collected("table", tmp_path, settings={"columns": {"nonsense": "x"}})
-
-
-def test_columns_inside_objects_are_found_by_their_path(tmp_path: Path) -> None:
-    (tmp_path / "t.jsonl").write_text(
-        '{"test": {"name": "t", "ok": true}, "latency": 3, "kind": {"arm": "b"}}\n'
-    )
-    columns = {"task_id": "test.name", "success": "test.ok", "duration_seconds": "latency"}
-    record = only(
-        "table",
-        tmp_path,
-        arm_key="kind.arm",
-        arm_map={"b": "with_x"},
-        settings={"columns": columns},
-    )
-    assert (record["task_id"], record["arm"], record["success"]) == ("t", "with_x", True)

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from tests.archiving import EVAL, archive, members
 from tests.collecting import (
     FIXTURES,
     changed,
@@ -17,8 +18,8 @@ from tests.collecting import (
     copied,
     left_out,
     only,
+    refusal,
 )
-from tests.test_collect_bad import EVAL, archive, members, refused
 from twoarm.collect.gather import Place, gather
 from twoarm.collect.moment import utc_text
 from twoarm.errors import InputError
@@ -36,7 +37,7 @@ def test_a_link_to_itself_is_refused(link: str, tmp_path: Path) -> None:
     (bad / link).symlink_to(link)
     text = left_out("opencode", good, bad)
     assert text == f"{bad}/{link}: cannot be read: Too many levels of symbolic links"
-    assert refused("opencode", bad) == text
+    assert refusal("opencode", bad) == text
 
 
 # Versions and keys -------------------------------------------------------------------------------
@@ -52,7 +53,7 @@ def test_digits_that_are_no_number_are_no_version_of_opencode(version: str, tmp_
     if version[0] == "1":
         assert only("opencode", folder)["output_tokens"] == 110
     else:
-        assert f"opencode `{version}` is not supported, only versions up to 1.x" in refused(
+        assert f"opencode `{version}` is not supported, only versions up to 1.x" in refusal(
             "opencode", folder
         )
 
@@ -63,7 +64,7 @@ def test_digits_that_are_no_number_are_no_version_of_codex(version: str, tmp_pat
     changed_lines(
         folder / "rollout.jsonl", lambda lines: lines[0]["payload"].update(cli_version=version)
     )
-    assert f"Codex `{version}` is not supported, only versions up to 0.x" in refused(
+    assert f"Codex `{version}` is not supported, only versions up to 0.x" in refusal(
         "codex", folder
     )
 
@@ -77,19 +78,19 @@ def test_digits_that_are_no_number_are_no_version_of_inspect(tmp_path: Path) -> 
 def test_digits_that_are_no_number_are_no_place_in_a_list(tmp_path: Path) -> None:
     folder = copied("inspect/ok", tmp_path)
     changed(folder / "ok.json", lambda log: log["eval"].update(tags=["x"]))
-    assert "no `eval.tags.²` in it" in refused("inspect", folder, arm_key="eval.tags.²")
+    assert "no `eval.tags.²` in it" in refusal("inspect", folder, arm_key="eval.tags.²")
     assert collected("inspect", folder, arm_key="eval.tags.0", arm_map={"x": "a"})
 
 
 def test_an_arm_key_of_any_depth_is_looked_up(tmp_path: Path) -> None:
     folder = copied("opencode/ok", tmp_path)
-    assert "in it, so its arm is unknown" in refused("opencode", folder, arm_key="a." * 5000 + "a")
+    assert "in it, so its arm is unknown" in refusal("opencode", folder, arm_key="a." * 5000 + "a")
 
 
 def test_a_value_too_large_for_json_is_no_arm(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     path.write_text('{"task_id":"t","success":true,"duration_seconds":1,"n":%s}\n' % ("1" * 400))
-    assert "which `arm_map=` maps to no arm" in refused("table", path, arm_key="n")
+    assert "which `arm_map=` maps to no arm" in refusal("table", path, arm_key="n")
 
 
 # Times -------------------------------------------------------------------------------------------
@@ -109,7 +110,7 @@ def test_a_time_of_a_row_outside_the_calendar_is_refused(value: str, tmp_path: P
     row = '{"task_id":"t","success":true,"duration_seconds":1,"repeat":%d,"started_at_utc":%s}\n'
     path.write_text(row % (1, value) + row % (2, "1794723676.132"))
     text = f"{path}:1: started_at_utc: expected a time such as 2026-11-15T06:21:16Z"
-    assert refused("table", path).startswith(text)
+    assert refusal("table", path).startswith(text)
     with collection("table", path, skip_bad=True) as found:
         (record,) = [json.loads(line) for line in found.lines()]
     assert record["started_at_utc"] == "2026-11-15T06:21:16.132Z"
@@ -122,10 +123,10 @@ def test_a_time_of_opencode_outside_the_calendar_is_refused(
 ) -> None:
     folder = copied("opencode/ok", tmp_path)
     changed(folder / "export.json", lambda found: found["info"]["time"].update({key: value}))
-    assert f"at `$.info.time.{key}`" in refused("opencode", folder)
+    assert f"at `$.info.time.{key}`" in refusal("opencode", folder)
     (folder / "export.json").unlink()
     changed_lines(folder / "events.jsonl", lambda lines: lines[1].update(timestamp=value))
-    assert "events.jsonl:2: " in refused("opencode", folder)
+    assert "events.jsonl:2: " in refusal("opencode", folder)
 
 
 def test_a_time_of_mini_swe_agent_outside_the_calendar_is_refused(tmp_path: Path) -> None:
@@ -135,7 +136,7 @@ def test_a_time_of_mini_swe_agent_outside_the_calendar_is_refused(tmp_path: Path
         document["messages"][-1]["extra"]["timestamp"] = 10**15
 
     changed(folder / "ok.traj.json", late)
-    assert "timestamp`" in refused("mini-swe-agent", folder)
+    assert "timestamp`" in refusal("mini-swe-agent", folder)
 
 
 # Repeats and counts ------------------------------------------------------------------------------
@@ -145,7 +146,7 @@ def test_a_time_of_mini_swe_agent_outside_the_calendar_is_refused(tmp_path: Path
 def test_an_epoch_that_is_no_repeat_is_refused(epoch: int, tmp_path: Path) -> None:
     folder = copied("inspect/ok", tmp_path)
     changed(folder / "ok.json", lambda log: log["samples"][0].update(epoch=epoch))
-    text = refused("inspect", folder)
+    text = refusal("inspect", folder)
     assert text.startswith(f"{folder}/ok.json:sample 1: ")
     assert "`$.epoch`" in text
 
@@ -165,7 +166,7 @@ def test_counts_that_add_up_beyond_any_number_are_refused(tmp_path: Path) -> Non
         document["messages"] += [message] * 5000
 
     changed(folder / "ok.traj.json", many)
-    assert "input_tokens: expected a number from 0 to" in refused("mini-swe-agent", folder)
+    assert "input_tokens: expected a number from 0 to" in refusal("mini-swe-agent", folder)
 
 
 # Archives ----------------------------------------------------------------------------------------
@@ -183,7 +184,7 @@ def test_a_damaged_lzma_member_does_not_stop_the_others(tmp_path: Path) -> None:
     path.write_bytes(text)
     with zstd_zipfile.ZipFile(path) as found, pytest.raises(lzma.LZMAError):
         found.read(name)
-    assert refused("inspect", path).startswith(f"{path}:{name}: damaged: ")
+    assert refusal("inspect", path).startswith(f"{path}:{name}: damaged: ")
     with collection("inspect", path, skip_bad=True) as made:
         assert (made.runs, len(made.problems)) == (5, 1)
 
@@ -246,7 +247,7 @@ def test_two_parquet_columns_of_one_name_are_refused(tmp_path: Path) -> None:
     names = ["task_id", "success", "duration_seconds", "success"]
     columns = [pyarrow.array(values) for values in (["t"], [True], [1.0], [False])]
     write_table(pyarrow.Table.from_arrays(columns, names=names), path)
-    assert refused("table", path) == f"{path}: two columns named `success`"
+    assert refusal("table", path) == f"{path}: two columns named `success`"
 
 
 def test_two_parquet_columns_of_one_name_inside_an_object_are_refused(tmp_path: Path) -> None:
@@ -259,7 +260,7 @@ def test_two_parquet_columns_of_one_name_inside_an_object_are_refused(tmp_path: 
     )
     table = pyarrow.table({"task_id": ["t"], "duration_seconds": [1.0], "outcome": inner})
     write_table(table, path)
-    text = refused("table", path, settings={"columns": {"success": "outcome.ok"}})
+    text = refusal("table", path, settings={"columns": {"success": "outcome.ok"}})
     assert text == f"{path}: two columns named `outcome.ok`"
 
 
@@ -267,7 +268,7 @@ def test_two_parquet_columns_of_one_name_inside_an_object_are_refused(tmp_path: 
 def test_two_columns_of_one_name_in_a_header_are_refused(header: str, tmp_path: Path) -> None:
     path = tmp_path / "t.csv"
     path.write_text(f"{header}\nt,true,false,1\n")
-    assert refused("table", path) == f"{path}: two columns named `success`"
+    assert refusal("table", path) == f"{path}: two columns named `success`"
 
 
 @pytest.mark.parametrize("value", [0.9, True, "0.9", [0], 1e300, "²", 2**53])
@@ -275,7 +276,7 @@ def test_an_exit_code_that_is_no_whole_number_is_refused(value: Any, tmp_path: P
     path = tmp_path / "t.jsonl"
     row = {"task_id": "t", "success": True, "duration_seconds": 1, "agent_exit_code": value}
     path.write_text(json.dumps(row))
-    assert refused("table", path).startswith(f"{path}:1: agent_exit_code: expected an exit code")
+    assert refusal("table", path).startswith(f"{path}:1: agent_exit_code: expected an exit code")
 
 
 @pytest.mark.parametrize("value", [0, 0.0, "0", "0.0", "-11", -11.0])

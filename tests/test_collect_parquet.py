@@ -16,9 +16,9 @@ from tests.collecting import (
     copied,
     left_out,
     only,
+    refusal,
     sidecar,
 )
-from tests.test_collect_bad import refused
 from twoarm.collect import folder as folder_module
 
 MEASURE = """
@@ -126,8 +126,8 @@ def test_the_sizes_that_a_parquet_file_claims_are_not_believed(
     assert ParquetFile(path).metadata.row_group(0).total_byte_size == 100
     assert only("table", path)["task_id"] == "t"
     monkeypatch.setattr(folder_module, "LEAST_UNPACKED", 2**20)
-    assert "unpacks to more than 1,0" in refused("table", path)
-    assert "it may be a decompression bomb" in refused("table", path)
+    assert "unpacks to more than 1,0" in refusal("table", path)
+    assert "it may be a decompression bomb" in refusal("table", path)
 
 
 def test_the_pages_of_every_kind_of_parquet_file_are_found(tmp_path: Path) -> None:
@@ -157,7 +157,7 @@ def test_a_parquet_file_of_lists_has_no_rows(tmp_path: Path) -> None:
 
     path = tmp_path / "t.parquet"
     write_table(pyarrow.table({"task_id": [["a"]]}), path)
-    assert refused("table", path) == f"{path}: every column holds lists"
+    assert refusal("table", path) == f"{path}: every column holds lists"
 
 
 def test_categories_of_any_type_are_read_from_parquet(tmp_path: Path) -> None:
@@ -184,7 +184,7 @@ def test_categories_of_any_type_are_read_from_parquet(tmp_path: Path) -> None:
 def test_a_log_of_inspect_whose_task_has_no_name_is_told(task: Any, tmp_path: Path) -> None:
     folder = copied("inspect/ok", tmp_path)
     changed(folder / "ok.json", lambda log: log["eval"].update(task=task))
-    text = refused("inspect", folder, settings={"task_names": True})
+    text = refusal("inspect", folder, settings={"task_names": True})
     assert text.endswith("sample 1: no task name in eval.task, which `task_names=` needs")
 
 

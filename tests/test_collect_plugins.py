@@ -9,12 +9,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.collecting import (
-    FIXTURES,
-    copied,
-)
+from tests.collecting import FIXTURES, copied, refusal
 from tests.conftest import twoarm
-from tests.test_collect_bad import refused
 from twoarm.collect.inspect_ai import InspectAi
 from twoarm.record import LARGEST
 
@@ -167,7 +163,7 @@ def test_a_repeat_is_checked_whatever_format_gives_it(
             yield msgspec.structs.replace(attempt, repeat=2**53)
 
     monkeypatch.setattr(InspectAi, "read", far)
-    assert refused("inspect", folder) == (
+    assert refusal("inspect", folder) == (
         f"{folder}/ok.json:sample 1: repeat: expected an integer from 1 to {LARGEST}, "
         "got 9007199254740992"
     )

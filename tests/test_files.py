@@ -11,22 +11,15 @@ from pathlib import Path
 
 import pytest
 
-from tests.collecting import FIXTURES, copied
-from tests.conftest import both, lines, twoarm
+from tests.collecting import HARBOR, copied
+from tests.conftest import twoarm
 
 NAMES = ["analysis.json", "analysis.md", "report.html"]
-JOB = str(FIXTURES / "harbor" / "ab-demo")
+JOB = str(HARBOR)
 COLLECT = (
     *("collect", "harbor", JOB, "--arm-key", "config.agent.kwargs.behaviour"),
     *("--arm-map", "solve=with_x", "--arm-map", "fail=without_x"),
 )
-
-
-@pytest.fixture
-def runs(tmp_path: Path) -> Path:
-    path = tmp_path / "runs.jsonl"
-    path.write_bytes(lines([one for repeat in range(1, 6) for one in both(repeat=repeat)]))
-    return path
 
 
 @pytest.fixture(autouse=True)

@@ -16,10 +16,8 @@ import pyarrow
 import pytest
 
 import twoarm
-from tests.conftest import both, run
+from tests.conftest import WITH, WITHOUT, both, run
 from tests.conftest import twoarm as command
-
-WITH, WITHOUT = "with_skelly", "without_skelly"
 
 Make = Callable[[list[dict[str, Any]]], Any]
 

@@ -1,179 +1,21 @@
-"""The numerical kernels: held to brute force and to scipy."""
+"""The distributions behind the intervals: held to brute force and to scipy."""
 
 import itertools
 import math
 import random
-import statistics
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from twoarm import arrays
+from tests.grouping import PARTS, floats, grouped, ints
 from twoarm.arrays import Floats, Ints
-from twoarm.evidence import kernel, medians, resample, stability
+from twoarm.evidence import kernel, medians
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.exclusions import fisher
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.kernel import Support
 from twoarm.evidence.means import over_tasks, within_tasks
-from twoarm.evidence.resample import MedianTable, draws, resample_tasks, task_medians
-
-
-def floats(values: list[float]) -> Floats:
-    return np.array(values, dtype=np.float64)
-
-
-def ints(values: list[int]) -> Ints:
-    return np.array(values, dtype=np.int64)
-
-
-def together(parts: list[list[float]]) -> tuple[Floats, Ints]:
-    """The values of all tasks, and where each task starts."""
-    values = floats([value for part in parts for value in part])
-    return values, ints([0, *itertools.accumulate(map(len, parts))])
-
-
-def grouped(parts: list[list[float]]) -> Grouped:
-    values, starts = together(parts)
-    return Grouped(values=values, tasks=np.arange(len(parts)), starts=starts)
-
-
-# Arrays, task by task -----------------------------------------------------------------------------
-
-
-def tasks_at_random(*, fewest: int, missing: float) -> Iterator[list[list[float]]]:
-    """Tasks with few distinct values or many, of one size or several, some of them not measured."""
-    draw = random.Random(11)
-    for trial in range(120):
-        tasks = draw.randint(1, 9)
-        highest = 3 if trial % 2 else 10**6
-        sizes = [draw.randint(fewest, 12) for _ in range(tasks)]
-        if trial % 3 == 0:
-            sizes = [max(fewest, sizes[0])] * tasks
-        yield [
-            [
-                math.nan if draw.random() < missing else draw.randint(-highest, highest) / 7
-                for _ in range(size)
-            ]
-            for size in sizes
-        ]
-
-
-def test_sums_of_tasks_are_those_of_each_alone() -> None:
-    for parts in tasks_at_random(fewest=1, missing=0.0):
-        found = arrays.sums(*together(parts))
-        assert found.tolist() == pytest.approx([math.fsum(part) for part in parts], abs=1e-9)
-
-
-def test_squares_of_tasks_are_those_of_each_alone() -> None:
-    for parts in tasks_at_random(fewest=1, missing=0.0):
-        means = [math.fsum(part) / len(part) for part in parts]
-        brute = [
-            math.fsum((value - mean) ** 2 for value in part)
-            for part, mean in zip(parts, means, strict=True)
-        ]
-        assert arrays.squares(*together(parts)).tolist() == pytest.approx(brute, rel=1e-9, abs=1e-9)
-
-
-def test_squares_of_equal_values_are_exactly_zero() -> None:
-    parts = [[value] * size for value in (0.1, 0.7, 1 / 3, 1e300) for size in range(1, 30)]
-    values, starts = together(parts)
-    means = arrays.sums(values, starts) / np.diff(starts)
-    assert (means != values[starts[:-1]]).any(), "some means should be other numbers by rounding"
-    assert arrays.squares(values, starts).tolist() == [0.0] * len(parts)
-    assert arrays.squares(*together([[0.1] * 3, [0.1, 0.3]]))[1] == pytest.approx(0.02)
-
-
-def test_a_value_not_measured_stays_in_its_task() -> None:
-    values, starts = together([[1.0, 2.0], [3.0, math.nan], [4.0]])
-    for found in (arrays.sums(values, starts), arrays.squares(values, starts)):
-        assert [math.isnan(one) for one in found] == [False, True, False]
-
-
-def test_no_tasks_have_no_sums_no_squares_and_no_medians() -> None:
-    nothing = together([])
-    for of_tasks in (arrays.sums, arrays.squares, arrays.medians):
-        assert of_tasks(*nothing).tolist() == []
-
-
-@pytest.mark.parametrize("missing", [0.0, 0.3, 0.9])
-def test_medians_of_tasks_are_those_of_what_each_has(missing: float) -> None:
-    empty = unmeasured = tied = 0
-    for parts in tasks_at_random(fewest=0, missing=missing):
-        found = arrays.medians(*together(parts)).tolist()
-        assert len(found) == len(parts)
-        for middle, part in zip(found, parts, strict=True):
-            known = [value for value in part if not math.isnan(value)]
-            empty += not part
-            unmeasured += len(part) > len(known)
-            tied += len(known) > len(set(known))
-            if known:
-                assert middle == statistics.median(known)
-            else:
-                assert math.isnan(middle)
-    assert empty, "the example should have empty tasks"
-    assert tied, "and ties"
-    assert bool(unmeasured) == bool(missing)
-
-
-def test_medians_of_tasks_that_are_empty_first_and_last() -> None:
-    values, starts = together([[], [5.0, 1.0], [], [math.nan], [2.0, 2.0, 9.0], []])
-    found = arrays.medians(values, starts)
-    assert found[[1, 4]].tolist() == [3.0, 2.0]
-    assert np.isnan(found[[0, 2, 3, 5]]).all()
-
-
-def test_the_whole_median_is_that_of_the_standard_library() -> None:
-    assert arrays.median(floats([])) is None
-    assert arrays.mean(floats([])) is None
-    for parts in tasks_at_random(fewest=1, missing=0.0):
-        for part in parts:
-            assert arrays.median(floats(part)) == statistics.median(part)
-
-
-def test_a_total_is_rounded_once_whatever_the_order() -> None:
-    draw = random.Random(3)
-    values = [draw.uniform(-1, 1) * 10 ** draw.randint(-9, 9) for _ in range(500)]
-    values += [1e16, 1.0, -1e16]
-    for _ in range(5):
-        draw.shuffle(values)
-        assert arrays.total(floats(values)) == math.fsum(values)
-    # Whole numbers, as far as a double holds each of them, and beyond.
-    for whole in ([2.0**52, 1.0, 2.0], [2.0**53, 1.0, 1.0], [2.0**53, 1.0, -(2.0**53)]):
-        assert arrays.total(floats(whole)) == math.fsum(whole)
-    assert arrays.total(floats([])) == 0.0
-    many = floats([0.1] * 70_000)
-    assert arrays.total(many) == math.fsum(many.tolist())
-
-
-def test_what_was_measured_is_all_but_nan() -> None:
-    assert arrays.measured(floats([1.0, math.nan, 0.0, math.nan])).tolist() == [1.0, 0.0]
-    assert arrays.measured(floats([math.nan])).tolist() == []
-    assert arrays.measured(floats([2.0, -0.0])).tolist() == [2.0, 0.0]
-
-
-def test_starts_are_where_each_code_begins() -> None:
-    assert arrays.starts_of(ints([0, 0, 2, 2, 2]), 4).tolist() == [0, 2, 2, 5, 5]
-    assert arrays.starts_of(ints([]), 2).tolist() == [0, 0, 0]
-    assert arrays.starts_of(ints([]), 0).tolist() == [0]
-
-
-@pytest.mark.parametrize("size", [1, 2, 5, 7, 8, 97])
-def test_long_arrays_are_thinned_by_rank_with_both_ends(size: int) -> None:
-    values = [float((i * 37) % 101) - 20 for i in range(size)]
-    found = arrays.spaced(floats(values), 7)
-    ordered = sorted(values)
-    if size <= 7:
-        assert found == ordered
-    else:
-        assert found == [ordered[round(i / 6 * (size - 1))] for i in range(7)]
-    assert (found[0], found[-1]) == (min(values), max(values))
-    shares = [0.75, 0.0, 0.25, 1.0, 0.5]
-    expected = [ordered[round(share * (size - 1))] for share in shares]
-    assert arrays.at_ranks(floats(values), shares) == expected
-
 
 # Distributions ------------------------------------------------------------------------------------
 
@@ -264,9 +106,6 @@ def test_difference_quantile_is_that_of_all_differences(p: float) -> None:
         value for (value, _), so_far in zip(differences, reached, strict=True) if so_far >= p
     )
     assert kernel.difference_quantile(left, right, p) == expected
-
-
-PARTS = [[1.0, 5.0, 5.0], [2.0, 7.0], [3.0, 3.0, 8.0]]
 
 
 def test_the_distribution_over_tasks_is_that_of_every_resample() -> None:
@@ -438,119 +277,6 @@ def test_the_difference_of_arm_medians_is_that_of_every_resample() -> None:
     found = medians.arms_apart(grouped(sides[0]), grouped(sides[1]), frame).interval
     assert found is not None
     assert (found.low, found.high) == pytest.approx(ends)
-
-
-def test_every_resample_is_listed_with_its_chance() -> None:
-    every = resample._every_resample(4)
-    listed = dict(zip(map(tuple, every.weights.tolist()), every.chances, strict=True))
-    brute: dict[tuple[int, ...], float] = {}
-    for drawn in itertools.product(range(4), repeat=4):
-        weights = tuple(drawn.count(task) for task in range(4))
-        brute[weights] = brute.get(weights, 0.0) + 1 / 4**4
-    assert every.exact
-    assert listed == pytest.approx(brute)
-
-
-def test_task_medians_are_those_of_every_resample() -> None:
-    support = task_medians(*together(PARTS))
-    found: dict[float, float] = {}
-    for middle, chance in zip(support.values.tolist(), support.chances, strict=True):
-        found[middle] = found.get(middle, 0.0) + chance
-    brute: dict[float, float] = {}
-    for drawn in itertools.product(range(3), repeat=3):
-        middle = float(np.median([value for task in drawn for value in PARTS[task]]))
-        brute[middle] = brute.get(middle, 0.0) + 1 / 27
-    assert found == pytest.approx(brute)
-
-
-def test_the_median_table_agrees_with_the_median_of_the_drawn_values() -> None:
-    generator = np.random.default_rng(3)
-    for trial in range(60):
-        tasks = int(generator.integers(2, 12))
-        sizes = generator.integers(0 if trial % 3 else 1, 6, tasks)
-        highest = 20 if trial % 2 else 10**6
-        parts = [generator.integers(0, highest, n).astype(float).tolist() for n in sizes]
-        if not sizes.sum():
-            continue
-        weights = generator.multinomial(tasks, [1 / tasks] * tasks, size=30).astype(float)
-        table = MedianTable(grouped(parts), np.arange(tasks), tasks)
-        for row, found in zip(weights, table.medians(weights), strict=True):
-            values = [v for w, part in zip(row, parts, strict=True) for v in part * int(w)]
-            if values:
-                assert found == np.median(values)
-            else:
-                assert np.isnan(found)
-
-
-def test_the_median_table_finds_medians_far_from_the_middle_too() -> None:
-    generator = np.random.default_rng(9)
-    parts = [generator.normal(0, 1, 400).tolist() for _ in range(11)]
-    # One small task far above all others, one far below, and one of one value.
-    parts += [(100 + generator.normal(0, 1, 30)).tolist(), [-50.0] * 20, [7.0]]
-    tasks = len(parts)
-    table = MedianTable(grouped(parts), np.arange(tasks), tasks)
-    assert len(table._edges) > 2, "several blocks"
-    assert table._edges[0] > 0, "and not of all values"
-    alone = np.eye(tasks) * tasks
-    drawn = generator.multinomial(tasks, [1 / tasks] * tasks, size=200)
-    mostly = np.eye(tasks)[11] * (tasks * 40) + drawn[:5]
-    weights = np.vstack((alone, drawn, mostly, np.zeros((1, tasks))))
-    found = table.medians(weights.astype(np.float64))
-    for row, middle in zip(weights, found[:-1], strict=False):
-        values = [v for w, part in zip(row, parts, strict=True) for v in part * int(w)]
-        if values:
-            assert middle == np.median(values)
-    assert math.isnan(found[-1])
-
-
-def test_medians_of_drawn_runs_are_those_of_the_runs_written_out() -> None:
-    generator = np.random.default_rng(5)
-    for trial in range(40):
-        runs = int(generator.integers(1, 30))
-        values = generator.integers(0, 8 if trial % 2 else 10**6, runs).astype(float)
-        values[generator.random(runs) < trial % 4 / 4] = math.nan
-        times = generator.multinomial(runs, [1 / runs] * runs, size=20)
-        for row, found in zip(times, stability._row_medians(values, times), strict=True):
-            written_out = np.repeat(values, row)
-            measured = written_out[~np.isnan(written_out)]
-            if len(measured):
-                assert found == np.median(measured)
-            else:
-                assert math.isnan(found)
-
-
-def test_drawn_runs_are_of_the_drawn_tasks_and_as_many() -> None:
-    values, starts = together([[1.0] * 3, [1.0] * 5, [1.0]])
-    parts = stability.ArmSample(
-        arm="a", tasks=np.arange(3), starts=starts, values={"success_rate": values}
-    )
-    drawn = draws([1], 200, 3, 3)
-    total = int(parts.sizes[drawn].sum())
-    times = stability._times_drawn(parts, drawn, draws([2], 1, total, 1 << 31)[0])
-    for row, tasks in zip(times, drawn, strict=True):
-        for task, size in enumerate(parts.sizes):
-            here = row[parts.starts[task] : parts.starts[task + 1]]
-            assert here.sum() == size * (tasks == task).sum()
-    # Each run of a task is drawn as often as the others.
-    assert times[:, :3].sum(axis=0) == pytest.approx(times[:, :3].sum() / 3, rel=0.2)
-    assert times[:, 3:8].sum(axis=0) == pytest.approx(times[:, 3:8].sum() / 5, rel=0.2)
-
-
-def test_bundled_tasks_keep_the_total_and_the_spread() -> None:
-    resamples = resample_tasks(5_000, 1, 199)
-    assert resamples.weights.shape == (199, 1_000)
-    sums = resamples.sums(np.ones(5_000))
-    assert sums == pytest.approx(5_000.0)
-    drawn = resamples.sums(np.arange(5_000) % 10) / 5_000
-    assert drawn.std() == pytest.approx(np.std(np.arange(10)) / math.sqrt(5_000), rel=0.25)
-
-
-def test_draws_are_uniform_and_never_change() -> None:
-    drawn = draws(7, 1_000, 10, 6)
-    assert drawn.min() == 0
-    assert drawn.max() == 5
-    assert stats.chisquare(np.bincount(drawn.ravel())).pvalue > 0.001
-    assert draws(1, 1, 12, 1_000).ravel().tolist() == [*draws(1, 2, 6, 1_000).ravel().tolist()]
 
 
 # Means against scipy ------------------------------------------------------------------------------

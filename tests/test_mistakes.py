@@ -10,9 +10,7 @@ from typing import Any
 import pytest
 
 import twoarm as package
-from tests.conftest import both, lines, run, twoarm
-
-WITH, WITHOUT = "with_skelly", "without_skelly"
+from tests.conftest import WITH, WITHOUT, both, lines, run, twoarm
 
 
 def study() -> list[dict[str, Any]]:

@@ -13,7 +13,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
-from tests.test_ci import jitter, spread, suite
+from tests.suites import jitter, spread, suite
 from tests.test_golden import mixed
 from twoarm import Report
 from twoarm.escape import columns, visible

@@ -7,15 +7,13 @@ from typing import Any, get_type_hints
 import pytest
 
 import twoarm
-from tests.conftest import both, lines, run
+from tests.conftest import WITH, WITHOUT, both, lines, run
 from tests.deterministic import given, settings
 from tests.test_properties import many_runs
 from twoarm.options import DEFAULTS, OptionKeywords, Options, chosen
 from twoarm.runfile import read
 from twoarm.score import compare, score
 from twoarm.screen import Arms
-
-WITH, WITHOUT = "with_skelly", "without_skelly"
 
 
 def test_the_keywords_are_the_options() -> None:

@@ -10,8 +10,9 @@ import pytest
 from playwright.sync_api import Browser
 
 import twoarm as package
+from tests.browsing import browsed
 from tests.conftest import lines, run, twoarm
-from tests.piloting import ARMS, pilot_runs
+from tests.piloting import HOSTILE, hostile_pilot, pilot_runs
 from twoarm import PlanReport, UsageError
 from twoarm.escape import columns
 
@@ -20,7 +21,6 @@ FIXED = {
     *("power_with_endless_repeats", "options", "caveats"),
 }
 ASSUMED: Any = {"tasks": 8, "repeats": 5, "spread": 0.45, "task_spread": 0.2}
-HOSTILE = ("<img src=x onerror=alert(1)>|`x`", "::warning::\u202e</script>")
 
 
 def pilot(tasks: int = 12, repeats: int = 5, **changed: Any) -> list[dict[str, Any]]:
@@ -270,9 +270,9 @@ def test_out_writes_every_form(tmp_path: Path) -> None:
 
 
 def hostile() -> PlanReport:
-    names = dict(zip(ARMS, HOSTILE, strict=True))
-    runs = [one | {"arm": names[one["arm"]]} for one in pilot(7, 3)]
-    return package.plan(runs, detect="-20%", candidate=HOSTILE[0], baseline=HOSTILE[1])
+    return package.plan(
+        hostile_pilot(7, 3), detect="-20%", candidate=HOSTILE[0], baseline=HOSTILE[1]
+    )
 
 
 def test_hostile_names_stay_names_in_every_form() -> None:
@@ -286,20 +286,10 @@ def test_hostile_names_stay_names_in_every_form() -> None:
 
 
 def test_the_page_draws_its_chart_without_a_network(chromium: Browser, tmp_path: Path) -> None:
-    path = tmp_path / "plan.html"
-    path.write_text(hostile().to_html(), encoding="utf-8")
-    context = chromium.new_context(offline=True)
-    page = context.new_page()
-    wrong: list[str] = []
-    page.on("console", lambda message: wrong.append(message.text))
-    page.on("pageerror", lambda error: wrong.append(str(error)))
-    page.on("dialog", lambda dialog: wrong.append("a name was run"))
-    page.goto(path.as_uri())
-    page.wait_for_selector("body[data-ready]", timeout=120_000)
-    assert page.locator("#chart-power[data-drawn] svg").count() == 1
-    assert page.locator("#chart-power .mark-symbol path").count() >= 8
-    assert wrong == []
-    context.close()
+    with browsed(chromium, tmp_path, hostile().to_html()) as shown:
+        assert shown.page.locator("#chart-power[data-drawn] svg").count() == 1
+        assert shown.page.locator("#chart-power .mark-symbol path").count() >= 8
+        assert shown.complaints == []
 
 
 # NEXT ---------------------------------------------------------------------------------------------

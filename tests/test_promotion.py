@@ -7,8 +7,8 @@ import msgspec
 import pytest
 
 import twoarm
-from tests.conftest import both, run
-from tests.test_evidence import WITH, WITHOUT, suite
+from tests.conftest import WITH, WITHOUT, both, run
+from tests.weighing import suite
 from twoarm.decide import Adequacy, Decision, fails
 from twoarm.evidence.results import Evidence, MarginRange
 from twoarm.options import Options

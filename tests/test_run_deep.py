@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import twoarm
+from tests.run_folders import QUICK
 from tests.running import SOLVE, attempt, order_of, suite_of
 from twoarm.run.remove import remove
 from twoarm.run.strike import Strike
@@ -17,7 +18,6 @@ from twoarm.run.strike import Strike
 DEEP = (
     "p=$(printf 'd/%.0s' $(seq 1500)); for i in $(seq {}); do mkdir -p $p; cd $p; done; touch last"
 )
-QUICK = ("--display", "quiet", "--no-evidence", "--format", "json")
 
 
 @pytest.fixture

@@ -13,11 +13,7 @@ from tests.test_run_loop import cheap
 from twoarm.run.display import Lines, Live, Quiet, duration, progress_of
 from twoarm.run.suite_file import read_suite
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def test_the_demo_needs_no_key_and_no_agent_and_ends_in_a_verdict(tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Result, twoarm
+from tests.run_folders import QUICK
 from tests.running import SOLVE, suite_of
 
-QUICK = ("--display", "quiet", "--no-evidence", "--format", "json", "--jobs", "1")
+ONE_BY_ONE = (*QUICK, "--jobs", "1")
 # The fake agents of this file print so much, or find so much in their workspace.
 PIECE = 200_000
 
@@ -47,11 +48,11 @@ def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
 
 
 def run(suite: Path, out: Path) -> Result:
-    return twoarm("run", str(suite), "--out", str(out), "--repeats", "3", *QUICK)
+    return twoarm("run", str(suite), "--out", str(out), "--repeats", "3", *ONE_BY_ONE)
 
 
 def resume(out: Path) -> Result:
-    return twoarm("run", "--resume", str(out), *QUICK)
+    return twoarm("run", "--resume", str(out), *ONE_BY_ONE)
 
 
 def published(out: Path) -> dict[str, bytes]:

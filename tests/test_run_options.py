@@ -10,11 +10,7 @@ from tests.conftest import twoarm
 from tests.running import suite_of
 from twoarm.run.freeze import Found
 
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def marked(tmp_path: Path, **changed: Any) -> Path:

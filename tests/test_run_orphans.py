@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import twoarm
+from tests.run_folders import QUICK
 from tests.running import SOLVE, Local, order_of, processes_with, suite_of, wait_for
 from twoarm.run.ledger import RunFolder
-
-QUICK = ("--display", "quiet", "--no-evidence", "--format", "json")
 
 
 def test_an_agent_holds_no_lock_of_its_supervisor(tmp_path: Path) -> None:

@@ -12,24 +12,15 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Result, twoarm
+from tests.conftest import twoarm
+from tests.run_folders import QUICK, run
 from tests.running import SOLVE, suite_of
 from tests.simulating import Simulation, terms
 from tests.test_run_loop import cheap
 from twoarm.run.display import Lines, progress_of
 
 USED = 'printf \'{"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5}\' > $TWOARM_USAGE; '
-QUICK = ("--display", "quiet", "--no-evidence", "--format", "json")
-
-
-@pytest.fixture(autouse=True)
-def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
-
-
-def run(suite: Path, out: Path, *more: str) -> Result:
-    return twoarm("run", str(suite), "--out", str(out), "--repeats", "1", *QUICK, *more)
+pytestmark = pytest.mark.usefixtures("cache")
 
 
 def on_a_terminal(answer: str, *words: str) -> tuple[int, str]:

@@ -11,12 +11,12 @@ from pathlib import Path
 import pytest
 
 import twoarm as package
-from tests.collecting import FIXTURES
+from tests.collecting import HARBOR
 from tests.conftest import both, lines, run, twoarm
 from twoarm import score_command
 from twoarm.collect import spool
 
-JOB = FIXTURES / "harbor" / "ab-demo"
+JOB = HARBOR
 
 
 def plug_in(folder: Path, text: str) -> dict[str, str]:

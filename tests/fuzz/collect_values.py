@@ -16,12 +16,11 @@ from typing import Any
 
 import msgspec
 
+from tests.collecting import FIXTURES, TABLE_COLUMNS
 from twoarm.collect.format import Settings
 from twoarm.collect.gather import CollectOptions, Place, gather
 from twoarm.errors import ArmsError, BadRunsError, TwoarmError
 from twoarm.record import Line
-
-FIXTURES = Path(__file__).parent.parent / "fixtures" / "collect"
 
 # Every fixture that is a run folder, and one of each other kind.
 FOLDERS = [
@@ -51,20 +50,7 @@ GOOD = {
     "table": "table",
 }
 
-SETTINGS = {
-    "table": Settings(
-        columns={
-            "task_id": "variant",
-            "repeat": "attempt",
-            "success": "passed",
-            "duration_seconds": "seconds",
-            "total_cost_usd": "usd",
-            "input_tokens": "prompt",
-            "output_tokens": "completion",
-            "cache_read_tokens": "cached",
-        },
-    )
-}
+SETTINGS = {"table": Settings(columns=TABLE_COLUMNS | {"task_id": "variant"})}
 MAY_DIFFER = ("eval", "config", "model", "version", "source", "agent_info")
 
 # Text that stands for JSON which Python does not write.

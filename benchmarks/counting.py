@@ -1,0 +1,47 @@
+"""What is counted in a cell of a simulation."""
+
+from collections import defaultdict
+
+import numpy as np
+
+from twoarm.evidence.results import Interval
+
+# Rows of a cell: how many data sets held the truth, of how many, and the width where it has one.
+Cell = dict[str, list[float]]
+
+
+class Count:
+    """Hits and misses of intervals and tests, and how far off the centre the truth was."""
+
+    def __init__(self) -> None:
+        self.hits: dict[str, list[int]] = defaultdict(lambda: [0, 0])
+        self.away: dict[str, list[float]] = defaultdict(list)
+
+    def interval(self, name: str, found: Interval | None, true: float) -> None:
+        if found is not None:
+            self.pair(name, found.low, found.high, true)
+
+    def pair(self, name: str, low: float, high: float, true: float) -> None:
+        entry = self.hits[name]
+        slack = 1e-9 * max(1.0, abs(true))
+        entry[0] += int(low - slack <= true <= high + slack)
+        entry[1] += 1
+        if high > low:
+            self.away[name].append(abs(2.0 * true - low - high) / (high - low))
+
+    def test(self, name: str, p: float | None) -> None:
+        if p is not None:
+            entry = self.hits[name]
+            entry[0] += int(p <= 0.05 + 1e-12)
+            entry[1] += 1
+
+    def cell(self) -> Cell:
+        """With the width of what has one: how far the truth is 95 % of the time sets the need."""
+        return {name: [*entry, *self._width(name)] for name, entry in self.hits.items()}
+
+    def _width(self, name: str) -> list[float]:
+        away = self.away.get(name)
+        if not away:
+            return []
+        needed = float(np.quantile(away, 0.95))
+        return [round(1.0 / needed, 3)] if needed > 0 else []

@@ -1,0 +1,15 @@
+"""Every rule with code that breaks it: a table for each part of the program."""
+
+from tests.broken.collecting import COLLECTING
+from tests.broken.commands import COMMANDS
+from tests.broken.entry import Broken
+from tests.broken.evidence import EVIDENCE
+from tests.broken.planning import PLANNING
+from tests.broken.reading import READING
+from tests.broken.reports import REPORTS
+from tests.broken.running import RUNNING
+from tests.broken.scoring import SCORING
+
+__all__ = ["BROKEN", "Broken"]
+
+BROKEN = [*READING, *SCORING, *EVIDENCE, *PLANNING, *REPORTS, *COMMANDS, *COLLECTING, *RUNNING]

@@ -1,0 +1,44 @@
+"""`twoarm run` as a user types it, and what it leaves in its folder."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import Result, twoarm
+
+USAGE = """
+used() { printf '{"input_tokens": %d, "output_tokens": 10, "cost_usd": %s}' $1 $2 > $TWOARM_USAGE; }
+infra() { printf '{"failure": {"failure": "infra", "reason": "%s"}}' "$1" > $TWOARM_USAGE; }
+"""
+
+QUICK = ("--display", "quiet", "--no-evidence", "--format", "json")
+
+
+def run(suite: Path, out: Path, *more: str) -> Result:
+    repeats = () if "--repeats" in more else ("--repeats", "1")
+    return twoarm("run", str(suite), "--out", str(out), *repeats, *QUICK, *more)
+
+
+def records(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "collected.jsonl").read_text().splitlines()]
+
+
+def runs(out: Path) -> list[str]:
+    return sorted(str(path.relative_to(out / "runs")) for path in out.glob("runs/*/*"))
+
+
+def journal(out: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
+
+
+ALL = ["with/one.1", "with/two.1", "without/one.1", "without/two.1"]
+
+
+def committed(path: Path) -> Path:
+    path.mkdir(parents=True, exist_ok=True)
+    (path / "some.txt").touch()
+    git = ["git", "-c", "user.name=a", "-c", "user.email=b", "-C", str(path)]
+    for words in (["init", "-q"], ["add", "-A"], ["commit", "-qm", "x", "--allow-empty"]):
+        subprocess.run([*git, *words], check=True)
+    return path

@@ -1,0 +1,227 @@
+"""The summary of a report: what to do next, by what the promotion goes by."""
+
+from typing import Any
+
+import pytest
+
+import twoarm as package
+from tests.conftest import run
+from tests.suites import jitter, spread, suite
+from tests.test_promotion import equal
+from twoarm.evidence.means import tasks_within
+from twoarm.render.summary import stability_word, summarize
+
+
+def test_the_margin_rule_is_in_the_summary() -> None:
+    summary = summarize(package.score(spread(25, 5, 0.5), promote_by="margin"))
+    assert summary.promote.startswith(
+        "yes, by the margin rule: within the margins everywhere, and better somewhere (success: "
+    )
+
+
+@pytest.mark.parametrize(
+    ("share", "word"),
+    [
+        (1.0, "stable"),
+        (0.95, "stable"),
+        (0.949, "fairly stable"),
+        (0.80, "fairly stable"),
+        (0.799, "could easily change"),
+    ],
+)
+def test_stability_in_words(share: float, word: str) -> None:
+    assert stability_word(share) == word
+
+
+@pytest.mark.parametrize(
+    ("runs", "steps"),
+    [
+        (spread(8, 5, 0.5), ["promote `with_skelly`: the gates and the evidence agree"]),
+        (
+            spread(8, 4, 0.5),
+            [
+                "run more repeats: a promotion needs at least 5 of every task in both arms (16 "
+                "task-arms below that)"
+            ],
+        ),
+        (
+            [run()],
+            ["run `without_skelly` on the same tasks: no run of it counts so far"],
+        ),
+        (
+            suite(),
+            [
+                "do not claim a difference: the three gates are tied, and a tie counts as holding",
+            ],
+        ),
+        (
+            suite(tasks=1, duration_seconds=99),
+            [
+                "get more runs before telling anyone: the evidence does not show a gain",
+                "add tasks: with 1 task nothing can be said about others; it takes at least 6",
+            ],
+        ),
+        (
+            suite(tasks=7, baseline={"success": False}, input_tokens=999),
+            ["promote `with_skelly`: the gates and the evidence agree"],
+        ),
+        (
+            jitter(8, 5, (0, 1)),
+            [
+                "get more runs before telling anyone: the evidence does not show a gain",
+                "add repeats: ",
+                "look at `t4` and 3 more: dropping any one of them changes the decision",
+            ],
+        ),
+        (
+            jitter(8, 5, (1, 0)),
+            [
+                "do not read too much into a mixed result: the evidence shows no clear difference",
+                "add repeats: ",
+            ],
+        ),
+        (
+            suite(success=False, duration_seconds=1),
+            [
+                "look at `t0`, `t1`, `t2` and 3 more before anything else: the candidate breaks",
+            ],
+        ),
+        (
+            suite(success=False, duration_seconds=101, input_tokens=1001),
+            ["keep `without_skelly`"],
+        ),
+        (
+            [*spread(8, 5, 0.5), *(run("t0", repeat=r, failure="infra") for r in range(6, 40))],
+            ["find out why runs were excluded", "promote `with_skelly`"],
+        ),
+    ],
+)
+def test_what_to_do_next(runs: list[dict[str, Any]], steps: list[str]) -> None:
+    found = summarize(package.score(runs)).steps
+    assert len(found) == len(steps), found
+    assert [step[: len(start)] for step, start in zip(found, steps, strict=True)] == steps
+
+
+def dear(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The candidate costs more; how much more varies a little."""
+    return [
+        one | {"total_cost_usd": 1.0 + (one["arm"] == "with_skelly") * (0.5 + one["repeat"] / 50)}
+        for one in runs
+    ]
+
+
+def breaking(runs: list[dict[str, Any]], *tasks: str) -> list[dict[str, Any]]:
+    return [
+        one | {"success": one["arm"] != "with_skelly" or one["task_id"] not in tasks}
+        for one in runs
+    ]
+
+
+# Runs, options, and what to do next.
+NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
+    (spread(12, 5, 0.5), {"promote_by": "evidence"}, []),
+    (
+        dear(spread(12, 5, 0.5)),
+        {"promote_by": "evidence"},
+        ["decide whether the gain is worth it: cost is clearly higher", "note that all three"],
+    ),
+    # The gates say yes, and look at neither cost nor broken tasks.
+    (
+        dear(spread(12, 5, 0.5)),
+        {},
+        ["decide whether the gain is worth it: cost is clearly higher"],
+    ),
+    (
+        breaking(spread(25, 10, 0.5), "t7"),
+        {"promote_by": "evidence"},
+        [
+            "look at `t7` before anything else: the candidate breaks it",
+            "look at `t7`: dropping it changes the decision",
+        ],
+    ),
+    (
+        breaking(spread(25, 10, 0.5), "t7", "t9"),
+        {"promote_by": "gates"},
+        ["look at `t7`, `t9` before anything else: the candidate breaks them"],
+    ),
+    (
+        spread(12, 5, 0.5),
+        {"promote_by": "margin"},
+        [
+            "add tasks: to rule out a drop of 10 points for tasks like these takes at least 24, "
+            "even if nothing fails"
+        ],
+    ),
+    (
+        spread(12, 5, 0.5),
+        {"promote_by": "margin", "margin_success": 0.2},
+        [],
+    ),
+    (
+        equal(30, 5),
+        {"promote_by": "margin"},
+        [
+            "treat the arms as equal: they differ by less than the margins, if at all",
+            "note that all three gates hold",
+        ],
+    ),
+    (
+        jitter(8, 5, (0, 1)),
+        {"promote_by": "evidence"},
+        [
+            "do not claim a difference, nor that there is none: the runs show neither",
+            "note that all three gates hold",
+            "add repeats: ",
+            "look at `t4` and 3 more",
+        ],
+    ),
+    (
+        spread(3, 6, 0.5),
+        {"promote_by": "evidence"},
+        ["add tasks: with 3 tasks nothing can be", "to see a 10% change in duration"],
+    ),
+    (
+        [
+            one
+            | {
+                "success": one["arm"] != "with_skelly"
+                or one["repeat"] > 1
+                or int(one["task_id"][1:]) > 3
+            }
+            for one in spread(12, 5, 0.5)
+        ],
+        {"promote_by": "evidence"},
+        ["add repeats: they narrow the range of success on these tasks"],
+    ),
+]
+
+
+@pytest.mark.parametrize(("runs", "options", "steps"), NEXT)
+def test_what_to_do_next_goes_by_what_the_promotion_goes_by(
+    runs: list[dict[str, Any]], options: dict[str, Any], steps: list[str]
+) -> None:
+    found = summarize(package.score(runs, **options)).steps
+    assert len(found) == len(steps), found
+    assert [step[: len(start)] for step, start in zip(found, steps, strict=True)] == steps
+
+
+@pytest.mark.parametrize(("margin", "tasks"), [(0.10, 24), (0.20, 12), (0.39, 7), (0.5, 6)])
+def test_how_many_tasks_a_margin_of_success_takes(margin: float, tasks: int) -> None:
+    """The interval of success over tasks, all of which are unchanged."""
+    assert tasks_within(margin, 0.95) == tasks
+    for count in {tasks, max(6, tasks - 1)}:
+        found = package.score(spread(count, 5, 0.5)).evidence
+        assert found is not None
+        interval = found.deltas["success"].mean.tasks_like_these
+        assert interval is not None
+        assert (interval.high < margin) == (count >= tasks)
+
+
+def test_without_evidence_the_summary_says_so() -> None:
+    summary = summarize(package.score(suite(duration_seconds=99), evidence=False))
+    assert summary.evidence == "not weighed (--no-evidence)"
+    assert summary.stability == "not known (--no-evidence)"
+    assert summary.steps == ()
+    assert summary.scope == ""
+    assert summary.change == "change", "of the two figures beside it, and of no pairs"
+    assert {amount.interval for amount in summary.amounts} == {"-"}
