@@ -323,3 +323,12 @@ def test_a_name_is_never_painted_for_what_it_says() -> None:
     ):
         assert made(report) == said(made(plain))
     assert "<bad>" in painted(report, full=True)
+
+
+def test_long_names_leave_room_for_what_is_said_of_them() -> None:
+    runs = renamed(
+        demo(), ("with_skelly", "without_skelly"), lambda task: f"{task}-{'x' * 20}-{task}"
+    )
+    report = package.score(runs)
+    assert "(`api-rate-limit-xxxxxx…rate-limit`," in report.to_text(width=120)
+    assert f"`api-rate-limit-{'x' * 20}" in report.to_text(full=True, width=240)

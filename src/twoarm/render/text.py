@@ -19,6 +19,8 @@ WIDEST = 120
 _LISTED = 20
 _NAME_WIDTH = 42
 _HEAD_WIDTH = 24
+# How much of a name a sentence of the first screen shows.
+_SAID_NAME = 32
 _SHORTEST_NAME = 9
 _LABEL = 11
 # The lines of one screen, and of a part of it at the most where that is not two.
@@ -98,7 +100,7 @@ class _Screen:
         ]
         lines = [*above, *self._amounts(summary), ""]
         scope, missing, notes = self._footnotes(summary)
-        steps, caveats = self._next(summary), self._caveats(summary)
+        steps, caveats = self._next(summary, full=full), self._caveats(summary)
         broken: list[str] = []
         if summary.broken is not None:
             broken = self._labelled("BROKEN", summary.broken, "", full=full)
@@ -160,7 +162,9 @@ class _Screen:
     def _labelled(self, label: str, text: str, role: str, *, full: bool) -> list[str]:
         """A label and a text beside it, painted; cut after a few lines unless all is wanted."""
         indent = _LABEL if label else 0
-        lines = self._wrapped(text, first=f"{label:<{indent}}", rest=" " * indent)
+        lines = self._wrapped(
+            text if full else _brief(text), first=f"{label:<{indent}}", rest=" " * indent
+        )
         first, *others = lines if full else self._cut(lines, _MOST_LINES.get(label, 2))
         return [first[:indent] + self._paint(role, first[indent:]), *others]
 
@@ -175,11 +179,12 @@ class _Screen:
             last = last[:word] if word > indent else last[: fitting(last, self._width - 2)]
         return [*lines[: most - 1], f"{last} {_MORE}"]
 
-    def _next(self, summary: Summary) -> list[str]:
+    def _next(self, summary: Summary, *, full: bool) -> list[str]:
         lines: list[str] = []
         for step in summary.steps:
             label = "" if lines else "NEXT"
-            lines += self._wrapped(step, first=f"{label:<{_LABEL}}", rest=" " * _LABEL)
+            said = step if full else _brief(step)
+            lines += self._wrapped(said, first=f"{label:<{_LABEL}}", rest=" " * _LABEL)
         return lines
 
     def _caveats(self, summary: Summary) -> list[str]:
@@ -297,6 +302,18 @@ def _numbered(amounts: tuple[Amount, ...]) -> dict[str, int]:
     """The footnotes, numbered in the order they come up."""
     notes = (note for amount in amounts for note in (amount.label_note, amount.mark_note) if note)
     return {note: number for number, note in enumerate(dict.fromkeys(notes), 1)}
+
+
+def _brief(text: str) -> str:
+    """A sentence whose names leave room for what it says of them."""
+    if not isinstance(text, Sentence):
+        return text
+    return Sentence(
+        [
+            Name(shortened(part, _SAID_NAME)) if isinstance(part, Name) else part
+            for part in text.parts
+        ]
+    )
 
 
 def _marked(text: str, note: int | None) -> str:
