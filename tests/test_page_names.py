@@ -117,12 +117,28 @@ def test_no_two_labels_of_an_axis_are_the_same(
         (["same-prefix-1", "same-prefix-2"], 20, ["same-prefix-1", "same-prefix-2"]),
         (["x" * 30, "x" * 30 + "y"], 9, ["xxxxxx…xx", "xxxxxx…xy"]),
         (["ab" * 20, "ab" * 21], 9, ["ababab…ab", "aba…b (2)"]),
+        # Signs between words stay, though all names have them.
+        (["cli-exit-codes", "rename-public-api"], 16, ["cli-exit-codes", "rename-pub…c-api"]),
+        (["fix_a_b", "fix_the_long_name_c"], 16, ["…a_b", "…the_long_name_c"]),
     ],
 )
 def test_a_label_keeps_what_tells_it_from_the_others(
     names: list[str], width: int, labels: list[str]
 ) -> None:
     assert labels_of(names, width) == labels
+
+
+def test_a_phone_has_short_labels_and_whole_hints(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "demo", width=390) as shown:
+        labels = shown.page.locator("#chart-success .role-axis-label text").all_text_contents()
+        assert "rename-pub…c-api" in labels
+        assert shown.complaints == []
+        hints = []
+        for mark in shown.page.locator("#chart-success .candidates_marks > *").all():
+            mark.hover(force=True)
+            shown.page.wait_for_selector("#vg-tooltip-element.visible")
+            hints.append(shown.page.locator("#vg-tooltip-element").inner_text())
+        assert any("rename-public-api" in hint for hint in hints)
 
 
 @pytest.mark.parametrize("width", [16, 34])
