@@ -66,6 +66,22 @@ def test_arms_run_in_separate_time_blocks_are_said() -> None:
     assert "separate_time_blocks" not in codes(odd)
 
 
+@pytest.mark.parametrize(
+    ("orders", "first"),
+    [(["c"] * 9 + ["b"] * 9, WITH), (["b"] * 9 + ["c"] * 9, WITHOUT), (["c", "b"] * 9, None)],
+)
+def test_an_arm_that_ran_first_is_named_though_no_task_has_blocks(
+    orders: list[str], first: str | None
+) -> None:
+    report = twoarm.score(clocked(orders))
+    assert report.evidence is not None
+    assert report.evidence.order.ran_first == first
+    found = [c.message for c in report.caveats if c.code == "separate_time_blocks"]
+    second = WITHOUT if first == WITH else WITH
+    said = f"`{first}` ran before `{second}`, not interleaved with it: "
+    assert [one.startswith(said) for one in found] == ([] if first is None else [True])
+
+
 def clocked(orders: list[str], *, start: int = 0) -> list[dict[str, Any]]:
     """Tasks whose runs start one after another, `c` the candidate's and `b` the baseline's."""
     runs, minute = [], start

@@ -2,8 +2,10 @@
 
 import json
 
+import pytest
+
 import twoarm
-from tests.conftest import both
+from tests.conftest import WITH, both
 from tests.weighing import suite
 from twoarm.render.summary import summarize
 
@@ -63,6 +65,15 @@ def test_what_a_sign_flip_assumes_is_said_where_it_is_used() -> None:
         assert (assumed in text) == said
         assert "p is for each row alone" in text
         assert "the verdict also allows for looking at three gates" in text
+
+
+@pytest.mark.parametrize(("factor", "mark"), [(0.5, "better"), (1.0, "~"), (2.0, "worse")])
+def test_cost_is_marked_by_its_interval(factor: float, mark: str) -> None:
+    runs = suite(8, 5, effect=1.0, seed=2)
+    for one in runs:
+        one["total_cost_usd"] *= factor if one["arm"] == WITH else 1.0
+    cost = next(one for one in summarize(twoarm.score(runs)).amounts if "cost" in one.label)
+    assert cost.mark == mark
 
 
 def test_the_two_questions_never_share_a_table() -> None:

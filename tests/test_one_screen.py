@@ -28,6 +28,7 @@ MOST_LINES = 24
 LABELS = ("PROMOTE", "DECISION", "EVIDENCE", "BROKEN", "NEXT", "CAVEATS")
 LONG = ("x" * 300, "y" * 300)
 SPACED = ("a name of many words " * 15, "another name of many words " * 11)
+WIDE_WORDS = ("漢 字 " * 12 + "a", "字 漢 " * 12 + "b")
 
 
 def demo() -> list[dict[str, Any]]:
@@ -85,6 +86,7 @@ RUNS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "wide letters": lambda: renamed(
         demo(), ("漢字" * 60, "字漢" * 60), lambda task: "課" * 90 + task
     ),
+    "wide words": lambda: renamed(demo(), WIDE_WORDS, lambda task: "課 題 " * 8 + task),
     "better": lambda: spread(8, 5, 0.5),
     "better in many tasks": lambda: spread(60, 5, 0.5),
     "breaks tasks": lambda: [
@@ -104,6 +106,7 @@ ARMS = {
     "long arms": LONG,
     "arms of many words": SPACED,
     "wide letters": ("漢字" * 60, "字漢" * 60),
+    "wide words": WIDE_WORDS,
     "troubled": ("with_skelly", "without_skelly"),
 }
 

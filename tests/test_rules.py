@@ -7,7 +7,8 @@ import pytest
 import twoarm
 from tests.conftest import WITH, WITHOUT, both, run
 from tests.deciding import arm_of, decided, summary
-from twoarm.decide import MIXED
+from twoarm.decide import GATES, MIXED, GateRule, decide, judge
+from twoarm.screen import Arms
 
 # Per run -----------------------------------------------------------------------------------------
 
@@ -335,3 +336,10 @@ def test_what_the_reader_must_know_is_said(
     messages = [c.message for c in twoarm.score(runs).caveats if c.code == code]
     assert messages, f"no caveat {code}"
     assert part in messages[0]
+
+
+@pytest.mark.parametrize("gate", GATES)
+def test_one_gate_that_cannot_be_judged_leaves_no_decision(gate: GateRule) -> None:
+    figures = {one.name: 1.0 for one in GATES}
+    gates = judge(figures | {gate.name: None}, figures)
+    assert decide(gates, Arms(candidate=WITH, baseline=WITHOUT)).kind == "insufficient"

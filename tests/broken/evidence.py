@@ -115,7 +115,7 @@ EVIDENCE = [
     Broken("beyond the margin of success", "evidence/grade.py", "rate.high <= -margins.success)", "rate.low <= -margins.success)", "tests/test_grade.py"),
     Broken("beyond the margin of a ratio", "evidence/grade.py", "one.low >= limit)", "one.high >= limit)", "tests/test_grade.py"),
     Broken("a ratio of one is no change", "evidence/grade.py", "_range(name, one, 1.0,", "_range(name, one, 0.0,", "tests/test_grade.py"),
-    Broken("separate time blocks", "evidence/design.py", "APART = 0.95", "APART = 2.0", "tests/test_evidence.py"),
+    Broken("separate time blocks", "evidence/design.py", "APART = 0.95", "APART = 2.0", "tests/test_design.py"),
     Broken("blocks inside tasks", "evidence/design.py", "elif order.in_separate_blocks:", "elif False:", "tests/test_design.py"),
     Broken("blocks inside tasks can be chance", "evidence/results.py", "BLOCKS_BY_CHANCE = 0.01", "BLOCKS_BY_CHANCE = 0.5", "tests/test_design.py"),
     Broken("one run of each has no blocks", "evidence/design.py", " & (sizes.sum(axis=0) > 2)", "", "tests/test_design.py"),
