@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -100,11 +100,16 @@ def parse_all(paths: list[str], parse: Callable[[bytes], object]) -> None:
             parse(text)
 
 
-def collect(name: str, folder: Path, key: str) -> None:
+# What counts as a use: a tool, a program that none of the commands is, one that half of them are.
+UPTAKE = ("tool:mcp__search__*", "skill:pdf", "command:skelly *", "command:printf *")
+
+
+def collect(name: str, folder: Path, key: str, uptake: Sequence[str] = ()) -> None:
     from twoarm.collect.gather import CollectOptions, Place, gather
     from twoarm.write import Output, write
 
-    options = CollectOptions(arm_key=key, arm_map={"solve": "with_x", "fail": "without_x"})
+    arms = {"solve": "with_x", "fail": "without_x"}
+    options = CollectOptions(arm_key=key, arm_map=arms, uptake=uptake)
     with gather(name, [Place(arm=None, path=str(folder))], options) as made:
         write([Output(path=f"{folder}.jsonl", content=made.lines(), append=False)])
 
@@ -144,15 +149,17 @@ def main() -> None:
             size = sum(os.path.getsize(path) for path in paths) / 2**20
             ways = {
                 "collect": partial(collect, name, many, key),
+                "collect --uptake": partial(collect, name, many, key, UPTAKE),
                 "json": partial(parse_all, paths, json.loads),
                 "msgspec": partial(parse_all, paths, msgspec.json.decode),
             }
             took = least(ways)
             print(f"{name}: {runs:,} runs, {len(paths):,} files, {size:.0f} MiB")
-            print(f"  collect                  {took['collect']:.2f} s")
             for parser in ("json", "msgspec"):
-                ratio = took["collect"] / took[parser]
-                print(f"  read and parse, {parser:8} {took[parser]:.2f} s, collect {ratio:.2f} x")
+                print(f"  read and parse, {parser:8} {took[parser]:.2f} s")
+            for way in ("collect", "collect --uptake"):
+                ratios = [f"{took[way] / took[one]:.2f} x of {one}" for one in ("json", "msgspec")]
+                print(f"  {way:24} {took[way]:.2f} s, {', '.join(ratios)}")
             small, large = memory(name, few, key), memory(name, many, key)
             print(f"  memory                   {small:.0f} MiB at {runs // 10:,} runs", end="")
             print(f", {large:.0f} MiB at {runs:,}")

@@ -123,7 +123,7 @@ def run_suite(agent: str, root: Path, *, above: bool, **suite: Any) -> Ran:
     programs = installed()
     user = root / "user"
     bench = user / "repository" / "bench"
-    bench.mkdir(parents=True)
+    bench.mkdir(parents=True, exist_ok=True)
     for place in HOMES if above else HOMES[1:]:
         _canaries(user / place)
     _canaries(user / "repository")

@@ -31,6 +31,9 @@ class Turn(NamedTuple):
     output: int
     text: str = ""
     command: str = ""
+    # Instead of a command: a tool whose name holds all these words, and what it is asked.
+    tool: tuple[str, ...] = ()
+    asked: tuple[tuple[str, str], ...] = ()
     # Of `output`.
     thought: int = 0
     # The answer does not come while the server runs.
@@ -48,6 +51,8 @@ class Refusal(NamedTuple):
 
 WRITE = "printf 'hello world\\n' > hello.txt"
 CHECK = "grep -qx 'hello world' hello.txt"
+# The agents name the argument of the tool for skills differently, and take no offense at others.
+SKILL = (("skill", "noting"), ("name", "noting"))
 DONE = Turn(fresh=100, cached=1300, output=20, text="Done.")
 
 SCENARIOS: dict[str, tuple[Turn, ...] | Refusal] = {
@@ -60,6 +65,14 @@ SCENARIOS: dict[str, tuple[Turn, ...] | Refusal] = {
         Turn(fresh=1000, cached=0, output=50, command=CHECK),
         Turn(fresh=200, cached=1000, output=40, command=WRITE),
         Turn(fresh=150, cached=1200, output=30, command=CHECK),
+        DONE,
+    ),
+    # A tool of an MCP server twice, a skill, and a program on the command line inside a shell.
+    "uses": (
+        Turn(fresh=1000, cached=0, output=50, tool=("notes", "search"), asked=(("query", "a"),)),
+        Turn(fresh=200, cached=1000, output=40, tool=("skill",), asked=SKILL),
+        Turn(fresh=200, cached=1000, output=40, command=f"sh -c 'ls | ./skelly map' && {WRITE}"),
+        Turn(fresh=200, cached=1000, output=40, tool=("notes", "search"), asked=(("query", "b"),)),
         DONE,
     ),
     # Children that nobody waits for: one in the shell's session, one in a session of its own.
@@ -238,12 +251,13 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole(turn.status, {"error": {"code": code, "type": code, "message": message}})
             return
         delta: dict[str, Any] = {"role": "assistant", "content": turn.text}
-        if turn.command:
-            asked = {"command": turn.command, "description": "a scripted command"}
-            function = {"name": "bash", "arguments": json.dumps(asked)}
+        functions = [tool["function"] for tool in body.get("tools") or ()]
+        wanted = _call(turn, {one["name"]: one["parameters"] for one in functions}, "bash")
+        if wanted is not None:
+            function = {"name": wanted.name, "arguments": json.dumps(wanted.asked)}
             call = {"index": 0, "id": f"call_{taken}", "type": "function", "function": function}
             delta["tool_calls"] = [call]
-        finish = "tool_calls" if turn.command else "stop"
+        finish = "tool_calls" if wanted is not None else "stop"
         usage = {
             "prompt_tokens": turn.fresh + turn.cached,
             "completion_tokens": turn.output,
@@ -276,12 +290,18 @@ class _Handler(BaseHTTPRequestHandler):
         if turn.text:
             said = {"type": "output_text", "text": turn.text, "annotations": []}
             items.append({"type": "message", "id": "m", "role": "assistant", "content": [said]})
-        if turn.command:
-            names = {tool.get("name") for tool in body["tools"]}
-            name, key = (
-                ("exec_command", "cmd") if "exec_command" in names else ("shell_command", "command")
-            )
-            call = {"name": name, "arguments": json.dumps({key: turn.command})}
+        offered = {
+            tool["name"]: {**tool.get("parameters", {}), "space": space.get("name")}
+            for space in body["tools"]
+            for tool in space.get("tools", [space])
+            if "name" in tool
+        }
+        shell = "exec_command" if "exec_command" in offered else "shell_command"
+        wanted = _call(turn, offered, shell)
+        if wanted is not None:
+            call = {"name": wanted.name, "arguments": json.dumps(wanted.asked)}
+            space = offered[wanted.name]["space"]
+            call |= {} if space == wanted.name else {"namespace": space}
             items.append({"type": "function_call", "id": "f", "call_id": f"call_{taken}", **call})
         usage = {
             "input_tokens": turn.fresh + turn.cached,
@@ -322,11 +342,12 @@ class _Handler(BaseHTTPRequestHandler):
         content: list[dict[str, Any]] = []
         if turn.text:
             content.append({"type": "text", "text": turn.text})
-        if turn.command:
-            asked = {"command": turn.command, "description": "a scripted command"}
-            call = {"type": "tool_use", "id": f"toolu_{taken}", "name": "Bash", "input": asked}
+        offered = {tool["name"]: tool.get("input_schema", {}) for tool in body.get("tools") or ()}
+        wanted = _call(turn, offered, "Bash")
+        if wanted is not None:
+            call = {"type": "tool_use", "id": f"toolu_{taken}", **wanted.named("input")}
             content.append(call)
-        stop = "tool_use" if turn.command else "end_turn"
+        stop = "tool_use" if wanted is not None else "end_turn"
         usage = {
             "input_tokens": turn.fresh,
             "cache_read_input_tokens": turn.cached,
@@ -358,9 +379,14 @@ class _Handler(BaseHTTPRequestHandler):
             self._whole(turn.status, {"error": error})
             return
         parts: list[dict[str, Any]] = [{"text": turn.text}] if turn.text else []
-        if turn.command:
-            asked = {"command": turn.command, "description": "a scripted command"}
-            parts.append({"functionCall": {"name": "run_shell_command", "args": asked}})
+        offered = {
+            one["name"]: one.get("parametersJsonSchema") or one.get("parameters") or {}
+            for tool in body.get("tools") or ()
+            for one in tool.get("functionDeclarations", ())
+        }
+        wanted = _call(turn, offered, "run_shell_command")
+        if wanted is not None:
+            parts.append({"functionCall": wanted.named("args")})
         answer = {
             "candidates": [
                 {"index": 0, "content": {"role": "model", "parts": parts}, "finishReason": "STOP"}
@@ -377,6 +403,34 @@ class _Handler(BaseHTTPRequestHandler):
             self._stream([answer])
         else:
             self._whole(200, answer)
+
+
+class Call(NamedTuple):
+    """A tool that the model asks for."""
+
+    name: str
+    asked: dict[str, str]
+
+    def named(self, arguments: str) -> dict[str, Any]:
+        return {"name": self.name, arguments: self.asked}
+
+
+def _call(turn: Turn, offered: dict[str, Any], shell: str) -> Call | None:
+    """What a turn asks for, of the tools that are offered with their schemas."""
+    name, asked = shell, {"command": turn.command, "cmd": turn.command}
+    if turn.tool:
+        for found, schema in offered.items():
+            if all(word in f"{schema.get('space')} {found}".lower() for word in turn.tool):
+                name, asked = found, dict(turn.asked)
+                break
+        else:
+            # An agent without such a tool does something else instead.
+            asked = {"command": "true", "cmd": "true"}
+    elif not turn.command:
+        return None
+    known = offered.get(name, {}).get("properties", asked)
+    asked = {"description": "scripted", **asked}
+    return Call(name, {key: value for key, value in asked.items() if key in known})
 
 
 def _as_events(

@@ -32,7 +32,17 @@ def test_a_file_is_written_whole_and_named(tmp_path: Path) -> None:
     result = twoarm("collect", "harbor", JOB, *KEY, *MAP, "-o", str(path))
     assert (result.code, result.out) == (0, "")
     assert result.err.endswith(f"twoarm: wrote {path}\n")
-    assert path.read_text() == twoarm("collect", "harbor", JOB, *KEY, *MAP).out
+    printed = twoarm("collect", "harbor", JOB, *KEY, *MAP).out
+    # The files of a run are named relative to the file that the records are in.
+    here, there = (
+        [(one, (root / one.pop("run_path")).resolve()) for one in map(json.loads, lines)]
+        for root, lines in (
+            (tmp_path, path.read_text().splitlines()),
+            (Path.cwd(), printed.splitlines()),
+        )
+    )
+    assert here == there
+    assert all(found.is_relative_to(JOB) and found.is_file() for _, found in here)
     assert os.listdir(tmp_path) == ["collected.jsonl"]
     assert twoarm("check", str(path)).out == (
         "no problems: 8 runs, 2 tasks, arms `with_x`, `without_x`\n"

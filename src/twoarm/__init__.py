@@ -10,6 +10,7 @@ The pipeline, stage by stage:
     decide        the gates to one decision; adequacy of the repeats
     comparison    all of these together
     evidence      what the runs can support: intervals, tests, stability, audits
+    explain       whether the change was used
     promote       whether the candidate may be promoted
     diagnose      what moved with a failed gate
     caveats       what the reader must know

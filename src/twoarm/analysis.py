@@ -9,6 +9,7 @@ from twoarm.diagnose import Diagnostics
 from twoarm.errors import Caveat
 from twoarm.escape import counted, inert_json, shortened
 from twoarm.evidence.results import Evidence
+from twoarm.explain.uptake import Uptake
 from twoarm.options import Options
 from twoarm.pair import Paired
 from twoarm.promote import Promotion
@@ -55,6 +56,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     adequacy: Adequacy
     excluded: tuple[Excluded, ...]
     diagnostics: Diagnostics
+    # None where no counted run has a count of uses.
+    uptake: Uptake | None
     evidence: Evidence | None
     tasks: tuple[Task, ...]
     caveats: tuple[Caveat, ...]

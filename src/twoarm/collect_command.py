@@ -1,5 +1,6 @@
 """The `collect` command: its options, and what it does with them."""
 
+import os
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator
@@ -65,6 +66,13 @@ def _add_arm_options(parser: ArgumentParser) -> None:
         "--arm-key", metavar="KEY", help="the JSON path or column whose value decides the arm"
     )
     _add_repeatable(parser, "--arm-map", "VALUE=NAME", "the arm for a value of the arm key")
+    _add_repeatable(
+        parser,
+        "--uptake",
+        "[NAME=]PATTERN",
+        "count calls that use the change: tool:mcp__search__*, command:skelly *, skill:pdf; of "
+        "one arm or of all; repeatable",
+    )
     _add_repeatable(
         parser, "--may-differ", "KEY", "a configuration key that may differ within an arm"
     )
@@ -192,7 +200,11 @@ def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | Non
         where=(*mapping.where, *_conditions(given.where)),
         input_includes_cache=given.input_includes_cache or mapping.input_includes_cache,
     )
+    every, of = _uptake(given, places)
     options = CollectOptions(
+        uptake=every,
+        uptake_of=of,
+        relative_to=_folder_of(given.output),
         arm_key=_arm_key(mapping.arm_key, given.arm_key),
         arm_map=_unique(
             "--arm-map", [*mapping.arms.items(), *((value, arm) for value, _, arm in values)]
@@ -232,6 +244,34 @@ def _conditions(texts: Iterable[str]) -> "Iterator[Condition]":
         if condition is None:
             raise UsageError(f"--where {named(text)}: {CONDITION}")
         yield condition
+
+
+def _folder_of(output: str | None) -> str:
+    """Where the records will be: a pipe or a device is nowhere, and a reader of it is here."""
+    if output is None or (os.path.exists(output) and not os.path.isfile(output)):
+        return os.getcwd()
+    return os.path.dirname(os.path.realpath(output))
+
+
+def _uptake(given: Namespace, places: "list[Place]") -> tuple[list[str], dict[str, list[str]]]:
+    """The patterns for all arms, and those of single ones."""
+    from twoarm.collect.uptake import KINDS
+
+    kinds = tuple(f"{kind}:" for kind in KINDS)
+    arms = {place.arm for place in places if place.arm is not None}
+    arms |= {text.rpartition("=")[2] for text in given.arm_map}
+    every: list[str] = []
+    of: dict[str, list[str]] = {}
+    for text in given.uptake:
+        arm, equals, pattern = text.partition("=")
+        if text.startswith(kinds) or not (equals and pattern.startswith(kinds)):
+            every.append(text)
+        elif arm not in arms:
+            listing = ", ".join(named(one) for one in sorted(arms))
+            raise UsageError(f"--uptake {named(text)}: no arm {named(arm)}; arms are {listing}")
+        else:
+            of.setdefault(arm, []).append(pattern)
+    return every, of
 
 
 def _split(option: str, texts: Iterable[str], shape: str) -> list[tuple[str, str]]:

@@ -17,14 +17,25 @@ from msgspec import UNSET, UnsetType
 from numpy.typing import NDArray
 
 from twoarm.arrays import Ints
-from twoarm.record import Columns, Line, MaybeExitCode, MaybeFlag, MaybeNumber, Name, Number, Repeat
+from twoarm.record import (
+    Columns,
+    Line,
+    MaybeCount,
+    MaybeCounts,
+    MaybeExitCode,
+    MaybeFlag,
+    MaybeNumber,
+    Name,
+    Number,
+    Repeat,
+)
 
 # No more unknown keys than this are noted: some files use ids as keys.
 MOST_UNKNOWN_KEYS = 100
 
 _KNOWN = {field.name: field for field in msgspec.structs.fields(Line)}
 # What stands there is never in quotes.
-_UNQUOTED = (Repeat, bool, Number, MaybeNumber, MaybeFlag, MaybeExitCode)
+_UNQUOTED = (Repeat, bool, Number, MaybeNumber, MaybeFlag, MaybeExitCode, MaybeCount)
 _encode = msgspec.json.Encoder().encode
 _QUOTE, _OPENING, _CLOSING = b'"{}'
 # What may stand beside a line end; a line with more of it is read one by one.
@@ -107,7 +118,7 @@ class Key(NamedTuple):
     def _around(self, values: Sequence[Any]) -> int:
         if self.type in _UNQUOTED:
             return 0
-        if self.type is Any:
+        if self.type in (Any, MaybeCounts):
             return _quotes(_encode(values))
         # A string or null.
         return 2 * (len(values) - values.count(None))

@@ -26,6 +26,18 @@ MaybeExitCode = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None
 Failure = Literal["agent", "infra"] | None
 MaybeFailure = Failure | UnsetType
 
+# A record names no more tools than this; calls of the others are under one name of their own.
+MOST_TOOLS = 50
+OTHER_TOOLS = "(other)"
+MaybeCount = Annotated[int, Meta(ge=0, le=LARGEST)] | None
+MaybeCounts = (
+    Annotated[
+        dict[Name, Annotated[int, Meta(ge=0, le=LARGEST)]],
+        Meta(max_length=MOST_TOOLS),
+    ]
+    | None
+)
+
 
 class PlannedLooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """After which repeats the runs were to be judged, as declared before the first of them."""
@@ -52,6 +64,12 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     cache_write_tokens: MaybeNumber
     step_count: MaybeNumber = None
     tool_call_count: MaybeNumber = None
+    # How often each tool was called, and how often a call of it failed.
+    tool_calls: MaybeCounts = None
+    failed_tool_calls: MaybeCounts = None
+    # How often the change was used, and how often that failed; None where it cannot be seen.
+    uptake_count: MaybeCount = None
+    failed_uptake_count: MaybeCount = None
     acceptance_cmd_count: MaybeNumber = None
     acceptance_first_pass: MaybeFlag = None
     agent_exit_code: MaybeExitCode = None
@@ -69,6 +87,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt_file: MaybeText = None
     acceptance_command: MaybeText = None
     workspace: MaybeText = None
+    # The file that the run was read from, relative to the one that the record is in.
+    run_path: MaybeText = None
     tags: Any = None
     planned_looks: MaybeLooks = None
     schema: MaybeText = None
@@ -119,6 +139,9 @@ _WORDS: dict[Any, str] = {
     MaybeExitCode: "an integer or null",
     MaybeFailure: '"agent", "infra" or null',
     MaybeLooks: 'an object such as {"looks": [3, 5, 10], "r_max": 10}, or null',
+    MaybeCount: f"a whole number from 0 to {LARGEST}, or null if it cannot be seen",
+    MaybeCounts: f"an object of at most {MOST_TOOLS} names, each with a whole number from 0, "
+    "or null if it was not measured",
 }
 
 

@@ -18,6 +18,7 @@ from twoarm.escape import counted
 from twoarm.metric import METRICS, SUCCESS
 from twoarm.record import Columns, PlannedLooks
 from twoarm.sentence import listed
+from twoarm.tool_columns import ToolBuilder, ToolColumns
 
 T = TypeVar("T")
 
@@ -85,6 +86,7 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     numbers: dict[str, Floats]
     key: Ints
     started: Floats
+    tools: ToolColumns
     makers: tuple[Maker, ...]
     maker: Ints
     planned_looks: frozenset[PlannedLooks]
@@ -145,6 +147,7 @@ class Builder:
         self._maker = array("q")
         self._looks: set[PlannedLooks | None] = set()
         self._positions = Positions()
+        self._tools = ToolBuilder()
 
     def __len__(self) -> int:
         return len(self._task)
@@ -154,6 +157,7 @@ class Builder:
         size = len(columns["task_id"])
         absent = (UNSET,) * size
         self._positions.stretch(len(self), source, first_line)
+        self._tools.add(columns, len(self))
         _extend_codes(self._task, self._tasks, columns["task_id"])
         _extend_codes(self._arm, self._arms, columns["arm"])
         # `pack` fills a column twice as fast as `array` does.
@@ -227,6 +231,7 @@ class Builder:
             numbers={name: _unsigned_zeros(values) for name, values in self._numbers.items()},
             key=_keys(task, repeat),
             started=np.frombuffer(self._started, dtype=np.float64),
+            tools=self._tools.finish(len(self)),
             makers=tuple(Maker(*maker) for maker in self._makers),
             maker=np.frombuffer(self._maker, dtype=np.int64),
             planned_looks=frozenset(one for one in self._looks if one is not None),

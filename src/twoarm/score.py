@@ -14,6 +14,8 @@ from twoarm.evidence.design import check_design
 from twoarm.evidence.results import Looks
 from twoarm.evidence.several import families
 from twoarm.evidence.weigh import ALONE, Family, weigh
+from twoarm.explain.caveats import uptake_caveats
+from twoarm.explain.uptake import find_uptake
 from twoarm.options import OptionKeywords, Options, chosen, refused
 from twoarm.promote import promote
 from twoarm.report import Report
@@ -94,7 +96,8 @@ def _report(
 ) -> Report:
     runs, arms = comparison.runs, comparison.arms
     evidence = weigh(comparison, options, family) if options.evidence else None
-    found = caveats(comparison, options)
+    uptake = find_uptake(comparison)
+    found = (*uptake_caveats(uptake), *caveats(comparison, options))
     if evidence is not None:
         found += (
             *evidence_caveats(evidence, comparison, options),
@@ -120,6 +123,7 @@ def _report(
         adequacy=comparison.adequacy,
         excluded=comparison.screening.excluded,
         diagnostics=diagnose(comparison),
+        uptake=uptake,
         evidence=evidence,
         tasks=comparison.tasks,
         caveats=found,

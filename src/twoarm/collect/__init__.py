@@ -11,6 +11,8 @@ caveats     what a record could not know, by code
 swe_bench   reports of success, for trajectories that do not know it
 inspect_archive  the members of an `.eval` archive, within the limits
 parquet     rows of a table, within the limits; `pages` finds what a file really unpacks to
+shell       the commands inside a shell command
+uptake      what an agent called, and which of it is a use of the change
 arms        which arm an attempt belongs to; never guessed
 prices      costs that the source lacks
 spool       records on their way to be sorted, so that memory stays flat

@@ -26,5 +26,7 @@ CAVEATS = {
     "log_unfinished": "the log did not finish, so runs may be missing from it",
     "partial_reward": "a reward above 0 but below the threshold; counted as failed",
     "retried": "retried by the harness after an error",
+    "uptake_not_shown": "the output does not show what --uptake asks for, "
+    "so the count of uses is null, not 0",
     "no_start_time": "no start time, so numbered by path",
 }

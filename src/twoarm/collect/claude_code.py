@@ -9,9 +9,10 @@ from twoarm.collect.arms import as_text
 from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import WHOLE_FILE, Folder, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.run_folder import AgentOutput, Command, claim, finish, output_of
+from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of
 from twoarm.collect.sidecar import read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend
+from twoarm.collect.uptake import KINDS, Call, Calls
 from twoarm.errors import Position, Problem
 
 # The ways of ending that are the agent's own failure.
@@ -154,9 +155,7 @@ def _parse_output(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
         duration = None if result.duration_ms is None else result.duration_ms / 1000
         turns = result.num_turns
     steps = len(messages) if spoken else turns
-    tools = {
-        block.id for _, message in spoken for block in message.content if block.type == "tool_use"
-    }
+    calls = _calls(lines, [message for _, message in spoken], where)
     return AgentOutput(
         name=name,
         agent="claude-code",
@@ -170,8 +169,8 @@ def _parse_output(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
         spends=tuple(spends) or None,
         took_steps=bool(steps),
         step_count=steps,
-        tool_call_count=len(tools) if spoken else None,
-        commands=_commands(lines, [message for _, message in spoken], where) if spoken else None,
+        tool_call_count=len(calls.made) if spoken else None,
+        calls=calls if spoken else None,
         model=model,
         version=start.claude_code_version if start is not None else None,
         session_id=next((line.session_id for line in lines if line.session_id), None),
@@ -241,22 +240,22 @@ def _spend(used: _Usage | _ModelUsage, model: str | None) -> Spend:
     )
 
 
-def _commands(lines: list[_Line], spoken: list[_Spoken], where: Position) -> tuple[Command, ...]:
-    """Shell commands and whether their result was an error; no exit code is shown."""
-    passed: dict[str, bool] = {}
+def _calls(lines: list[_Line], spoken: list[_Spoken], where: Position) -> Calls:
+    """Every call, and whether its result was an error; those of sub-agents are among them."""
+    failed: dict[str, bool] = {}
     for line in lines:
         if line.type != "user":
             continue
         content = decoded(bytes(line.message), _HEARD, where).content
         for block in content if isinstance(content, list) else ():
             if isinstance(block, dict) and isinstance(block.get("tool_use_id"), str):
-                passed[block["tool_use_id"]] = block.get("is_error") is not True
-    commands: dict[str, Command] = {}
+                failed[block["tool_use_id"]] = block.get("is_error") is True
+    # A message may come several times, and its calls with it.
+    made: dict[str | None, Call] = {}
     for message in spoken:
         for block in message.content:
-            if block.type != "tool_use" or block.name != "Bash" or block.id is None:
-                continue
-            asked = block.input.get("command") if isinstance(block.input, dict) else None
-            if isinstance(asked, str):
-                commands[block.id] = Command(command=asked, passed=passed.get(block.id))
-    return tuple(commands.values())
+            if block.type == "tool_use":
+                made[block.id] = Call(
+                    name=block.name or "", failed=failed.get(block.id or ""), asked=block.input
+                )
+    return Calls(made=tuple(made.values()), shows=KINDS, tells_failures=True)

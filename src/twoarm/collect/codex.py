@@ -12,9 +12,10 @@ from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder, SourceError, decoded, inside, walk
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import seconds
-from twoarm.collect.run_folder import AgentOutput, Command, claim, finish, output_of
+from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of
 from twoarm.collect.sidecar import NAME, Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.uptake import Call, Calls
 from twoarm.collect.version import check_major
 from twoarm.errors import InputError, Position, Problem
 from twoarm.escape import named
@@ -23,7 +24,8 @@ NEWEST_MAJOR = 0
 
 # A sub-agent is a thread of its own, and nothing says whether the parent counts its tokens.
 SUBAGENT = "collab_tool_call"
-TOOLS = frozenset({"command_execution", "file_change", "mcp_tool_call", SUBAGENT, "web_search"})
+MCP = "mcp_tool_call"
+TOOLS = frozenset({"command_execution", "file_change", MCP, SUBAGENT, "web_search"})
 
 
 class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -40,6 +42,8 @@ class _Item(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     command: Any = None
     exit_code: int | None = None
     status: str | None = None
+    server: Any = None
+    tool: Any = None
 
 
 class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -263,7 +267,7 @@ def _parse_output(
         took_steps=ran or bool(tools) or bool(turn is not None and turn.calls),
         step_count=turn.calls if turn is not None else None,
         tool_call_count=len(tools) if events is not None else None,
-        commands=_commands(tools) if events is not None else None,
+        calls=_calls(tools) if events is not None else None,
         model=model,
         version=rollout.version if rollout is not None else None,
         session_id=thread or (rollout.session_id if rollout is not None else None),
@@ -386,12 +390,31 @@ def _waiting(events: list[_Event] | None, turn: _Turn | None) -> str | None:
     return turn.waiting if turn is not None and events is None else None
 
 
-def _commands(tools: list[_Item]) -> tuple[Command, ...]:
-    commands = []
-    for item in tools:
-        if item.type == "command_execution" and isinstance(item.command, str):
-            commands.append(Command.ended(_unwrapped(item.command), item.exit_code))
-    return tuple(commands)
+def _calls(tools: list[_Item]) -> Calls:
+    """Skills have no tool of their own here: the agent reads their files."""
+    return Calls(
+        made=tuple(
+            Call(
+                name=tool_name(item.type, item.server, item.tool), failed=_failed(item), asked=asked
+            )
+            for item in tools
+            for asked in (_unwrapped(item.command) if isinstance(item.command, str) else None,)
+        ),
+        shows=("tool", "command"),
+        tells_failures=True,
+        hidden=any(item.type == SUBAGENT for item in tools),
+    )
+
+
+def tool_name(kind: str, server: object, tool: object) -> str:
+    """The kind of an item; a tool of an MCP server has the name that the model knows it by."""
+    return f"mcp__{server}__{tool}" if kind == MCP else kind
+
+
+def _failed(item: _Item) -> bool | None:
+    if item.exit_code is not None:
+        return item.exit_code != 0
+    return None if item.status is None else item.status in ("failed", "declined")
 
 
 def _unwrapped(command: str) -> str:

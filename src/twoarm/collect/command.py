@@ -84,7 +84,7 @@ def _parse_output(used: Usage | None) -> AgentOutput:
         took_steps=False,
         step_count=known.step_count,
         tool_call_count=known.tool_call_count,
-        commands=None,
+        calls=None,
         model=known.model,
         version=known.version,
         session_id=None,

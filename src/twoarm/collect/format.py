@@ -7,6 +7,7 @@ import msgspec
 
 from twoarm.collect.folder import Folder
 from twoarm.collect.tokens import Spend
+from twoarm.collect.uptake import Calls
 from twoarm.errors import Position, Problem
 from twoarm.record import Repeat
 
@@ -83,6 +84,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     caveats: tuple[str, ...]
     step_count: int | None = None
     tool_call_count: int | None = None
+    # None where the source does not show which tools were called.
+    calls: Calls | None = None
     acceptance_cmd_count: int | None = None
     acceptance_first_pass: bool | None = None
     agent_exit_code: int | None = None

@@ -27,6 +27,8 @@ from twoarm.collect.prices import Prices, read_prices
 from twoarm.collect.settle import encoded, settle
 from twoarm.collect.spool import Spool
 from twoarm.collect.swe_bench import TaskOutcomes, read_report
+from twoarm.collect.uptake import Uses, count_uses
+from twoarm.collect.uptake_summary import ArmUses, Uptake
 from twoarm.errors import (
     ArmsError,
     BadRunsError,
@@ -109,6 +111,8 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     lost: tuple[Lost, ...]
     # What was not asked for, and how much there was of it.
     left_out: dict[LeftOut, int]
+    # How often the change was used, per arm that was asked about.
+    uptake: dict[str, ArmUses]
     caveats: tuple[Caveat, ...]
     problems: tuple[Problem, ...]
     spool: Spool
@@ -145,6 +149,11 @@ class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
     prices: str | None = None
     renumber: bool = False
     skip_bad: bool = False
+    # Patterns of what counts as a use of the change: for all arms, and for one.
+    uptake: Sequence[str] = ()
+    uptake_of: Mapping[str, Sequence[str]] = {}
+    # The folder that `run_path` is relative to; None to leave it out of the records.
+    relative_to: str | None = None
 
 
 def gather(
@@ -160,6 +169,7 @@ def gather(
     """
     options = options or CollectOptions()
     _check(places, options)
+    uptake = Uptake(options.uptake, options.uptake_of)
     formats = load_formats()
     guessed = format_name == AUTO
     if guessed:
@@ -172,6 +182,7 @@ def gather(
         options=options,
         reports=reports,
         prices=read_prices(options.prices) if options.prices is not None else None,
+        uptake=uptake,
         progress=progress,
     )
     with ExitStack() as unless_collected:
@@ -209,7 +220,8 @@ def _finish(
             for (arm, failure, reason), runs in sorted(work.lost.items())
         ),
         left_out=dict(work.left_out),
-        caveats=_caveats(work, numbered, guessed=guessed),
+        uptake=work.uptake.arms,
+        caveats=(*_caveats(work, numbered, guessed=guessed), *work.uptake.caveats()),
         problems=tuple(problems),
         spool=work.spool,
     )
@@ -294,6 +306,7 @@ class _Work:
         options: CollectOptions,
         reports: Mapping[str, TaskOutcomes],
         prices: Mapping[str, Prices] | None,
+        uptake: Uptake,
         progress: Progress | None,
     ) -> None:
         self.spool = Spool()
@@ -315,6 +328,8 @@ class _Work:
         self._settings = options.settings
         self._reports = reports
         self._prices = prices
+        self.uptake = uptake
+        self._relative_to = options.relative_to
         self._progress = progress
 
     def place(self, place: Place) -> None:
@@ -383,7 +398,13 @@ class _Work:
                     return
                 arm = found
             self._configurations.check(arm, attempt)
-            record = settle(attempt, arm, self._reports.get(arm), self._prices)
+            uses = self._uses(attempt, arm)
+            record = settle(attempt, arm, self._reports.get(arm), self._prices, uses)
+            # A line of a table is no file of a run.
+            if self._relative_to is not None and attempt.where.line is None:
+                record = msgspec.structs.replace(
+                    record, run_path=os.path.relpath(attempt.where.source, self._relative_to)
+                )
             line = encoded(record, attempt.where)
         except SourceError as error:
             self.problems.append(error.problem)
@@ -392,6 +413,8 @@ class _Work:
             self.problems.append(attempt.where.problem("nested too deeply to be compared"))
             return
         self._count(record, attempt.where)
+        if uses is not None:
+            self.uptake.add(arm, uses, attempt.calls)
         self.spool.add(
             line,
             where=attempt.where,
@@ -406,6 +429,11 @@ class _Work:
         if one not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:
             one = LeftOut(noun=one.noun, why=" of other arms that were not asked for")
         self.left_out[one] += 1
+
+    def _uses(self, attempt: Attempt, arm: str) -> Uses | None:
+        """How often the run used the change; None if nobody asked."""
+        patterns = self.uptake.patterns(arm)
+        return count_uses(attempt.calls, patterns) if patterns else None
 
     def _count(self, record: Run, where: Position) -> None:
         for field, value in zip(_MEASURED, _measured(record), strict=True):

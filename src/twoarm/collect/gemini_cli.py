@@ -11,9 +11,10 @@ from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder, SourceError, decoded
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import between, seconds
-from twoarm.collect.run_folder import AgentOutput, Command, claim, finish, output_of
+from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of
 from twoarm.collect.sidecar import read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.uptake import KINDS, Call, Calls
 from twoarm.errors import Position, Problem
 from twoarm.escape import visible
 
@@ -48,8 +49,13 @@ class _Model(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     api: _Api = _Api()
 
 
+class _Tool(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    count: Count = 0
+
+
 class _Tools(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="camel"):
     total_calls: Count = 0
+    by_name: dict[str, _Tool] = {}
 
 
 class _Stats(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -187,12 +193,20 @@ def _parse_document(folder: Folder, name: str, document: _Document) -> AgentOutp
         took_steps=steps > 0,
         step_count=steps if document.stats is not None else None,
         tool_call_count=document.stats.tools.total_calls if document.stats is not None else None,
-        commands=None,
+        calls=None if document.stats is None else _counted(document.stats.tools),
         model=_most_asked(models),
         version=None,
         session_id=document.session_id,
         caveats=(),
     )
+
+
+def _counted(tools: _Tools) -> Calls | None:
+    """The calls of a document, which are only counted; None if the names do not account for all."""
+    made = tuple(Call(name=name, times=tool.count) for name, tool in tools.by_name.items())
+    if sum(call.times for call in made) != tools.total_calls:
+        return None
+    return Calls(made=made, shows=("tool",), tells_failures=False)
 
 
 def _document_on_stderr(folder: Folder) -> _Document:
@@ -238,13 +252,11 @@ def _parse_stream(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
         took_steps=answered or failure is None,
         step_count=None,
         tool_call_count=stats.tool_calls if stats is not None else len(uses),
-        commands=tuple(
+        calls=Calls(
+            made=tuple(Call(name=use.tool_name or "", asked=use.parameters) for use in uses),
+            shows=KINDS,
             # The program calls every command a success, even one that it blocked.
-            Command(command=command, passed=None)
-            for use in uses
-            if use.tool_name == "run_shell_command"
-            and isinstance(use.parameters, dict)
-            and isinstance(command := use.parameters.get("command"), str)
+            tells_failures=False,
         ),
         model=start.model,
         version=None,

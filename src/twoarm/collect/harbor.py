@@ -11,6 +11,7 @@ from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import between, seconds
 from twoarm.collect.tokens import Cost, Count, Spend, model_name, outside_cache
+from twoarm.collect.uptake import Call, Calls, Kind, takes_command
 from twoarm.collect.version import opencode_output_includes_reasoning
 from twoarm.errors import Position, Problem
 from twoarm.escape import named
@@ -96,8 +97,13 @@ class _Metrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     extra: dict[str, Any] | None = None
 
 
+class _ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    function_name: str = ""
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+
+
 class _TrajectoryStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    tool_calls: list[msgspec.Raw] | None = None
+    tool_calls: list[_ToolCall] | None = None
     metrics: _Metrics | None = None
 
 
@@ -199,11 +205,34 @@ class Harbor:
             caveats=tuple(caveats),
             step_count=None if trajectory is None else trajectory.step_count,
             tool_call_count=None if trajectory is None else trajectory.tool_call_count,
+            calls=None if trajectory is None else _calls(trajectory, info.name),
             run_id=trial.id,
             model=model,
             agent=info.name,
             session_id=None if trajectory is None else trajectory.session_id,
         )
+
+
+# Agents whose trajectories hold their commands, and those that have a tool for skills.
+_WITH_COMMANDS = frozenset(
+    {"claude-code", "opencode", "codex", "gemini-cli", "mini-swe-agent", "terminus-2"}
+)
+_WITH_SKILLS = frozenset({"claude-code", "opencode", "gemini-cli"})
+
+
+def _calls(trajectory: _Trajectory, agent_name: str | None) -> Calls:
+    """The calls of a trajectory, under the names that the agent gave its tools."""
+    made = tuple(
+        Call(name=call.function_name, asked=call.arguments)
+        for step in trajectory.steps
+        for call in step.tool_calls or ()
+    )
+    shows: list[Kind] = ["tool"]
+    if agent_name in _WITH_COMMANDS or any(takes_command(call.name) for call in made):
+        shows.append("command")
+    if agent_name in _WITH_SKILLS:
+        shows.append("skill")
+    return Calls(made=made, shows=tuple(shows), tells_failures=False)
 
 
 def _failure(trial: _Trial, steps: Sequence[_Step]) -> Failed | None:

@@ -12,6 +12,7 @@ from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.inspect_archive import Archive, open_archive
 from twoarm.collect.moment import seconds
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.uptake import KINDS, Call, Calls
 from twoarm.collect.version import numbers, unsupported
 from twoarm.errors import Position, Problem
 from twoarm.escape import named
@@ -53,6 +54,9 @@ class _Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     event: str
+    function: Any = None
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+    error: Any = None
 
 
 class _Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -235,10 +239,21 @@ def _attempt(sample: _Sample, where: Position, log: _Log, settings: Settings) ->
         caveats=tuple(caveats),
         step_count=steps,
         tool_call_count=kinds.count("tool") if kinds else None,
+        calls=_calls(sample.events) if kinds else None,
         run_id=sample.uuid,
         model=model,
         agent="inspect",
     )
+
+
+def _calls(events: list[_Event]) -> Calls:
+    """Every tool that ran, with its error; how a command ended is not in a log."""
+    made = tuple(
+        Call(name=str(event.function or ""), failed=event.error is not None, asked=event.arguments)
+        for event in events
+        if event.event == "tool"
+    )
+    return Calls(made=made, shows=KINDS, tells_failures=True)
 
 
 def _task_id(

@@ -9,9 +9,10 @@ from twoarm.collect.failure import agent, infra
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import Seconds, between
-from twoarm.collect.run_folder import AgentOutput, Command, finish
+from twoarm.collect.run_folder import AgentOutput, finish
 from twoarm.collect.sidecar import NAME, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.uptake import Call, Calls
 from twoarm.collect.version import unsupported
 from twoarm.errors import Position, Problem
 from twoarm.escape import named
@@ -150,6 +151,7 @@ class MiniSweAgent:
             caveats=(*output.caveats, "duration_lower_bound"),
             step_count=output.step_count,
             tool_call_count=output.tool_call_count,
+            calls=output.calls,
             model=output.model,
             agent=output.agent,
         )
@@ -166,6 +168,7 @@ def _parse_output(folder: Folder, name: str, trajectory: _Trajectory) -> AgentOu
     model = info.config.model.model_name
     times = [extra.timestamp for extra in extras if extra.timestamp is not None]
     failure = _verdict(info.exit_status)
+    calls = _calls(trajectory.messages)
     return AgentOutput(
         name=name,
         agent="mini-swe-agent",
@@ -179,8 +182,8 @@ def _parse_output(folder: Folder, name: str, trajectory: _Trajectory) -> AgentOu
         spends=(_spend(usages, model, where),) if usages else None,
         took_steps=bool(info.model_stats.api_calls),
         step_count=info.model_stats.api_calls,
-        tool_call_count=sum(len(extra.actions or ()) for extra in extras),
-        commands=_commands(trajectory.messages),
+        tool_call_count=len(calls.made),
+        calls=calls,
         model=model,
         version=info.mini_version,
         session_id=None,
@@ -210,12 +213,16 @@ def _spend(usages: list[_Usage], model: str | None, where: Position) -> Spend:
     )
 
 
-def _commands(messages: list[_Message]) -> tuple[Command, ...]:
+# The one tool that it has.
+TOOL = "bash"
+
+
+def _calls(messages: list[_Message]) -> Calls:
     codes = {m.tool_call_id: m.extra.returncode for m in messages if m.tool_call_id is not None}
-    commands = []
+    made = []
     for message in messages:
         for action in message.extra.actions or ():
-            if action.command is not None:
-                code = codes.get(action.tool_call_id or "")
-                commands.append(Command.ended(action.command, code))
-    return tuple(commands)
+            code = codes.get(action.tool_call_id or "")
+            failed = None if code is None else code != 0
+            made.append(Call(name=TOOL, failed=failed, asked=action.command))
+    return Calls(made=tuple(made), shows=("tool", "command"), tells_failures=True)

@@ -1,7 +1,7 @@
 """opencode: run folders with the events of `run --format json` and the export of the session."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar, NamedTuple
 
 import msgspec
 
@@ -11,9 +11,10 @@ from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.moment import Milliseconds, between
 from twoarm.collect.opencode_log import refused_since
-from twoarm.collect.run_folder import AgentOutput, Command, claim, finish
+from twoarm.collect.run_folder import AgentOutput, claim, finish
 from twoarm.collect.sidecar import Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, model_name
+from twoarm.collect.uptake import KINDS, Call, Calls
 from twoarm.collect.version import check_major, opencode_output_includes_reasoning
 from twoarm.errors import Problem
 from twoarm.escape import named
@@ -177,9 +178,10 @@ def _parse_output(
     else:
         spends = [_spend(step.tokens, included, None) for step in work.steps if step.tokens]
         cost = sum(step.cost for step in work.steps)
-    children, child_cost, missing = _children(folder, work, export)
-    if missing:
+    below = _children(folder, work, export)
+    if below.missing:
         caveats.append("subagents_left_out")
+    calls = _calls(work.tools)
     failure, cut = _verdict(work)
     if cut:
         caveats.append("spend_incomplete")
@@ -208,12 +210,18 @@ def _parse_output(
         last_event=last,
         waiting=_waiting(export) or refused_since(folder, seen),
         cut=cut,
-        cost_usd=round(cost + child_cost, 9) if spends else None,
-        spends=(*spends, *children) or None,
+        cost_usd=round(cost + below.cost_usd, 9) if spends else None,
+        spends=(*spends, *below.spends) or None,
         took_steps=bool(work.steps),
         step_count=len(work.steps),
-        tool_call_count=sum(_ended(tool) for tool in work.tools),
-        commands=_commands(work.tools) if sidecar.acceptance_command is not None else None,
+        tool_call_count=len(calls),
+        calls=Calls(
+            made=calls,
+            shows=KINDS,
+            tells_failures=True,
+            below=_calls(below.tools),
+            hidden=below.missing,
+        ),
         model=model,
         version=version,
         session_id=work.session_id,
@@ -285,10 +293,6 @@ def _waiting(export: _Export | None) -> str | None:
     return _message(error.get("data") if isinstance(error, dict) else None)
 
 
-def _ended(tool: _Part) -> bool:
-    return tool.state is not None and tool.state.status in ("completed", "error")
-
-
 def _spend(tokens: _Tokens | None, included: bool, model: str | None) -> Spend:
     assert tokens is not None
     return Spend(
@@ -352,10 +356,17 @@ def _includes_reasoning(folder: Folder, version: str | None, work: _Work) -> boo
     )
 
 
-def _children(
-    folder: Folder, work: _Work, export: _Export | None
-) -> tuple[list[Spend], float, bool]:
-    """The spend of sub-agents from their exports, and whether an export is missing."""
+class _Below(NamedTuple):
+    """The sub-agents of a session: what they spent and called, and whether an export is missing."""
+
+    spends: tuple[Spend, ...]
+    cost_usd: float
+    tools: tuple[_Part, ...]
+    missing: bool
+
+
+def _children(folder: Folder, work: _Work, export: _Export | None) -> _Below:
+    """The sub-agents, from their exports."""
     asked = {found for tool in work.tools if (found := _child(tool)) is not None}
     others = sorted(
         name
@@ -364,6 +375,7 @@ def _children(
     )
     family = {work.session_id} | ({export.info.id} if export is not None else set())
     spends: list[Spend] = []
+    tools: list[_Part] = []
     cost = 0.0
     exports = [(name, folder.decode(name, _EXPORT)) for name in others]
     more = True
@@ -376,6 +388,7 @@ def _children(
             family.add(child.info.id)
             asked.discard(child.info.id)
             inner = _exported(child)
+            tools += inner.tools
             check_major(folder, name, "opencode", child.info.version, NEWEST_MAJOR)
             included = bool(opencode_output_includes_reasoning(child.info.version))
             for entry in child.messages:
@@ -387,7 +400,7 @@ def _children(
                 for tool in inner.tools
                 if (below := _child(tool)) is not None and below not in family
             }
-    return spends, cost, bool(asked)
+    return _Below(tuple(spends), cost, tuple(tools), bool(asked))
 
 
 def _child(tool: _Part) -> str | None:
@@ -399,16 +412,32 @@ def _child(tool: _Part) -> str | None:
     return session if isinstance(session, str) else None
 
 
-def _commands(tools: Sequence[_Part]) -> tuple[Command, ...]:
-    commands = []
-    for tool in tools:
-        if tool.tool != "bash" or tool.state is None or not _ended(tool):
-            continue
-        command = _opened(tool.state.input).get("command")
-        if isinstance(command, str):
-            code = _opened(tool.state.metadata).get("exit")
-            commands.append(Command.ended(command, code if isinstance(code, int) else None))
-    return tuple(commands)
+class _Exit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    exit: Any = None
+
+
+_EXIT = msgspec.json.Decoder(_Exit | None)
+
+
+def _calls(tools: Iterable[_Part]) -> tuple[Call, ...]:
+    """The calls that have ended."""
+    return tuple(
+        Call(name=tool.tool or "", failed=_failed(tool.state), asked=tool.state.input)
+        for tool in tools
+        if tool.state is not None and tool.state.status in ("completed", "error")
+    )
+
+
+def _failed(state: _State) -> bool:
+    """Whether a tool says so, or a command ended with another exit code than 0."""
+    if state.status == "error":
+        return True
+    try:
+        found = _EXIT.decode(state.metadata)
+    except (ValueError, RecursionError):
+        # What a tool gave back is anything.
+        return False
+    return found is not None and type(found.exit) is int and found.exit != 0
 
 
 def _opened(raw: msgspec.Raw) -> dict[str, Any]:

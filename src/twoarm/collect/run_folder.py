@@ -11,22 +11,11 @@ from twoarm.collect.format import Attempt, Failed
 from twoarm.collect.moment import between, seconds
 from twoarm.collect.sidecar import NAME, Sidecar
 from twoarm.collect.tokens import Spend
+from twoarm.collect.uptake import Calls
 from twoarm.runs import NEVER_RAN, never_ran
 
 # The names under which the standard output of an agent may be saved.
 OUTPUTS = ("events.jsonl", "stream.jsonl", "result.json", "stdout.json", "stdout.txt")
-
-
-class Command(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """A shell command that the agent ran itself; `passed` is None where no exit code is shown."""
-
-    command: str
-    passed: bool | None
-
-    @classmethod
-    def ended(cls, command: str, exit_code: int | None) -> "Command":
-        """A command and its exit code."""
-        return cls(command=command, passed=None if exit_code is None else exit_code == 0)
 
 
 class AgentOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -49,8 +38,8 @@ class AgentOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     took_steps: bool
     step_count: int | None
     tool_call_count: int | None
-    # None where the output does not show commands.
-    commands: tuple[Command, ...] | None
+    # None where the output does not show which tools were called.
+    calls: Calls | None
     model: str | None
     version: str | None
     session_id: str | None
@@ -86,7 +75,7 @@ def finish(folder: Folder, sidecar: Sidecar, output: AgentOutput) -> Attempt:
             "write the exit code of the acceptance command",
             NAME,
         )
-    count, first_pass = _acceptance(sidecar.acceptance_command, output.commands)
+    count, first_pass = _acceptance(sidecar.acceptance_command, output.calls)
     return Attempt(
         where=folder.where(output.name),
         task_id=sidecar.task_id,
@@ -105,6 +94,7 @@ def finish(folder: Folder, sidecar: Sidecar, output: AgentOutput) -> Attempt:
         caveats=tuple(caveats),
         step_count=output.step_count,
         tool_call_count=output.tool_call_count,
+        calls=output.calls,
         acceptance_cmd_count=count,
         acceptance_first_pass=first_pass,
         agent_exit_code=sidecar.agent_exit_code,
@@ -160,10 +150,10 @@ def _failure(sidecar: Sidecar, output: AgentOutput) -> Failed | None:
     return failure
 
 
-def _acceptance(
-    wanted: str | None, commands: tuple[Command, ...] | None
-) -> tuple[int | None, bool | None]:
-    if wanted is None or commands is None:
+def _acceptance(wanted: str | None, calls: Calls | None) -> tuple[int | None, bool | None]:
+    if wanted is None or calls is None or "command" not in calls.shows:
         return None, None
-    ran = [command for command in commands if command.command.strip() == wanted.strip()]
-    return len(ran), ran[0].passed if ran else None
+    ran = [call for call in calls.made if (call.command or "").strip() == wanted.strip()]
+    if not ran or ran[0].failed is None:
+        return len(ran), None
+    return len(ran), not ran[0].failed

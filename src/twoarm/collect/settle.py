@@ -11,6 +11,7 @@ from twoarm.collect.moment import utc_text
 from twoarm.collect.prices import Prices, cost_of
 from twoarm.collect.swe_bench import TaskOutcomes
 from twoarm.collect.tokens import Spend, summed
+from twoarm.collect.uptake import Uses, tally, tally_failed
 from twoarm.errors import Position
 from twoarm.escape import named, visible
 from twoarm.options import either
@@ -47,14 +48,21 @@ class _Cost(NamedTuple):
 
 
 def settle(
-    attempt: Attempt, arm: str, report: TaskOutcomes | None, prices: Mapping[str, Prices] | None
+    attempt: Attempt,
+    arm: str,
+    report: TaskOutcomes | None,
+    prices: Mapping[str, Prices] | None,
+    uses: Uses | None = None,
 ) -> Run:
     """The record of an attempt; raises SourceError if its success cannot be known."""
     outcome = _outcome(attempt, arm, report)
     usage = _usage(attempt)
     cost = _cost(attempt, usage, prices)
     caveats = {*attempt.caveats, *outcome.caveats, *usage.caveats, *cost.caveats}
+    if uses is not None and uses.count is None:
+        caveats.add("uptake_not_shown")
     failure = outcome.failure
+    tools = None if attempt.calls is None else tally(attempt.calls.made)
     return _Record(
         task_id=attempt.task_id,
         arm=arm,
@@ -69,6 +77,10 @@ def settle(
         cache_write_tokens=usage.counts[3],
         step_count=attempt.step_count,
         tool_call_count=attempt.tool_call_count,
+        tool_calls=tools,
+        failed_tool_calls=tally_failed(attempt.calls, tools or {}) if attempt.calls else None,
+        uptake_count=None if uses is None else uses.count,
+        failed_uptake_count=None if uses is None else uses.failed,
         acceptance_cmd_count=attempt.acceptance_cmd_count,
         acceptance_first_pass=attempt.acceptance_first_pass,
         agent_exit_code=attempt.agent_exit_code,

@@ -1,6 +1,7 @@
 """The summary of a collection: what was found, what is missing, what failed and why."""
 
 from twoarm.collect.gather import Collection, left_out
+from twoarm.collect.uptake_summary import ArmUses
 from twoarm.errors import Problems
 from twoarm.escape import counted, named, shortened
 
@@ -33,6 +34,7 @@ def summarize(collection: Collection) -> list[str]:
     ]
     lines += _limited(failures)
     lines += left_out(collection.left_out)
+    lines += [_uptake(arm, collection.uptake[arm]) for arm in arms if arm in collection.uptake]
     lines += [f"caveat: {caveat.message}" for caveat in collection.caveats]
     if collection.problems:
         lines.append(f"left out: {counted(len(collection.problems), 'bad input')}")
@@ -43,6 +45,13 @@ def summarize(collection: Collection) -> list[str]:
 def _span(repeats: list[int]) -> str:
     low, high = min(repeats), max(repeats)
     return counted(low, "repeat") if low == high else f"{low:,} to {high:,} repeats"
+
+
+def _uptake(arm: str, found: ArmUses) -> str:
+    if not found.known:
+        return f"uptake in {named(arm)}: not shown by any of its {counted(found.runs, 'run')}"
+    share = f"used in {found.used:,} of {counted(found.known, 'run')}"
+    return f"uptake in {named(arm)}: {share}, {counted(found.uses, 'use')}"
 
 
 def _task(task: str, row: dict[str, int], arms: list[str]) -> str:

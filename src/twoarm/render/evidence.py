@@ -24,6 +24,7 @@ from twoarm.render.tables import (
     tasks,
     words,
 )
+from twoarm.render.uptake import uptake_tables
 
 # Which intervals a report shows: those of the two questions, or the bootstrap.
 Shown = Literal["headline", "bootstrap"]
@@ -58,6 +59,7 @@ def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table
     if evidence is not None:
         yield repeats(analysis, evidence)
     yield arms(analysis)
+    yield from uptake_tables(analysis.uptake, most)
     yield from excluded(analysis, most)
     yield from shortfalls(analysis, most)
 

@@ -41,6 +41,10 @@ NO_DIFFERENCE = "~"
 # What should make a reader stop comes first; the others follow as they were found.
 ALARMING = (
     "arms_look_swapped",
+    "uptake_never",
+    "uptake_failed",
+    "uptake_contaminated",
+    "uptake_rare",
     "looks_ignored",
     "broken_tasks",
     "ungated_worse",

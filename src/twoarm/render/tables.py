@@ -324,7 +324,23 @@ def overview(analysis: Analysis) -> str:
         f"{counted(analysis.task_count, 'task')} x {repeats}; {analysis.effective_run_count:,} of "
         f"{counted(analysis.run_count, 'run')} counted"
         + (f", {series(left_out)} excluded" if left_out else "")
+        + _used(analysis)
     )
+
+
+def _used(analysis: Analysis) -> str:
+    """Which runs used the change, if anybody counted."""
+    if analysis.uptake is None:
+        return ""
+    parts = [
+        f"{arm.used_runs:,} of {counted(arm.known_runs, f'{role} run')}"
+        for role, arm in (
+            ("candidate", analysis.uptake.candidate),
+            ("baseline", analysis.uptake.baseline),
+        )
+        if arm.known_runs
+    ]
+    return f"; the change was used in {series(parts)}"
 
 
 def _excluded_runs(analysis: Analysis, kind: str) -> int:

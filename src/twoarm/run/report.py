@@ -14,13 +14,14 @@ from twoarm.run.freeze import Found
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.prepare import Ground
 from twoarm.run.schedule import Frozen
+from twoarm.run.suite import Suite
 from twoarm.write import Output, write
 
 COLLECTED = "collected.jsonl"
 RECEIPT = "receipt.json"
 
 
-def collect_runs(folder: RunFolder, prices: str | None) -> set[str]:
+def collect_runs(folder: RunFolder, prices: str | None, suite: Suite) -> set[str]:
     """Write every run and every infra failure as `collected.jsonl`; the arms that have runs."""
     places: dict[str, list[Place]] = {}
     runs = list(folder.runs())
@@ -31,9 +32,15 @@ def collect_runs(folder: RunFolder, prices: str | None) -> set[str]:
         if attempted.state == "infra":
             place = Place(arm=attempted.arm, path=folder.folder_of(attempted))
             places.setdefault(attempted.format or "", []).append(place)
+    options = CollectOptions(
+        prices=prices,
+        uptake=suite.uptake,
+        uptake_of={name: arm.uptake for name, arm in suite.arms.items()},
+        relative_to=folder.path,
+    )
     batches: list[bytes] = []
     for format_name, found in sorted(places.items()):
-        with gather(format_name, found, CollectOptions(prices=prices)) as collection:
+        with gather(format_name, found, options) as collection:
             batches += collection.batches()
     if batches:
         write([Output(path=folder.at(COLLECTED), content=batches, append=False)])

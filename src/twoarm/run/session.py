@@ -260,7 +260,7 @@ class Session:
 
     def report(self, ground: Ground, end: End) -> set[str]:
         """Write what `score` reads, and the receipt; the arms that have runs."""
-        arms = collect_runs(self.folder, self.setting.prices_path)
+        arms = collect_runs(self.folder, self.setting.prices_path, self.setting.plan.suite)
         write_receipt(
             self.folder,
             self.setting.frozen,
@@ -399,11 +399,13 @@ def resume(out: str, path: str | None, wanted: Wanted, environment: Mapping[str,
 
 
 def _without_budget(frozen: Frozen) -> Frozen:
-    """The one limit that may change."""
+    """What may change: one limit, and what is counted in the runs once they are there."""
     limits = msgspec.structs.replace(frozen.suite.limits, budget_usd=None)
-    return msgspec.structs.replace(
-        frozen, suite=msgspec.structs.replace(frozen.suite, limits=limits)
-    )
+    arms = {
+        name: msgspec.structs.replace(arm, uptake=()) for name, arm in frozen.suite.arms.items()
+    }
+    suite = msgspec.structs.replace(frozen.suite, limits=limits, uptake=(), arms=arms)
+    return msgspec.structs.replace(frozen, suite=suite)
 
 
 def _short(value: object) -> str:

@@ -71,6 +71,7 @@ class Arm(_Table, frozen=True, kw_only=True):
     files: dict[Text, Text] = {}
     home: dict[Text, Text] = {}
     remove: tuple[Text, ...] = ()
+    uptake: tuple[Text, ...] = ()
     prompt_template: Text | None = None
     source: Source | None = None
     build_commands: tuple[Text, ...] = ()
@@ -127,6 +128,7 @@ class Suite(_Table, frozen=True, kw_only=True):
     workspace: Workspace | None = None
     limits: Limits = Limits()
     acceptance_files: tuple[Text, ...] = ()
+    uptake: tuple[Text, ...] = ()
     arms: dict[Slug, Arm] = {}
     tasks: tuple[Task, ...] = ()
 
@@ -161,6 +163,7 @@ _MEANINGS = {
         "workspace": "what every trial starts from",
         "limits": "how long, how much and how often",
         "acceptance_files": "paths restored from the untouched workspace before acceptance",
+        "uptake": "patterns of what counts as a use of the change, in both arms",
         "arms": "the two arms, by name",
         "tasks": "the tasks",
     },
@@ -185,6 +188,7 @@ _MEANINGS = {
         "files": "workspace path = file or folder beside the suite",
         "home": "path in the trial's HOME = file or folder beside the suite",
         "remove": "workspace paths to remove",
+        "uptake": "patterns of what counts as a use of the change, in this arm alone",
         "prompt_template": "the prompt of this arm; {prompt} is the task's",
         "source": "the repository of a tool that this arm uses",
         "build_commands": "shell commands in a checkout of source, once; {build} is for results",

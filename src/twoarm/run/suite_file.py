@@ -9,7 +9,8 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from twoarm.errors import InputError, Position, Problem
+from twoarm.collect.uptake import Pattern
+from twoarm.errors import InputError, Position, Problem, UsageError
 from twoarm.escape import named, shortened, visible
 from twoarm.run.suite import (
     NO_FORMAT,
@@ -222,6 +223,7 @@ def _parts(path: str, suite: Suite) -> Iterator[Problem]:
         if not os.path.isdir(os.path.join(folder, os.path.expanduser(place))):
             message = f"no folder {named(place)}; paths are relative to the suite"
             yield _problem(path, f"workspace.{key}", message)
+    yield from _uptake(path, "uptake", suite.uptake)
     limits = suite.limits
     if limits.trial_usd and limits.budget_usd and limits.trial_usd > limits.budget_usd:
         yield _problem(path, "limits.trial_usd", "more than budget_usd; no trial could start")
@@ -263,7 +265,7 @@ def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
         yield _problem(path, "arms", f"expected two arms, {found}; write [arms.NAME] for each")
         return
     one, other = suite.arms.values()
-    if one == other:
+    if _treatment(one) == _treatment(other):
         message = f"{names} do not differ; a comparison needs a change"
         yield _problem(path, "arms", message)
     if len({name.lower() for name in suite.arms}) < 2:
@@ -284,12 +286,26 @@ def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
         if arm.build_commands and arm.source is None:
             message = "without a source; name the repository to build"
             yield _problem(path, f"{key}.build_commands", message)
+        yield from _uptake(path, f"{key}.uptake", arm.uptake)
         yield from _overlays(path, key, {"files": arm.files, "home": arm.home}, folder)
         for place in arm.remove:
             if not inside(place):
                 yield _problem(path, f"{key}.remove", _OUTSIDE.format(named(place)))
     if suite.agent is not None:
         yield from _overlays(path, "agent", {"home": suite.agent.home}, folder)
+
+
+def _treatment(arm: Arm) -> Arm:
+    """What an arm does to its runs: what is counted in them is no part of it."""
+    return msgspec.structs.replace(arm, uptake=())
+
+
+def _uptake(path: str, key: str, patterns: tuple[str, ...]) -> Iterator[Problem]:
+    for i, text in enumerate(patterns):
+        try:
+            Pattern(text)
+        except UsageError as error:
+            yield _problem(path, f"{key}[{i}]", str(error))
 
 
 _OUTSIDE = "{} is not a path inside; write it relative, without `..` and `.git`"

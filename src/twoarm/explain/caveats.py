@@ -1,0 +1,116 @@
+"""What the reader must know about the use of the change, as caveats."""
+
+from collections.abc import Iterator
+
+from twoarm.errors import Caveat
+from twoarm.escape import counted
+from twoarm.explain.uptake import ArmUptake, Uptake
+from twoarm.sentence import Name, Sentence, listed, say
+
+# From this share of runs on, a change that is not always used is no surprise.
+_HALF = 0.5
+
+
+def uptake_caveats(uptake: Uptake | None) -> Iterator[Caveat]:
+    """All of them, the most important first; nothing if nobody counted."""
+    if uptake is None:
+        return
+    ours, theirs = uptake.candidate, uptake.baseline
+    yield from _on_use(uptake)
+    if theirs.used_runs:
+        yield Caveat(
+            code="uptake_contaminated",
+            message=say(
+                "the baseline {} used the change as well, in {}: it is contaminated, and the arms "
+                "differ less than they should",
+                Name(theirs.arm),
+                _runs(theirs),
+            ),
+        )
+    for known, unknown, what in (
+        (ours, theirs, "whether {} used the change as well"),
+        (theirs, ours, "whether {} used the change at all"),
+    ):
+        if not unknown.known_runs and unknown.runs:
+            yield Caveat(
+                code="uptake_one_arm",
+                message=say(
+                    "use of the change is known for {} only; {} cannot be said",
+                    Name(known.arm),
+                    say(what, Name(unknown.arm)),
+                ),
+            )
+        elif unknown.known_runs < unknown.runs:
+            yield Caveat(
+                code="uptake_partly_known",
+                message=say(
+                    "use of the change is not known for {} of the {} of {}",
+                    f"{unknown.runs - unknown.known_runs:,}",
+                    counted(unknown.runs, "run"),
+                    Name(unknown.arm),
+                ),
+            )
+
+
+def _on_use(uptake: Uptake) -> Iterator[Caveat]:
+    """How much of the candidate the change was used in."""
+    ours = uptake.candidate
+    if ours.used_share is None:
+        return
+    if not ours.used_runs:
+        yield Caveat(
+            code="uptake_never",
+            message=say(
+                "the candidate {} never used the change, in {}: whatever differs between the arms, "
+                "using it is not why",
+                Name(ours.arm),
+                counted(ours.known_runs, "run"),
+            ),
+        )
+        return
+    if ours.used_share < _HALF:
+        yield Caveat(
+            code="uptake_rare",
+            message=say(
+                "the candidate {} used the change in {}, less than half",
+                Name(ours.arm),
+                _runs(ours),
+            ),
+        )
+    if ours.failed_uses and ours.failed_uses >= _HALF * ours.uses:
+        yield Caveat(
+            code="uptake_failed",
+            message=say(
+                "{} of {} of the change in the candidate {} failed: is it allowed, and does it "
+                "work?",
+                f"{ours.failed_uses:,}",
+                counted(ours.uses, "use"),
+                Name(ours.arm),
+            ),
+        )
+    never = [
+        task.task_id
+        for task in uptake.tasks
+        if task.candidate.known_runs and not task.candidate.used_runs
+    ]
+    if never:
+        yield Caveat(
+            code="uptake_some_tasks",
+            message=say(
+                "the candidate {} used the change on {} of {}; never on {}",
+                Name(ours.arm),
+                f"{ours.tasks_used:,}",
+                counted(ours.tasks, "task"),
+                listed(never),
+            ),
+        )
+
+
+def _runs(arm: ArmUptake) -> Sentence:
+    assert arm.used_share is not None
+    return say(
+        "{} of {} ({})",
+        f"{arm.used_runs:,}",
+        counted(arm.known_runs, "run"),
+        f"{arm.used_share:.1%}",
+    )

@@ -1,0 +1,168 @@
+"""Uptake: how many runs and tasks used the change, in both arms.
+
+It explains, and never blocks. The figures of a report are those of all runs, used or not: that is
+what whoever takes the change gets.
+"""
+
+import msgspec
+import numpy as np
+
+from twoarm.arrays import Flags, Floats, Ints
+from twoarm.comparison import Comparison
+from twoarm.screen import ArmRuns
+from twoarm.summarize import summarize
+
+ALL_RUNS = (
+    "All other figures count every run, whether it used the change or not: that is what whoever "
+    "takes the change gets."
+)
+NOT_FAIR = (
+    "Not a fair comparison: whether a run uses the change depends on its task and on how it goes, "
+    "so these runs differ in more than that."
+)
+
+
+class ArmUptake(msgspec.Struct, frozen=True, kw_only=True):
+    """The counted runs of an arm: all, those whose uses are known, and those with any.
+
+    `failed_uses` is None where no run tells how its uses ended; `tasks` are those with a run whose
+    uses are known, `tasks_used` those with a use.
+    """
+
+    arm: str
+    runs: int
+    known_runs: int
+    used_runs: int
+    used_share: float | None
+    uses: int
+    failed_uses: int | None
+    uses_per_run: float | None
+    tasks: int
+    tasks_used: int
+    tasks_share: float | None
+
+
+class TaskUses(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one task in one arm."""
+
+    known_runs: int
+    used_runs: int
+    uses: int
+
+
+class TaskUptake(msgspec.Struct, frozen=True, kw_only=True):
+    """One task in both arms."""
+
+    task_id: str
+    candidate: TaskUses
+    baseline: TaskUses
+
+
+class Part(msgspec.Struct, frozen=True, kw_only=True):
+    """Some runs of an arm."""
+
+    runs: int
+    success_rate: float | None
+    median_duration_seconds: float | None
+    median_non_cache_tokens: float | None
+
+
+class Split(msgspec.Struct, frozen=True, kw_only=True):
+    """The candidate's runs that used the change, and those that did not; no fair comparison."""
+
+    used: Part
+    not_used: Part
+    not_fair: str
+
+
+class Uptake(msgspec.Struct, frozen=True, kw_only=True):
+    """Both arms, every task, and the split, where there are runs of both kinds."""
+
+    candidate: ArmUptake
+    baseline: ArmUptake
+    tasks: tuple[TaskUptake, ...]
+    split: Split | None
+
+
+def find_uptake(comparison: Comparison) -> Uptake | None:
+    """How often the change was used; None if no counted run says."""
+    columns = comparison.runs.tools
+    arms = comparison.screening.arms
+    counts = [_of(columns.uptake, arm) for arm in arms]
+    failed = [_of(columns.failed_uptake, arm) for arm in arms]
+    if all(np.isnan(found).all() for found in counts):
+        return None
+    size = len(comparison.runs.tasks)
+    ours, theirs = (_Table(arm, found, size) for arm, found in zip(arms, counts, strict=True))
+    seen = np.flatnonzero(ours.known + theirs.known)
+    return Uptake(
+        candidate=ours.summary(failed[0]),
+        baseline=theirs.summary(failed[1]),
+        tasks=tuple(
+            TaskUptake(
+                task_id=comparison.runs.tasks[task],
+                candidate=ours.task(task),
+                baseline=theirs.task(task),
+            )
+            for task in seen.tolist()
+        ),
+        split=_split(arms[0], counts[0]),
+    )
+
+
+def _of(column: Floats, arm: ArmRuns) -> Floats:
+    return column[arm.rows] if len(column) else np.full(len(arm), np.nan)
+
+
+class _Table:
+    """The uses of every task in one arm, an array each."""
+
+    def __init__(self, arm: ArmRuns, counts: Floats, tasks: int) -> None:
+        known = ~np.isnan(counts)
+        self._arm = arm
+        self.known: Ints = np.bincount(arm.task[known], minlength=tasks)
+        self._used: Ints = np.bincount(arm.task[counts > 0], minlength=tasks)
+        weights = counts[known]
+        self._uses = np.bincount(arm.task[known], weights=weights, minlength=tasks)
+
+    def summary(self, failed: Floats) -> ArmUptake:
+        known, used = int(self.known.sum()), int(self._used.sum())
+        uses = int(self._uses.sum())
+        tasks, tasks_used = int((self.known > 0).sum()), int((self._used > 0).sum())
+        return ArmUptake(
+            arm=self._arm.arm,
+            runs=len(self._arm),
+            known_runs=known,
+            used_runs=used,
+            used_share=used / known if known else None,
+            uses=uses,
+            failed_uses=None if np.isnan(failed).all() else int(np.nansum(failed)),
+            uses_per_run=uses / known if known else None,
+            tasks=tasks,
+            tasks_used=tasks_used,
+            tasks_share=tasks_used / tasks if tasks else None,
+        )
+
+    def task(self, task: int) -> TaskUses:
+        return TaskUses(
+            known_runs=int(self.known[task]),
+            used_runs=int(self._used[task]),
+            uses=int(self._uses[task]),
+        )
+
+
+def _split(arm: ArmRuns, counts: Floats) -> Split | None:
+    used, idle = counts > 0, counts == 0
+    if not used.any() or not idle.any():
+        return None
+    return Split(used=_part(arm, used), not_used=_part(arm, idle), not_fair=NOT_FAIR)
+
+
+def _part(arm: ArmRuns, chosen: Flags) -> Part:
+    found = summarize(arm.take(np.flatnonzero(chosen)))
+    return Part(
+        runs=found.runs,
+        success_rate=found.success_rate,
+        median_duration_seconds=found.median_duration_seconds,
+        median_non_cache_tokens=found.median_non_cache_tokens,
+    )
