@@ -88,7 +88,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "cache"
     monkeypatch.setenv("TWOARM_CACHE", str(path))
     # The page takes a second to draw, and is tested elsewhere.
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
     return path
 
 

@@ -33,7 +33,7 @@ def test_a_deep_tree_is_no_trouble(
 ) -> None:
     tmp_path = shallow
     monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
     suite = suite_of(tmp_path, f"{SOLVE}; {DEEP.format(times)}")
     out = tmp_path / "out"
     words = ("--out", str(out), "--repeats", "1", "--only", "one", "--keep", keep)
@@ -110,7 +110,7 @@ def test_what_cannot_be_cleared_stops_no_resume(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
     out = tmp_path / "out"
     suite = suite_of(tmp_path)
     assert twoarm("run", str(suite), "--out", str(out), "--repeats", "1", *QUICK).code == 0

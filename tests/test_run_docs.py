@@ -86,7 +86,7 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
     for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "CODEX_API_KEY", "GEMINI_API_KEY"):
         monkeypatch.setenv(name, "not-a-key-at-all")
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
     return here
 
 

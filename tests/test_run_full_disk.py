@@ -41,7 +41,7 @@ class Disk:
 @pytest.fixture
 def disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disk]:
     monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
     made = Disk(tmp_path / "disk")
     yield made
     subprocess.run(["umount", "-l", str(made.path)], capture_output=True, check=False)

@@ -29,7 +29,7 @@ def test_a_resume_ends_agents_whose_supervisor_was_killed_with_the_runner(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self: "")
+    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
     monkeypatch.setattr("twoarm.run.ledger._WAIT_SECONDS", 1.0)
     gate, out = tmp_path / "gate", tmp_path / "out"
     suite = suite_of(tmp_path, f"[ -e {gate} ] || {{ setsid sleep 91 & sleep 92; }}; {SOLVE}")

@@ -97,11 +97,12 @@ def medians(values: Floats, starts: Ints) -> Floats:
     return found
 
 
-def spaced(values: Floats, most: int) -> list[float]:
-    """The values in order; of more than `most`, so many evenly by rank, with both ends."""
-    if len(values) > most:
-        return at_ranks(values, [i / (most - 1) for i in range(most)])
-    return sorted(values.tolist())
+def spaced(values: Floats, most: int) -> Ints:
+    """Where the values are, in order; of too many, `most` evenly by rank, with both ends."""
+    order = np.argsort(values, kind="stable")
+    if len(values) <= most:
+        return order
+    return order[[round(i / (most - 1) * (len(values) - 1)) for i in range(most)]]
 
 
 def at_ranks(values: Floats, shares: list[float]) -> list[float]:

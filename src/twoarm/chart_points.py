@@ -13,6 +13,8 @@ import numpy as np
 from twoarm.arrays import Floats, at_ranks, measured, median, spaced, starts_of
 from twoarm.comparison import Comparison
 from twoarm.metric import COST, DURATION, NON_CACHE_TOKENS, TOKENS, Metric
+from twoarm.runs import Runs
+from twoarm.screen import ArmRuns
 from twoarm.tasks import Task
 
 # In the order of the page.
@@ -40,6 +42,8 @@ class TaskDeltas(msgspec.Struct, frozen=True, kw_only=True):
     mean: float
     pairs: int
     points: tuple[float, ...]
+    # Of the pairs that are drawn.
+    repeats: tuple[int, ...]
 
 
 class MetricDeltas(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,6 +82,8 @@ class RunSpread(msgspec.Struct, frozen=True, kw_only=True):
     not_positive: int
     quartiles: tuple[float, float, float]
     points: tuple[float, ...]
+    # Task and repeat of the runs that are drawn.
+    drawn: tuple[tuple[str, int], ...]
 
 
 class MetricSpread(msgspec.Struct, frozen=True, kw_only=True):
@@ -104,6 +110,7 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     until: float
     runs: int
     task_id: str | None
+    repeat: int | None
 
 
 class Starts(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,8 +141,8 @@ def chart_points(comparison: Comparison) -> ChartPoints:
         spreads=tuple(
             MetricSpread(
                 metric=metric.name,
-                candidate=_spread(ours.values[metric.name]),
-                baseline=_spread(theirs.values[metric.name]),
+                candidate=_spread(ours, metric, comparison.runs),
+                baseline=_spread(theirs, metric, comparison.runs),
             )
             for metric in SPREADS
         ),
@@ -146,6 +153,7 @@ def chart_points(comparison: Comparison) -> ChartPoints:
 
 def _deltas(metric: Metric, comparison: Comparison) -> MetricDeltas:
     names, pairing = comparison.runs.tasks, comparison.pairing
+    ours = comparison.screening.candidate
     starts = dict(zip(names, starts_of(pairing.task, len(names)).tolist(), strict=False))
     paired = sum(bool(task.pairs) for task in comparison.tasks)
     each = max(FEWEST_PAIRS_PER_TASK, MOST_PAIRS // max(1, min(paired, MOST_TASKS)))
@@ -155,11 +163,19 @@ def _deltas(metric: Metric, comparison: Comparison) -> MetricDeltas:
         mean = getattr(task, f"mean_{metric.delta}")
         if mean is not None:
             first = starts[task.task_id]
-            deltas = measured(pairing.deltas[metric.name][first : first + task.pairs])
-            total += len(deltas)
-            points = tuple(spaced(deltas, each))
+            deltas = pairing.deltas[metric.name][first : first + task.pairs]
+            known = np.flatnonzero(~np.isnan(deltas))
+            total += len(known)
+            drawn = known[spaced(deltas[known], each)]
+            rows = ours.rows[pairing.candidate[first + drawn]]
             found.append(
-                TaskDeltas(task_id=task.task_id, mean=mean, pairs=len(deltas), points=points)
+                TaskDeltas(
+                    task_id=task.task_id,
+                    mean=mean,
+                    pairs=len(known),
+                    points=tuple(deltas[drawn].tolist()),
+                    repeats=tuple(comparison.runs.repeat[rows].tolist()),
+                )
             )
     found.sort(key=lambda task: (task.mean, task.task_id))
     return MetricDeltas(
@@ -194,17 +210,27 @@ def _successes(tasks: tuple[Task, ...]) -> Successes:
     return Successes(tasks=tuple(_thinned(found)), task_count=len(found))
 
 
-def _spread(values: Floats) -> RunSpread | None:
+def _spread(arm: ArmRuns, metric: Metric, runs: Runs) -> RunSpread | None:
+    values = arm.values[metric.name]
     known = measured(values)
-    positive = known[known > 0]
+    above = np.flatnonzero(values > 0)
+    positive = values[above]
     if not len(positive):
         return None
+    drawn = above[spaced(positive, MOST_RUNS)]
+    rows = arm.rows[drawn]
     low, middle, high = at_ranks(positive, [0.25, 0.5, 0.75])
     return RunSpread(
         runs=len(known),
         not_positive=len(known) - len(positive),
         quartiles=(low, median(positive) or middle, high),
-        points=tuple(spaced(positive, MOST_RUNS)),
+        points=tuple(values[drawn].tolist()),
+        drawn=tuple(
+            (runs.tasks[task], repeat)
+            for task, repeat in zip(
+                runs.task[rows].tolist(), runs.repeat[rows].tolist(), strict=True
+            )
+        ),
     )
 
 
@@ -235,10 +261,14 @@ def _starts(comparison: Comparison) -> Starts:
     else:
         ours, theirs = (
             tuple(
-                Start(at=at, until=at, runs=1, task_id=runs.tasks[task])
-                for at, _, task in sorted(
-                    zip(one.tolist(), rows.tolist(), runs.task[rows].tolist(), strict=True)
+                Start(
+                    at=at,
+                    until=at,
+                    runs=1,
+                    task_id=runs.tasks[int(runs.task[row])],
+                    repeat=int(runs.repeat[row]),
                 )
+                for at, row in sorted(zip(one.tolist(), rows.tolist(), strict=True))
             )
             for one, rows in zip(times, timed, strict=True)
         )
@@ -251,4 +281,4 @@ def _stretches(times: Floats, first: float, last: float) -> Iterator[Start]:
     for number, runs in enumerate(np.bincount(stretch, minlength=STRETCHES).tolist()):
         if runs:
             at = first + number * wide
-            yield Start(at=at, until=at + wide, runs=runs, task_id=None)
+            yield Start(at=at, until=at + wide, runs=runs, task_id=None, repeat=None)

@@ -32,6 +32,7 @@ _COMMANDS = {
     "plan": "say how much more to run, and what that costs",
     "calibrate": "see how often a suite names a winner where there is none",
     "run": "run a suite of tasks in two arms, then score the runs",
+    "show": "print what the runs of one task and repeat did",
     "demo": "score a bundled example",
 }
 

@@ -10,6 +10,8 @@ import msgspec
 from twoarm.errors import UsageError
 
 Duplicates = Literal["error", "first", "last"]
+# Which runs get a page: all, those of pairs that ended differently, or none.
+Which = Literal["all", "flips", "none"]
 Missing = Literal["keep", "zero"]
 PromoteBy = Literal["gates", "evidence", "margin"]
 Primary = Literal["success", "duration", "tokens"]

@@ -3,7 +3,7 @@
 Each way is imported when it is asked for: most of them are not.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from twoarm.analysis import Analysis
 from twoarm.comparison import Comparison
@@ -11,6 +11,9 @@ from twoarm.render import text
 from twoarm.render.evidence import Shown
 from twoarm.render.sheet import Sheet
 from twoarm.render.sheet import markdown as markdown_of
+
+if TYPE_CHECKING:
+    from twoarm.render.page.links import Links
 
 
 class Report(Analysis, frozen=True, kw_only=True):
@@ -62,12 +65,15 @@ class Report(Analysis, frozen=True, kw_only=True):
 
         return junit.render(self)
 
-    def to_html(self) -> str:
-        """The report as one self-contained page; needs the extra `twoarm[html]`."""
+    def to_html(self, links: "Links | None" = None) -> str:
+        """The report as one self-contained page; needs the extra `twoarm[html]`.
+
+        `links` are the pages of runs, by task and repeat.
+        """
         from twoarm.chart_points import chart_points
         from twoarm.render import html
 
-        return html.render(self, chart_points(self.comparison))
+        return html.render(self, chart_points(self.comparison), links)
 
 
 class ShortReport:

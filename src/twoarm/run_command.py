@@ -19,6 +19,7 @@ from twoarm.exit_codes import BAD, DONE, HELP, INTERRUPTED, OF_VERDICT
 from twoarm.options import Options
 from twoarm.score_command import (
     add_report_options,
+    add_runs_option,
     given_options,
     options_of,
     refuse_outputs,
@@ -104,6 +105,7 @@ def add_options(parser: ArgumentParser) -> None:
     )
     parser.add_argument("--yes", action="store_true", help="start without asking")
     add_report_options(parser, out="the run folder (default: named after suite and time)")
+    add_runs_option(parser, "all")
 
 
 def run(given: Namespace, streams: Streams) -> int:
@@ -296,7 +298,8 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
     options = msgspec.structs.replace(
         options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
     )
-    return score_and_show([session.folder.at("collected.jsonl")], options, given, streams)
+    collected = session.folder.at("collected.jsonl")
+    return score_and_show([collected], options, given, streams, given.runs or "all")
 
 
 def _display(name: str | None, say: Callable[[str], None]) -> "Display":

@@ -11,16 +11,25 @@ from twoarm.candidates import Candidates
 from twoarm.console import Streams
 from twoarm.decide import number_of_gates
 from twoarm.errors import ExtraError, InputError, UsageError
-from twoarm.escape import named, visible
+from twoarm.escape import counted, named, visible
 from twoarm.exit_codes import DONE, HELP, OF_VERDICT
-from twoarm.options import DEFAULTS, PRIMARY, Duplicates, GuardBy, Missing, Options, PromoteBy
+from twoarm.options import (
+    DEFAULTS,
+    PRIMARY,
+    Duplicates,
+    GuardBy,
+    Missing,
+    Options,
+    PromoteBy,
+    Which,
+)
 from twoarm.render.summary import PROMOTED_BY
 from twoarm.render.text import Look, plain
 from twoarm.report import Report
 from twoarm.runfile import Readable, read
 from twoarm.score import compare, compare_candidates
 from twoarm.terminal import terminal_paint, terminal_width
-from twoarm.write import Output, refuse_overlap, write
+from twoarm.write import Output, refuse_overlap, write, write_folder
 
 DESCRIPTION = (
     f"Score run files: {number_of_gates()}, one decision, and the evidence, on one screen."
@@ -56,6 +65,7 @@ def add_options(parser: ArgumentParser) -> None:
     """The options of `score`: files, arms, and which runs count."""
     add_files(parser)
     add_report_options(parser)
+    add_runs_option(parser, "none")
     option = Adder(parser)
     option(
         "candidate",
@@ -86,6 +96,17 @@ def add_counting_options(parser: ArgumentParser) -> None:
         "skip_bad",
         action="store_true",
         help="score the good lines; a caveat says how many were bad",
+    )
+
+
+def add_runs_option(parser: ArgumentParser, usual: str) -> None:
+    """Which runs get a page of their own."""
+    parser.add_argument(
+        "--runs",
+        choices=get_args(Which),
+        help="also write pages of what the runs did into DIR/run-pages, with links from the "
+        "report: of all, of pairs that ended differently, or of none "
+        f"(default: {usual})",
     )
 
 
@@ -227,12 +248,21 @@ class Adder:
 def run(given: Namespace, streams: Streams) -> int:
     """Score run files."""
     options = options_of(given)
+    which: Which = given.runs or "none"
+    if given.runs is not None and given.out is None:
+        raise UsageError("--runs has no effect without --out")
+    if which != "none" and "-" in given.files:
+        raise UsageError("--runs needs run files: standard input can be read only once")
     refuse_outputs(given, given.files)
-    return score_and_show(opened(given.files), options, given, streams)
+    return score_and_show(opened(given.files), options, given, streams, which)
 
 
 def score_and_show(
-    files: "list[str | Readable]", options: Options, given: Namespace, streams: Streams
+    files: "list[str | Readable]",
+    options: Options,
+    given: Namespace,
+    streams: Streams,
+    which: Which = "none",
 ) -> int:
     """Score run files, write and show what was asked for, and give the exit code."""
     names = getattr(given, "candidate", None) or []
@@ -247,10 +277,36 @@ def score_and_show(
                     "--exit-code answers for one candidate: name it with --candidate; found "
                     f"{len(names) or len(others)}"
                 )
+            if which != "none":
+                raise UsageError(
+                    "--runs makes pages for one candidate: name it with --candidate; found "
+                    f"{len(names) or len(others)}"
+                )
             several = compare_candidates(runs, names or None, options, generated_at_utc=_now())
             return _show(several, given, streams)
         report = compare(runs, options=options, generated_at_utc=_now())
-    return _show(report, given, streams)
+    links = None if which == "none" else _write_pages(report, files, given, streams, which)
+    return _show(report, given, streams, links)
+
+
+def _write_pages(
+    report: Report,
+    files: "list[str | Readable]",
+    given: Namespace,
+    streams: Streams,
+    which: Which,
+) -> dict[str, dict[int, str]]:
+    """The pages of runs, and where they are."""
+    from twoarm.run_pages import FOLDER, is_page, make_pages, plan_pages
+
+    plan = plan_pages(report.comparison, which)
+    paths = [file for file in files if isinstance(file, str)]
+    folder = os.path.join(given.out, FOLDER)
+    pages = make_pages(plan, report.comparison, paths, given.out)
+    count = write_folder(folder, pages, is_page)
+    more = f"; {plan.wanted - count:,} more are not written" if plan.wanted > count else ""
+    streams.say(f"twoarm: wrote {counted(count, 'page')} of runs to {visible(folder)}{more}")
+    return plan.links()
 
 
 def given_options(given: Namespace) -> dict[str, str]:
@@ -330,8 +386,13 @@ def places(files: Sequence[str]) -> list[str | int]:
     return [STANDARD_INPUT if file == "-" else file for file in files]
 
 
-def _show(report: Report | Candidates, given: Namespace, streams: Streams) -> int:
-    outputs = list(_outputs(report, given, streams))
+def _show(
+    report: Report | Candidates,
+    given: Namespace,
+    streams: Streams,
+    links: dict[str, dict[int, str]] | None = None,
+) -> int:
+    outputs = list(_outputs(report, given, streams, links))
     write(outputs)
     if written := [visible(output.path) for output in outputs if not output.append]:
         streams.say(f"twoarm: wrote {', '.join(written)}")
@@ -365,7 +426,12 @@ def _interval(given: Namespace) -> Literal["headline", "bootstrap"]:
     return getattr(given, "interval", "headline")
 
 
-def _outputs(report: Report | Candidates, given: Namespace, streams: Streams) -> Iterator[Output]:
+def _outputs(
+    report: Report | Candidates,
+    given: Namespace,
+    streams: Streams,
+    links: dict[str, dict[int, str]] | None,
+) -> Iterator[Output]:
     """The files that were asked for."""
     texts = {}
     if given.out is not None:
@@ -373,7 +439,9 @@ def _outputs(report: Report | Candidates, given: Namespace, streams: Streams) ->
         texts[f"{name}.json"] = report.to_json()
         texts[f"{name}.md"] = report.to_markdown(interval=_interval(given))
         try:
-            texts["report.html"] = report.to_html()
+            texts["report.html"] = (
+                report.to_html() if isinstance(report, Candidates) else report.to_html(links)
+            )
         except ExtraError as error:
             streams.say(f"twoarm: no report.html: {error}")
     files = {os.path.join(given.out, name): text for name, text in texts.items()}

@@ -6,7 +6,7 @@ a device or a FIFO, is written through; links are followed.
 
 import os
 import stat
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
@@ -51,6 +51,37 @@ def write(outputs: Sequence[Output]) -> None:
             for name in temporaries:
                 with suppress(OSError):
                     os.unlink(name)
+
+
+def write_folder(path: str, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]) -> int:
+    """A folder of just these files, in the place of an older one whose every file is `ours`.
+
+    The files are written into a new folder, which takes the place of the old one at the end.
+    """
+    from shutil import rmtree
+
+    with _naming(path):
+        for name in os.listdir(path) if os.path.isdir(path) else ():
+            if not ours(name):
+                raise OutputError(
+                    f"{visible(os.path.join(path, name))}: not a file of twoarm; "
+                    "move it, or choose another folder by --out"
+                )
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        temporary = _unforeseen(os.path.realpath(path))
+        os.mkdir(temporary)
+        count = 0
+        try:
+            for name, content in files:
+                with open(os.path.join(temporary, name), "xb") as file:
+                    file.write(content)
+                count += 1
+            if os.path.isdir(path):
+                rmtree(path)
+            os.rename(temporary, path)
+        finally:
+            rmtree(temporary, ignore_errors=True)
+    return count
 
 
 def write_all(descriptor: int, content: bytes) -> None:

@@ -15,6 +15,8 @@ from twoarm.render.candidates import overview
 from twoarm.render.evidence import report_tables
 from twoarm.render.page import gate_charts, run_charts, task_charts
 from twoarm.render.page.gate_charts import page_label
+from twoarm.render.page.hashes import hash_of
+from twoarm.render.page.links import NO_LINKS, Links, link_charts, task_url
 from twoarm.render.page.marks import CONFIG, Chart
 from twoarm.render.page.provenance import command, facts
 from twoarm.render.summary import Amount, Summary, summarize
@@ -32,10 +34,10 @@ _LINKS = {"gates-table": "Gates as a table"}
 _STANDINGS = {"better": "▲ better", "worse": "▼ worse", "~": "~ no clear difference"}
 
 
-def render(analysis: Analysis, points: ChartPoints) -> str:
-    """The whole page."""
+def render(analysis: Analysis, points: ChartPoints, links: Links | None = None) -> str:
+    """The whole page; with `links`, its marks and tasks open the pages of their runs."""
     require_extra()
-    body, drawn = _parts(analysis, points)
+    body, drawn = _parts(analysis, points, links or {})
     return document(
         title=analysis.promotion.verdict,
         first="gates",
@@ -61,7 +63,7 @@ def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
     ]
     charts: dict[str, Any] = {}
     for number, (analysis, points) in enumerate(reports, 1):
-        body, drawn = _parts(analysis, points)
+        body, drawn = _parts(analysis, points, {})
         parts.append(f'<article id="c{number}">{_apart(body, f"c{number}-")}</article>')
         charts |= {f"c{number}-{name}": spec for name, spec in drawn.items()}
     return document(
@@ -80,7 +82,7 @@ def _apart(body: str, prefix: str) -> str:
     return body.replace("\0", "")
 
 
-def _parts(analysis: Analysis, points: ChartPoints) -> tuple[str, dict[str, Any]]:
+def _parts(analysis: Analysis, points: ChartPoints, links: Links) -> tuple[str, dict[str, Any]]:
     """What stands on the page of one candidate, and its charts."""
     summary = summarize(analysis)
     first = gate_charts.changes(summary)
@@ -113,10 +115,11 @@ def _parts(analysis: Analysis, points: ChartPoints) -> tuple[str, dict[str, Any]
                 "How the runs of each arm spread, what they cost, and when they started.",
                 figures(spreads, "thirds") + figures(runs),
             ),
-            *map(table_section, tables),
+            *(table_section(table, links) for table in tables),
             _provenance(analysis),
         )
     )
+    link_charts((*tasks, *spreads, *runs), points, links)
     drawn = {
         chart.name: chart.spec
         for chart in (first, *gates, *tasks, *spreads, *runs)
@@ -154,10 +157,10 @@ def document(*, title: str, first: str, body: str, charts: dict[str, Any], tool:
     scripts = _scripts()
     payload = html_script(msgspec.json.encode({"config": CONFIG, "charts": charts}).decode())
     style = _text_of("style.css")
-    hashes = " ".join(map(_hash, scripts))
+    hashes = " ".join(map(hash_of, scripts))
     # The policy allows what stands in this file, word for word, and nothing else.
     policy = (
-        f"default-src 'none'; script-src {hashes}; style-src {_hash(style)}; "
+        f"default-src 'none'; script-src {hashes}; style-src {hash_of(style)}; "
         "base-uri 'none'; form-action 'none'"
     )
     return f"""<!doctype html>
@@ -328,7 +331,7 @@ def _capital(text: str) -> str:
     return f"{text[:1].upper()}{text[1:]}"
 
 
-def table_section(table: Table) -> str:
+def table_section(table: Table, links: Links = NO_LINKS) -> str:
     """A table that can be sorted, under its heading."""
     notes = "".join(f'<p class="how">{sentence_html(note)}</p>' for note in table.notes)
     if not table.rows:
@@ -338,7 +341,10 @@ def table_section(table: Table) -> str:
         f"{html(shortened(column.head or _UNNAMED, 40))}</button></th>"
         for column in table.columns
     )
-    rows = "\n".join(f"<tr>{''.join(map(_cell, row, table.columns))}</tr>" for row in table.rows)
+    rows = "\n".join(
+        f"<tr>{''.join(_cell(*cell, links) for cell in zip(row, table.columns, strict=True))}</tr>"
+        for row in table.rows
+    )
     tall = " tall" if len(table.rows) > 40 else ""
     return (
         f'<section id="{table.name}"><h2>{html(table.heading)}</h2>{notes}'
@@ -347,13 +353,16 @@ def table_section(table: Table) -> str:
     )
 
 
-def _cell(cell: Cell, column: Column) -> str:
+def _cell(cell: Cell, column: Column, links: Links) -> str:
     key = "" if cell.key is None else f' data-key="{html(str(cell.key))}"'
     shown = (
         html(shortened(cell.text, _NAME))
         if isinstance(cell.text, Name)
         else sentence_html(cell.text)
     )
+    url = task_url(links, cell.text) if column.head == "task" else None
+    if url is not None:
+        shown = f'<a href="{html(url)}">{shown}</a>'
     role = f" {cell.role}" if cell.role else ""
     return f'<td class="{column.kind}{role}"{key}>{shown}</td>'
 
@@ -403,10 +412,3 @@ def _text_of(name: str) -> str:
     from importlib.resources import files
 
     return files("twoarm.render.page").joinpath(name).read_text(encoding="utf-8")
-
-
-def _hash(text: str) -> str:
-    from base64 import b64encode
-    from hashlib import sha256
-
-    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

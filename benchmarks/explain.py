@@ -1,0 +1,98 @@
+"""The page with links to every run: how long it takes to open, and how large the run pages are.
+
+    python benchmarks/explain.py [TASKS] [REPEATS]
+
+Makes run folders of Claude Code (60 tasks x 10 repeats x 2 arms unless told), collects and scores
+them with `--runs all`, and opens the report in Chromium, with links and without, in turns.
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from playwright.sync_api import sync_playwright
+
+ROUNDS = 3
+ARMS = ("with_x", "without_x")
+
+
+def make(root: Path, tasks: int, repeats: int) -> None:
+    """Runs of 40 calls, each with a command and half a kilobyte of output."""
+    for number in range(tasks * repeats * 2):
+        arm, rest = ARMS[number % 2], number // 2
+        place = root / "runs" / arm / f"{rest:05d}"
+        place.mkdir(parents=True)
+        lines = [{"type": "system", "subtype": "init", "session_id": f"s{number}", "model": "m"}]
+        for step in range(40):
+            block = {"type": "tool_use", "id": f"c{step}", "name": ("Bash", "Read")[step % 2]}
+            block["input"] = {"command": f"grep -rn 'word {step}' src | head"}  # type: ignore[assignment]
+            usage = {"input_tokens": 900 + (number * 37 + step) % 200, "output_tokens": 40}
+            message = {"id": f"m{step}", "content": [block], "usage": usage}
+            lines.append({"type": "assistant", "message": message})  # type: ignore[dict-item]
+            result = {"type": "tool_result", "tool_use_id": f"c{step}", "content": "a line\n" * 70}
+            lines.append({"type": "user", "message": {"content": [result]}})  # type: ignore[dict-item]
+        usage = {"input_tokens": 36_000 + number * 7 % 5_000, "output_tokens": 1_600}
+        done = {"type": "result", "subtype": "success", "result": "done", "usage": usage}
+        lines.append({**done, "duration_ms": 60_000 + number * 977 % 40_000})  # type: ignore[dict-item]
+        (place / "stream.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+        sidecar = {
+            "task_id": f"task-{rest % tasks:02d}",
+            "repeat": rest // tasks + 1,
+            "acceptance_exit_code": int(number % 7 == 0),
+            "started_at_utc": f"2026-11-15T{rest % 24:02d}:{rest % 60:02d}:00Z",
+            "ended_at_utc": f"2026-11-15T{rest % 24:02d}:{rest % 60:02d}:59Z",
+        }
+        (place / "run.json").write_text(json.dumps(sidecar))
+        (place / "acceptance.log").write_text("ok\n" * 200)
+        (place / "diff.patch").write_text("+a line that was added\n" * 200)
+
+
+def twoarm(*arguments: str) -> float:
+    start = time.perf_counter()
+    subprocess.run([sys.executable, "-m", "twoarm", *arguments], check=True, capture_output=True)
+    return time.perf_counter() - start
+
+
+def main() -> None:
+    tasks = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        make(root, tasks, repeats)
+        collected = str(root / "collected.jsonl")
+        arms = [f"--arm={arm}={root / 'runs' / arm}" for arm in ARMS]
+        twoarm("collect", "claude-code", *arms, "-o", collected)
+        took = {}
+        for which in ("none", "all"):
+            took[which] = twoarm("score", collected, "--out", str(root / which), "--runs", which)
+        pages = [path.stat().st_size for path in (root / "all" / "run-pages").iterdir()]
+        print(f"{len(pages):,} pages of {2 * len(pages):,} runs")
+        print(f"  the largest {max(pages) / 1000:.0f} kB, all {sum(pages) / 1e6:.0f} MB")
+        print(f"  score --runs none {took['none']:.1f} s, --runs all {took['all']:.1f} s")
+        for which in took:
+            size = (root / which / "report.html").stat().st_size / 1000
+            print(f"  report.html, --runs {which}: {size:.0f} kB")
+        opened: dict[str, list[float]] = {"none": [], "all": []}
+        program = os.environ.get("CHROMIUM") or shutil.which("chromium")
+        with sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+            for _ in range(ROUNDS):
+                for which, times in opened.items():
+                    page = browser.new_page()
+                    page.goto((root / which / "report.html").as_uri())
+                    page.wait_for_selector("body[data-ready]", timeout=120_000)
+                    ready = page.evaluate("Number(document.body.dataset.ready)")
+                    times.append(float(ready) / 1000)
+                    page.close()
+            browser.close()
+        for which, times in opened.items():
+            print(f"  opened and drawn, --runs {which}: {min(times):.2f} s at best")
+
+
+if __name__ == "__main__":
+    main()

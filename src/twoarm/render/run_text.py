@@ -1,0 +1,65 @@
+"""A run for a terminal: what its page shows, in plain lines."""
+
+from collections.abc import Iterator
+
+from twoarm.escape import inert_lines, shortened, visible, visible_lines
+from twoarm.render.run_page import about_entry, facts_of, outcome_of
+from twoarm.transcript.entry import Entry, Text
+from twoarm.transcript.view import RunView
+
+
+def render(view: RunView) -> str:
+    """Everything there is to see of a run."""
+    return inert_lines("\n".join(_lines(view))) + "\n"
+
+
+def _lines(view: RunView) -> Iterator[str]:
+    record = view.record
+    task, arm = shortened(record.task_id, 120), shortened(record.arm, 120)
+    yield f"{task}, repeat {record.repeat}, {arm}: {outcome_of(record)}"
+    for sentence in view.why:
+        yield f"  {visible(sentence)}"
+    yield "  " + "; ".join(f"{name} {visible(value)}" for name, value in facts_of(record))
+    if view.missing:
+        yield f"nothing to show: {visible(view.missing)}"
+    if view.prompt is not None:
+        yield from _titled("PROMPT", view.prompt)
+    entries = view.entries
+    if entries is not None:
+        yield "WHAT IT DID"
+        number = 0
+        for number, entry in enumerate(entries.first, 1):
+            yield from _entry(number, entry)
+        if entries.left_out:
+            yield f"  ... {entries.left_out:,} events left out ..."
+        for more, entry in enumerate(entries.last, number + entries.left_out + 1):
+            yield from _entry(more, entry)
+        if entries.last_words is not None:
+            yield from _titled("LAST WORDS", entries.last_words)
+    for log in view.logs:
+        yield from _titled(log.label.upper(), log.text)
+    for path in view.files:
+        yield f"file: {visible(path)}"
+
+
+def _titled(title: str, text: Text) -> Iterator[str]:
+    yield title
+    yield from _indented(text, "  ")
+
+
+def _entry(number: int, entry: Entry) -> Iterator[str]:
+    what = shortened(entry.tool, 120) if entry.kind == "call" else entry.kind
+    about = ", ".join(about_entry(entry))
+    yield f"  {number}. {what}{' FAILED' if entry.failed else ''}{f' ({about})' if about else ''}"
+    yield from _indented(entry.text, "     ")
+    if entry.result is not None and (entry.result.head.strip() or entry.result.tail):
+        yield "     ->"
+        yield from _indented(entry.result, "     ")
+
+
+def _indented(text: Text, indent: str) -> Iterator[str]:
+    for part in (text.head, text.tail):
+        if part is text.tail and text.left_out:
+            yield f"{indent}... {text.left_out:,} characters left out ..."
+        if part.strip():
+            yield from (f"{indent}{line}" for line in visible_lines(part.rstrip("\n")).split("\n"))

@@ -1,0 +1,192 @@
+"""Run pages: which tasks and repeats get one, and what stands on each; and runs for a terminal."""
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+
+import msgspec
+import numpy as np
+
+from twoarm.comparison import Comparison
+from twoarm.errors import InputError
+from twoarm.escape import visible
+from twoarm.metric import SUCCESS
+from twoarm.options import Which
+from twoarm.record import Line, OpenLine
+from twoarm.render.run_page import Neighbor, PairView, outcome_of, render
+from twoarm.stream import batches, blocks_of, unpacked
+from twoarm.transcript.view import RunView, Views
+
+FOLDER = "run-pages"
+# More pages than this are of no use to anybody, and fill a disk; flips come first.
+MOST_PAGES = 5_000
+
+_DECODER = msgspec.json.Decoder(OpenLine)
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A task and repeat, the rows of its runs, and whether only one of them passed."""
+
+    name: str
+    task_id: str
+    repeat: int
+    candidate: int | None
+    baseline: int | None
+    flip: bool
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The pages to make, flips first, and how many there would have been."""
+
+    pages: tuple[Page, ...]
+    wanted: int
+
+    def links(self) -> dict[str, dict[int, str]]:
+        """By task and repeat, where the page is, seen from the report."""
+        found: dict[str, dict[int, str]] = {}
+        for page in self.pages:
+            found.setdefault(page.task_id, {})[page.repeat] = f"{FOLDER}/{page.name}"
+        return found
+
+
+def plan_pages(comparison: Comparison, which: Which) -> Plan:
+    """The pages of the runs that count."""
+    pairing = comparison.pairing
+    ours, theirs = comparison.screening.arms
+    rows: dict[tuple[str, int], list[int | None]] = {}
+    flips: set[tuple[str, int]] = set()
+    for side, arm in enumerate((ours, theirs)):
+        for row in arm.rows.tolist() if which == "all" else ():
+            rows.setdefault(_key(comparison, row), [None, None])[side] = row
+    flipped = np.flatnonzero(pairing.deltas[SUCCESS.name])
+    for at in flipped.tolist() if which != "none" else ():
+        pair: list[int | None] = [
+            int(ours.rows[pairing.candidate[at]]),
+            int(theirs.rows[pairing.baseline[at]]),
+        ]
+        key = _key(comparison, pair[0] or 0)
+        rows[key] = pair
+        flips.add(key)
+    ordered = sorted(rows, key=lambda key: (key not in flips, key))
+    pages = tuple(
+        Page(
+            name=page_name(task, repeat),
+            task_id=task,
+            repeat=repeat,
+            candidate=rows[task, repeat][0],
+            baseline=rows[task, repeat][1],
+            flip=(task, repeat) in flips,
+        )
+        for task, repeat in ordered[:MOST_PAGES]
+    )
+    return Plan(pages=pages, wanted=len(ordered))
+
+
+def _key(comparison: Comparison, row: int) -> tuple[str, int]:
+    runs = comparison.runs
+    return runs.tasks[int(runs.task[row])], int(runs.repeat[row])
+
+
+def page_name(task: str, repeat: int) -> str:
+    """A name that any file system takes and no task can choose."""
+    plain = "".join(c if c in _SAFE else "-" for c in task[:40])
+    digest = sha256(task.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    return f"{plain}-{digest}.{repeat}.html"
+
+
+def is_page(name: str) -> bool:
+    """Whether a file may be one that was written here before."""
+    return name.endswith(".html")
+
+
+def make_pages(
+    plan: Plan, comparison: Comparison, files: Sequence[str], out: str
+) -> Iterator[tuple[str, bytes]]:
+    """The pages, one at a time, so that only one is held."""
+    places = comparison.runs.positions
+    wanted = {}
+    for page in plan.pages:
+        for row in (page.candidate, page.baseline):
+            if row is not None:
+                where = places.of(row)
+                wanted[where.source, where.line] = row
+    records = dict(_records(files, wanted))
+    views = Views()
+    neighbors = _neighbors(plan, records)
+    at = os.path.join(out, FOLDER)
+    for page in plan.pages:
+        candidate, baseline = (
+            None if row is None else _view(views, records.get(row))
+            for row in (page.candidate, page.baseline)
+        )
+        pair = PairView(
+            task_id=page.task_id,
+            repeat=page.repeat,
+            candidate=candidate,
+            baseline=baseline,
+            neighbors=neighbors[page.task_id],
+        )
+        yield page.name, render(pair, at).encode("utf-8", "replace")
+
+
+class _Found(msgspec.Struct, frozen=True, kw_only=True):
+    record: Line
+    # The folder of the file that it was in.
+    base: str
+
+
+def _view(views: Views, found: _Found | None) -> RunView | None:
+    return None if found is None else views.of(found.record, found.base)
+
+
+def _records(
+    files: Sequence[str], wanted: dict[tuple[str, int | None], int]
+) -> Iterator[tuple[int, _Found]]:
+    """The lines of some rows, read once more."""
+    for path in files:
+        source = visible(os.fsencode(path).decode("utf-8", "backslashreplace"))
+        base = os.path.dirname(os.path.realpath(path))
+        for number, text in _lines(path, source):
+            row = wanted.get((source, number))
+            if row is not None and text is not None:
+                yield row, _Found(record=_DECODER.decode(text), base=base)
+
+
+def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
+    try:
+        with open(path, "rb") as stream:
+            number = 0
+            for batch in batches(unpacked(blocks_of(stream, source), source)):
+                for text in batch.lines():
+                    number += 1
+                    yield number, text
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read: {error.strerror}") from error
+
+
+def _neighbors(plan: Plan, records: dict[int, _Found]) -> dict[str, tuple[Neighbor, ...]]:
+    found: dict[str, list[Neighbor]] = {}
+    for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flip, page.repeat)):
+        outcomes = [
+            outcome_of(records[row].record)
+            for row in (page.candidate, page.baseline)
+            if row is not None and row in records
+        ]
+        one = Neighbor(repeat=page.repeat, outcome=" vs. ".join(outcomes), page=page.name)
+        found.setdefault(page.task_id, []).append(one)
+    return {task: tuple(ones) for task, ones in found.items()}
+
+
+def find_runs(path: str, task: str, repeat: int) -> Iterable[RunView]:
+    """Every run of a task and repeat in a run file, for a terminal."""
+    source = visible(path)
+    views = Views()
+    base = os.path.dirname(os.path.realpath(path))
+    for _, text in _lines(path, source):
+        try:
+            record = _DECODER.decode(text) if text and text.strip() else None
+        except (ValueError, RecursionError):
+            continue
+        if record is not None and (record.task_id, record.repeat) == (task, repeat):
+            yield views.of(record, base)
