@@ -1,9 +1,13 @@
-"""The page with links to every run: how long it takes to open, and how large the run pages are.
+"""What docs/explain.md promises in numbers.
 
-    python benchmarks/explain.py [TASKS] [REPEATS]
+    python benchmarks/explain.py pages [TASKS] [REPEATS]
+    python benchmarks/explain.py family
 
+pages: how long the page with links to every run takes to open, and how large the run pages are.
 Makes run folders of Claude Code (60 tasks x 10 repeats x 2 arms unless told), collects and scores
 them with `--runs all`, and opens the report in Chromium, with links and without, in turns.
+
+family: how often the intervals of 20 tools all hold zero where the arms do not differ.
 """
 
 import json
@@ -15,7 +19,10 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 from playwright.sync_api import sync_playwright
+
+from twoarm.evidence.simultaneous import simultaneous
 
 ROUNDS = 3
 ARMS = ("with_x", "without_x")
@@ -58,9 +65,23 @@ def twoarm(*arguments: str) -> float:
     return time.perf_counter() - start
 
 
-def main() -> None:
-    tasks = int(sys.argv[1]) if len(sys.argv) > 1 else 60
-    repeats = int(sys.argv[2]) if len(sys.argv) > 2 else 10
+def family(tools: int = 20, repeats: int = 5, datasets: int = 400) -> None:
+    """Calls are counts around rates that vary from tool to tool and from task to task."""
+    random = np.random.default_rng(1)
+    for tasks in (6, 12, 30):
+        held = 0
+        for number in range(datasets):
+            rates = random.gamma(1.5, 2.0, size=(tools, 1)) * random.lognormal(0, 0.6, (1, tasks))
+            ours, theirs = (
+                random.poisson(rates[:, :, None], (tools, tasks, repeats)).mean(axis=2)
+                for _ in range(2)
+            )
+            found = simultaneous(ours - theirs, 0.95, number)
+            held += all(one is None or one[0] <= 0 <= one[1] for one in found)
+        print(f"{tasks} tasks: all {tools} intervals hold zero in {held / datasets:.1%}")
+
+
+def pages(tasks: int = 60, repeats: int = 10) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         root = Path(scratch)
         make(root, tasks, repeats)
@@ -70,9 +91,9 @@ def main() -> None:
         took = {}
         for which in ("none", "all"):
             took[which] = twoarm("score", collected, "--out", str(root / which), "--runs", which)
-        pages = [path.stat().st_size for path in (root / "all" / "run-pages").iterdir()]
-        print(f"{len(pages):,} pages of {2 * len(pages):,} runs")
-        print(f"  the largest {max(pages) / 1000:.0f} kB, all {sum(pages) / 1e6:.0f} MB")
+        found = [path.stat().st_size for path in (root / "all" / "run-pages").iterdir()]
+        print(f"{len(found):,} pages of {2 * len(found):,} runs")
+        print(f"  the largest {max(found) / 1000:.0f} kB, all {sum(found) / 1e6:.0f} MB")
         print(f"  score --runs none {took['none']:.1f} s, --runs all {took['all']:.1f} s")
         for which in took:
             size = (root / which / "report.html").stat().st_size / 1000
@@ -95,4 +116,8 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    part, *sizes = sys.argv[1:] or ["pages"]
+    if part == "family":
+        family()
+    else:
+        pages(*map(int, sizes))

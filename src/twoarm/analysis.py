@@ -9,6 +9,7 @@ from twoarm.diagnose import Diagnostics
 from twoarm.errors import Caveat
 from twoarm.escape import counted, inert_json, shortened
 from twoarm.evidence.results import Evidence
+from twoarm.explain.tools import ToolUse
 from twoarm.explain.uptake import Uptake
 from twoarm.options import Options
 from twoarm.pair import Paired
@@ -58,6 +59,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     diagnostics: Diagnostics
     # None where no counted run has a count of uses.
     uptake: Uptake | None
+    # None where no counted run of one of the arms tells its calls.
+    tool_use: ToolUse | None
     evidence: Evidence | None
     tasks: tuple[Task, ...]
     caveats: tuple[Caveat, ...]

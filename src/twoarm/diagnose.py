@@ -6,9 +6,12 @@ import msgspec
 
 from twoarm.comparison import Comparison
 from twoarm.decide import Gate
+from twoarm.explain.tools import ToolShift, ToolUse
+from twoarm.explain.tools import moved as moved_tools
 from twoarm.metric import DIAGNOSTICS, SUCCESS, Metric
-from twoarm.number_format import share
+from twoarm.number_format import change, share
 from twoarm.pair import Paired
+from twoarm.sentence import Name, Sentence, joined, say
 from twoarm.summarize import ArmSummary
 
 
@@ -29,15 +32,17 @@ class Diagnostics(msgspec.Struct, frozen=True, kw_only=True):
     """Shifts of cache use and orchestration, and one line for each gate that failed."""
 
     shifts: tuple[Shift, ...]
-    explanations: tuple[str, ...]
+    explanations: tuple[Sentence, ...]
 
 
-def diagnose(comparison: Comparison) -> Diagnostics:
+def diagnose(comparison: Comparison, tools: ToolUse | None) -> Diagnostics:
     """What moved, and what it moved with."""
     ours, theirs = comparison.summaries
     shifts = tuple(_shift(metric, ours, theirs, comparison.paired) for metric in DIAGNOSTICS)
     failed = (gate for gate in comparison.gates if gate.holds is False)
-    return Diagnostics(shifts=shifts, explanations=tuple(_explain(gate, shifts) for gate in failed))
+    return Diagnostics(
+        shifts=shifts, explanations=tuple(_explain(gate, shifts, tools) for gate in failed)
+    )
 
 
 def _shift(metric: Metric, candidate: ArmSummary, baseline: ArmSummary, paired: Paired) -> Shift:
@@ -64,7 +69,7 @@ def _share(moved: float | None, of: float | None) -> float | None:
     return moved / of
 
 
-def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
+def _explain(gate: Gate, shifts: tuple[Shift, ...], tools: ToolUse | None) -> Sentence:
     assert gate.candidate is not None
     assert gate.baseline is not None
     metric = gate.rule.metric
@@ -77,4 +82,13 @@ def _explain(gate: Gate, shifts: tuple[Shift, ...]) -> str:
         worse = f"{metric.label} {moved:+,.10g}"
     labels = {metric.name: metric.label for metric in DIAGNOSTICS}
     along = [f"{labels[shift.metric]} {shift.shift:+,.10g}" for shift in shifts if shift.shift]
-    return f"{worse}; {', '.join(along) if along else 'no diagnostic moved'}"
+    found = say("{}; {}", worse, ", ".join(along) if along else "no diagnostic moved")
+    called = [say("{} {}", Name(one.tool), _called(one)) for one in moved_tools(tools)]
+    return say("{}; tool calls: {}", found, joined(called, ", ")) if called else found
+
+
+def _called(shift: ToolShift) -> str:
+    """How much more or less a tool was called; one that only the candidate calls has no share."""
+    if shift.change is not None:
+        return share(shift.change, 0)
+    return f"{change(shift.mean_delta, 'rate')} per run"

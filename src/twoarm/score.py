@@ -14,7 +14,8 @@ from twoarm.evidence.design import check_design
 from twoarm.evidence.results import Looks
 from twoarm.evidence.several import families
 from twoarm.evidence.weigh import ALONE, Family, weigh
-from twoarm.explain.caveats import uptake_caveats
+from twoarm.explain.caveats import tool_caveats, uptake_caveats
+from twoarm.explain.tools import find_tools
 from twoarm.explain.uptake import find_uptake
 from twoarm.options import OptionKeywords, Options, chosen, refused
 from twoarm.promote import promote
@@ -97,7 +98,12 @@ def _report(
     runs, arms = comparison.runs, comparison.arms
     evidence = weigh(comparison, options, family) if options.evidence else None
     uptake = find_uptake(comparison)
-    found = (*uptake_caveats(uptake), *caveats(comparison, options))
+    tools = find_tools(comparison, options)
+    found = (
+        *uptake_caveats(uptake),
+        *caveats(comparison, options),
+        *tool_caveats(tools, comparison),
+    )
     if evidence is not None:
         found += (
             *evidence_caveats(evidence, comparison, options),
@@ -122,8 +128,9 @@ def _report(
         promotion=promote(comparison, evidence, options),
         adequacy=comparison.adequacy,
         excluded=comparison.screening.excluded,
-        diagnostics=diagnose(comparison),
+        diagnostics=diagnose(comparison, tools),
         uptake=uptake,
+        tool_use=tools,
         evidence=evidence,
         tasks=comparison.tasks,
         caveats=found,

@@ -2,8 +2,12 @@
 
 from collections.abc import Iterator
 
+import numpy as np
+
+from twoarm.comparison import Comparison
 from twoarm.errors import Caveat
 from twoarm.escape import counted
+from twoarm.explain.tools import ToolUse
 from twoarm.explain.uptake import ArmUptake, Uptake
 from twoarm.sentence import Name, Sentence, listed, say
 
@@ -102,6 +106,23 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
                 f"{ours.tasks_used:,}",
                 counted(ours.tasks, "task"),
                 listed(never),
+            ),
+        )
+
+
+def tool_caveats(tools: ToolUse | None, comparison: Comparison) -> Iterator[Caveat]:
+    """Two programs may name one tool differently."""
+    runs = comparison.runs
+    codes = np.unique(np.concatenate([runs.maker[arm.rows] for arm in comparison.screening.arms]))
+    makers = [runs.makers[code] for code in codes.tolist() if code >= 0]
+    agents = sorted({maker.agent for maker in makers if maker.agent is not None})
+    if tools is not None and len(agents) > 1:
+        yield Caveat(
+            code="tools_of_several_agents",
+            message=say(
+                "the runs are of several agents ({}), which name their tools differently: a tool "
+                "that one arm alone calls may be the other's under another name",
+                listed(agents),
             ),
         )
 

@@ -24,6 +24,7 @@ from twoarm.render.tables import (
     tasks,
     words,
 )
+from twoarm.render.tools import tool_tables
 from twoarm.render.uptake import uptake_tables
 
 # Which intervals a report shows: those of the two questions, or the bootstrap.
@@ -60,6 +61,7 @@ def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table
         yield repeats(analysis, evidence)
     yield arms(analysis)
     yield from uptake_tables(analysis.uptake, most)
+    yield from tool_tables(analysis.tool_use, weighed=evidence is not None)
     yield from excluded(analysis, most)
     yield from shortfalls(analysis, most)
 

@@ -1,0 +1,200 @@
+"""What the agent did differently: calls of each tool, per arm and paired by task.
+
+These are diagnostics: they explain, and never block. The intervals hold for all tools together.
+"""
+
+from collections.abc import Iterator
+
+import msgspec
+import numpy as np
+
+from twoarm.arrays import Flags, Floats, Ints
+from twoarm.comparison import Comparison
+from twoarm.evidence.results import FEWEST_TASKS
+from twoarm.evidence.simultaneous import simultaneous
+from twoarm.options import Options
+from twoarm.record import OTHER_TOOLS
+from twoarm.tool_columns import Tallies
+
+# Of the tools that are called most, so many are held against each other.
+FAMILY = 50
+# So many of those that differ most are reported.
+LARGEST = 10
+
+
+class ToolShift(msgspec.Struct, frozen=True, kw_only=True):
+    """How one tool is called in both arms.
+
+    The first figures are those of each arm's own runs; `mean_delta` is the mean over tasks of the
+    paired difference in calls per run, `change` the same as a share of the baseline's. The interval
+    is for `mean_delta`, adjusted for all tools; failed calls are None where no run tells.
+    """
+
+    tool: str
+    candidate_per_run: float | None
+    baseline_per_run: float | None
+    candidate_failed: int | None
+    baseline_failed: int | None
+    mean_delta: float | None
+    change: float | None
+    low: float | None
+    high: float | None
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out zero."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+
+class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
+    """The tools that differ most, and failed calls of all tools together.
+
+    `runs` are those that tell their calls, in the candidate and the baseline; `pairs` those of
+    which both do. `family` is how many differences the intervals allow for.
+    """
+
+    runs: tuple[int, int]
+    pairs: int
+    tasks: int
+    tools: int
+    family: int
+    level: float
+    largest: tuple[ToolShift, ...]
+    failed: ToolShift | None
+
+
+def find_tools(comparison: Comparison, options: Options) -> ToolUse | None:
+    """How the calls differ; None if no counted run of one of the arms tells them."""
+    columns = comparison.runs.tools
+    made = _Calls(comparison, columns.made)
+    if not all(made.known_runs):
+        return None
+    failed = _Calls(comparison, columns.failed)
+    totals = made.totals[0] + made.totals[1]
+    ranked = [code for code in np.argsort(-totals, kind="stable").tolist() if totals[code]]
+    family = [code for code in ranked if columns.names[code] != OTHER_TOOLS][:FAMILY]
+    rows = [made.deltas(code) for code in family]
+    wrong = failed.deltas_of_all() if all(failed.known_runs) else None
+    paired = wrong is not None and made.tasks.tolist() == failed.tasks.tolist()
+    deltas = np.array([*rows, wrong] if paired else rows).reshape(-1, len(made.tasks))
+    ranges: list[tuple[float, float] | None] = [None] * len(deltas)
+    if options.evidence:
+        ranges = simultaneous(deltas, options.level, options.seed)
+    shifts = [
+        _shift(columns.names[code], code, made, failed, ranges[at])
+        for at, code in enumerate(family)
+    ]
+    shifts.sort(key=lambda shift: (-abs(shift.mean_delta or 0.0), shift.tool))
+    last = None
+    if all(failed.known_runs):
+        last = _shift("", None, failed, failed, ranges[-1] if paired else None)
+    return ToolUse(
+        runs=(made.known_runs[0], made.known_runs[1]),
+        pairs=int(made.pairs.sum()),
+        tasks=len(made.tasks),
+        tools=len([code for code in ranked if columns.names[code] != OTHER_TOOLS]),
+        family=len(deltas),
+        level=options.level,
+        largest=tuple(shifts[:LARGEST]),
+        failed=last,
+    )
+
+
+def _shift(
+    name: str,
+    code: int | None,
+    made: "_Calls",
+    failed: "_Calls",
+    found: tuple[float, float] | None,
+) -> ToolShift:
+    ours, theirs = (
+        float(totals.sum() if code is None else totals[code]) / runs
+        for totals, runs in zip(made.totals, made.known_runs, strict=True)
+    )
+    deltas = made.deltas_of_all() if code is None else made.deltas(code)
+    baseline = made.baseline_means(code)
+    moved = float(deltas.mean()) if len(deltas) else None
+    usual = float(baseline.mean()) if len(baseline) else 0.0
+    wrong = [
+        None if not runs else int(totals.sum() if code is None else totals[code])
+        for totals, runs in zip(failed.totals, failed.known_runs, strict=True)
+    ]
+    return ToolShift(
+        tool=name,
+        candidate_per_run=ours,
+        baseline_per_run=theirs,
+        candidate_failed=wrong[0],
+        baseline_failed=wrong[1],
+        mean_delta=moved,
+        change=moved / usual if moved is not None and usual else None,
+        low=None if found is None else found[0],
+        high=None if found is None else found[1],
+    )
+
+
+class _Calls:
+    """The counts of one key, by arm, tool and task."""
+
+    def __init__(self, comparison: Comparison, tallies: Tallies) -> None:
+        runs, pairing = comparison.runs, comparison.pairing
+        arms = comparison.screening.arms
+        known = np.zeros(len(runs), dtype=bool)
+        known[tallies.known] = True
+        self._names = len(runs.tools.names)
+        self._tasks = len(runs.tasks)
+        self.known_runs = [int(known[arm.rows].sum()) for arm in arms]
+        sides = (arms[0].rows[pairing.candidate], arms[1].rows[pairing.baseline])
+        both = known[sides[0]] & known[sides[1]]
+        self.pairs: Ints = np.bincount(pairing.task[both], minlength=self._tasks)
+        # The tasks with a pair of which both runs tell.
+        self.tasks: Ints = np.flatnonzero(self.pairs)
+        self.totals = [self._by_tool(tallies, _flags(len(runs), arm.rows)) for arm in arms]
+        self._means = [
+            self._by_task(tallies, _flags(len(runs), side[both]), runs.task) for side in sides
+        ]
+
+    def _by_tool(self, tallies: Tallies, chosen: Flags) -> Floats:
+        these = chosen[tallies.row]
+        found: Floats = np.bincount(
+            tallies.tool[these], weights=tallies.count[these], minlength=self._names
+        ).astype(np.float64)
+        return found
+
+    def _by_task(self, tallies: Tallies, chosen: Flags, task: Ints) -> Floats:
+        """Calls per pair, a row per tool, a column per task that has pairs."""
+        these = chosen[tallies.row]
+        at = tallies.tool[these] * self._tasks + task[tallies.row[these]]
+        sums = np.bincount(
+            at, weights=tallies.count[these], minlength=self._names * self._tasks
+        ).reshape(self._names, self._tasks)
+        return sums[:, self.tasks] / self.pairs[self.tasks]
+
+    def deltas(self, code: int) -> Floats:
+        found: Floats = self._means[0][code] - self._means[1][code]
+        return found
+
+    def deltas_of_all(self) -> Floats:
+        found: Floats = (self._means[0] - self._means[1]).sum(axis=0)
+        return found
+
+    def baseline_means(self, code: int | None) -> Floats:
+        found: Floats = self._means[1].sum(axis=0) if code is None else self._means[1][code]
+        return found
+
+
+def _flags(size: int, rows: Ints) -> Flags:
+    found = np.zeros(size, dtype=bool)
+    found[rows] = True
+    return found
+
+
+def moved(tools: ToolUse | None, most: int = 3) -> Iterator[ToolShift]:
+    """The tools whose calls clearly differ, the largest shares first."""
+    clear = [shift for shift in (tools.largest if tools is not None else ()) if shift.clear]
+    clear.sort(key=lambda shift: -abs(shift.change if shift.change is not None else float("inf")))
+    yield from clear[:most]
+
+
+def too_few_tasks(tools: ToolUse) -> bool:
+    """Whether there are no intervals because there are too few tasks."""
+    return tools.tasks < FEWEST_TASKS
