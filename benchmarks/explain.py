@@ -2,12 +2,18 @@
 
     python benchmarks/explain.py pages [TASKS] [REPEATS]
     python benchmarks/explain.py family
+    python benchmarks/explain.py huge [GIGABYTES]
 
 pages: how long the page with links to every run takes to open, and how large the run pages are.
 Makes run folders of Claude Code (60 tasks x 10 repeats x 2 arms unless told), collects and scores
 them with `--runs all`, and opens the report in Chromium, with links and without, in turns.
 
 family: how often the intervals of 20 tools all hold zero where the arms do not differ.
+
+huge: the most memory that each command takes for runs with so much output (2 GB unless told):
+results of 100 kB, a log and a diff without an end, and bytes that are no text.
+
+benchmarks/collect.py has the time of collecting, benchmarks/samples.py the counts of calls.
 """
 
 import json
@@ -17,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -91,7 +98,7 @@ def pages(tasks: int = 60, repeats: int = 10) -> None:
         took = {}
         for which in ("none", "all"):
             took[which] = twoarm("score", collected, "--out", str(root / which), "--runs", which)
-        found = [path.stat().st_size for path in (root / "all" / "run-pages").iterdir()]
+        found = [path.stat().st_size for path in (root / "all" / "run-pages").glob("task*")]
         print(f"{len(found):,} pages of {2 * len(found):,} runs")
         print(f"  the largest {max(found) / 1000:.0f} kB, all {sum(found) / 1e6:.0f} MB")
         print(f"  score --runs none {took['none']:.1f} s, --runs all {took['all']:.1f} s")
@@ -115,9 +122,62 @@ def pages(tasks: int = 60, repeats: int = 10) -> None:
             print(f"  opened and drawn, --runs {which}: {min(times):.2f} s at best")
 
 
+# Prints the most memory that the command took, in MiB, after all that it says. What getrusage says
+# would include the memory of the process that started it.
+MEMORY = """
+import sys
+from twoarm.cli import main
+code = main(sys.argv[1:])
+status = dict(line.split(":", 1) for line in open("/proc/self/status"))
+sys.stderr.write(f"\\n{int(status['VmHWM'].split()[0]) // 1024}")
+sys.exit(code)
+"""
+
+
+def measured(*arguments: str) -> tuple[int, str]:
+    """The MiB of a command, and the last line that it said."""
+    command = [sys.executable, "-c", MEMORY, *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    *said, memory = [line for line in done.stderr.split("\n") if line]
+    return int(memory), f"exit code {done.returncode}: {said[-1] if said else 'nothing said'}"
+
+
+def huge(gigabytes: int = 2) -> None:
+    with tempfile.TemporaryDirectory() as scratch:
+        root = Path(scratch)
+        make(root, 1, 1)
+        collected = str(root / "collected.jsonl")
+        arms = [f"--arm={arm}={root / 'runs' / arm}" for arm in ARMS]
+        collect = ("collect", "claude-code", *arms, "-o", collected)
+        score = ("score", collected, "--out", str(root / "out"), "--runs", "all")
+        ways = {"collect": collect, "score": score, "show": ("show", str(root), "task-00", "1")}
+        small = {name: measured(*way)[0] for name, way in ways.items()}
+        for arm in ARMS:
+            _swell(root / "runs" / arm / "00000", gigabytes)
+        for name in ("score", "show", "collect"):
+            memory, said = measured(*ways[name])
+            grown = f"{small[name]} MiB for small runs, {memory} MiB for {gigabytes} GB"
+            print(f"{name}: {grown}; {said}")
+        (page,) = (root / "out" / "run-pages").glob("task*.html")
+        print(f"the page of both runs: {page.stat().st_size / 1000:.0f} kB")
+
+
+def _swell(place: Path, gigabytes: int) -> None:
+    """The events of a run again and again, with long results, and logs without an end."""
+    first, *middle, last = (place / "stream.jsonl").read_text().splitlines()
+    text = "\n".join(middle).replace("a line\\n" * 70, "x" * 100_000) + "\n"
+    with (place / "stream.jsonl").open("w") as stream:
+        stream.write(first + "\n")
+        for _ in range(gigabytes * 10**9 // len(text)):
+            stream.write(text)
+        stream.write(last + "\n")
+    for name in ("acceptance.log", "diff.patch"):
+        with (place / name).open("ab") as log:
+            log.truncate(gigabytes * 10**9)
+    (place / "stderr.log").write_bytes(bytes(range(256)) * 4 * 10**5)
+
+
 if __name__ == "__main__":
     part, *sizes = sys.argv[1:] or ["pages"]
-    if part == "family":
-        family()
-    else:
-        pages(*map(int, sizes))
+    parts: dict[str, Callable[..., None]] = {"pages": pages, "family": family, "huge": huge}
+    parts[part](*map(int, sizes))

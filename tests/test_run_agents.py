@@ -26,7 +26,7 @@ from tests.real_agents import (
     installed,
     run_suite,
 )
-from tests.scripted_model import CHECK, tokens
+from tests.scenarios import CHECK, tokens
 
 ROOT = Path(__file__).parent.parent
 TASK = "write"

@@ -134,7 +134,7 @@ def test_every_option_is_in_the_document() -> None:
     from argparse import ArgumentParser
 
     from twoarm.run_command import add_options
-    from twoarm.score_command import add_report_options
+    from twoarm.score_options import add_report_options
 
     def options(add: Callable[[ArgumentParser], None]) -> set[str]:
         parser = ArgumentParser()

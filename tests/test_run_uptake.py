@@ -9,7 +9,7 @@ import pytest
 from tests import independent_calls
 from tests.loopback_mcp import notes
 from tests.real_agents import AGENTS, Ran, run_suite
-from tests.scripted_model import CHECK
+from tests.scenarios import CHECK
 
 TASK = "write"
 SKILL = """\

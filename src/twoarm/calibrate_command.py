@@ -9,7 +9,8 @@ from twoarm.calibrate import CalibrateOptions, calibrate
 from twoarm.calibration_file import By
 from twoarm.console import Streams
 from twoarm.options import Options
-from twoarm.score_command import Adder, add_files, opened
+from twoarm.score_command import opened
+from twoarm.score_options import Adder, add_files
 from twoarm.short_report import add_short_report_options, refuse_bad_outputs, show
 
 DESCRIPTION = (

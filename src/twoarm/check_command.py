@@ -6,7 +6,8 @@ from twoarm.check import check
 from twoarm.console import Streams
 from twoarm.escape import counted, named
 from twoarm.exit_codes import BAD, DONE
-from twoarm.score_command import STANDARD_OUTPUT, add_files, opened, places
+from twoarm.score_command import STANDARD_OUTPUT, opened, places
+from twoarm.score_options import add_files
 from twoarm.write import refuse_overlap
 
 DESCRIPTION = (

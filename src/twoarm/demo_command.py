@@ -8,12 +8,12 @@ from twoarm.errors import UsageError
 from twoarm.exit_codes import DONE
 from twoarm.score_command import (
     NamedStream,
-    add_report_options,
     given_options,
     options_of,
     refuse_outputs,
     score_and_show,
 )
+from twoarm.score_options import add_report_options
 
 DESCRIPTION = "Score a bundled example with made-up numbers: 12 tasks, 10 repeats, two arms."
 EPILOG = None

@@ -18,13 +18,12 @@ from twoarm.escape import counted, named, visible
 from twoarm.exit_codes import BAD, DONE, HELP, INTERRUPTED, OF_VERDICT
 from twoarm.options import Options
 from twoarm.score_command import (
-    add_report_options,
-    add_runs_option,
     given_options,
     options_of,
     refuse_outputs,
     score_and_show,
 )
+from twoarm.score_options import add_report_options, add_runs_option
 
 if TYPE_CHECKING:
     from twoarm.run.display import Display

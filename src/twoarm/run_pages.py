@@ -1,7 +1,7 @@
 """Run pages: which tasks and repeats get one, and what stands on each; and runs for a terminal."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -13,11 +13,13 @@ from twoarm.escape import visible
 from twoarm.metric import SUCCESS
 from twoarm.options import Which
 from twoarm.record import Line, OpenLine
+from twoarm.render import run_index
+from twoarm.render.page.links import FOLDER, INDEX
 from twoarm.render.run_page import Neighbor, PairView, outcome_of, render
+from twoarm.sentence import Name, listed, say
 from twoarm.stream import batches, blocks_of, unpacked
 from twoarm.transcript.view import RunView, Views
 
-FOLDER = "run-pages"
 # More pages than this are of no use to anybody, and fill a disk; flips come first.
 MOST_PAGES = 5_000
 
@@ -103,7 +105,7 @@ def is_page(name: str) -> bool:
 def make_pages(
     plan: Plan, comparison: Comparison, files: Sequence[str], out: str
 ) -> Iterator[tuple[str, bytes]]:
-    """The pages, one at a time, so that only one is held."""
+    """The pages, one at a time, so that only one is held; then the list of them."""
     places = comparison.runs.positions
     wanted = {}
     for page in plan.pages:
@@ -128,6 +130,17 @@ def make_pages(
             neighbors=neighbors[page.task_id],
         )
         yield page.name, render(pair, at).encode("utf-8", "replace")
+    entries = [
+        run_index.Listed(
+            task_id=page.task_id,
+            repeat=page.repeat,
+            outcome=_change(page, records) if page.flip else _outcome(page, records),
+            page=page.name,
+            flip=page.flip,
+        )
+        for page in plan.pages
+    ]
+    yield INDEX, run_index.render(entries, plan.wanted).encode("utf-8", "replace")
 
 
 class _Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -168,25 +181,57 @@ def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
 def _neighbors(plan: Plan, records: dict[int, _Found]) -> dict[str, tuple[Neighbor, ...]]:
     found: dict[str, list[Neighbor]] = {}
     for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flip, page.repeat)):
-        outcomes = [
-            outcome_of(records[row].record)
-            for row in (page.candidate, page.baseline)
-            if row is not None and row in records
-        ]
-        one = Neighbor(repeat=page.repeat, outcome=" vs. ".join(outcomes), page=page.name)
+        one = Neighbor(repeat=page.repeat, outcome=_outcome(page, records), page=page.name)
         found.setdefault(page.task_id, []).append(one)
     return {task: tuple(ones) for task, ones in found.items()}
 
 
-def find_runs(path: str, task: str, repeat: int) -> Iterable[RunView]:
-    """Every run of a task and repeat in a run file, for a terminal."""
-    source = visible(path)
+def _outcome(page: Page, records: dict[int, _Found]) -> str:
+    """How the runs of a page ended, the candidate's first."""
+    return " vs. ".join(
+        outcome_of(records[row].record)
+        for row in (page.candidate, page.baseline)
+        if row is not None and row in records
+    )
+
+
+def _change(page: Page, records: dict[int, _Found]) -> str:
+    """What a flip is to the candidate."""
+    won = page.candidate in records and outcome_of(records[page.candidate].record) == "passed"
+    return "gained" if won else "lost"
+
+
+def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[RunView]:
+    """Every run of a task and repeat in a run file, or that of one arm, for a terminal."""
     views = Views()
     base = os.path.dirname(os.path.realpath(path))
-    for _, text in _lines(path, source):
+    # What was looked through, for a reader who mistyped a name.
+    tasks, repeats, arms = set[str](), set[int](), set[str]()
+    found = False
+    for _, text in _lines(path, visible(path)):
         try:
             record = _DECODER.decode(text) if text and text.strip() else None
         except (ValueError, RecursionError):
             continue
-        if record is not None and (record.task_id, record.repeat) == (task, repeat):
-            yield views.of(record, base)
+        if record is None:
+            continue
+        tasks.add(record.task_id)
+        if record.task_id == task:
+            repeats.add(record.repeat)
+            if record.repeat == repeat:
+                arms.add(record.arm)
+                if arm in (None, record.arm):
+                    found = True
+                    yield views.of(record, base)
+    if found:
+        return
+    if not repeats:
+        what = say("no run of task {}; tasks in it: {}", Name(task), listed(sorted(tasks)))
+    elif not arms:
+        known = listed([f"{one:,}" for one in sorted(repeats)], 20)
+        what = say("no repeat {} of task {}; repeats in it: {}", repeat, Name(task), known)
+    else:
+        what = say(
+            "no run of arm {}; arms of this repeat: {}", Name(str(arm)), listed(sorted(arms))
+        )
+    raise InputError(f"{visible(path)}: {what}")

@@ -9,7 +9,8 @@ from twoarm.errors import ExtraError
 from twoarm.escape import visible
 from twoarm.exit_codes import DONE
 from twoarm.render.text import Look, plain
-from twoarm.score_command import STANDARD_OUTPUT, Adder, add_counting_options, places
+from twoarm.score_command import STANDARD_OUTPUT, places
+from twoarm.score_options import Adder, add_counting_options
 from twoarm.terminal import terminal_paint, terminal_width
 from twoarm.write import Output, refuse_overlap, write
 

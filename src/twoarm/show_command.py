@@ -5,7 +5,8 @@ from argparse import ArgumentParser, Namespace
 
 from twoarm.console import Streams
 from twoarm.errors import InputError
-from twoarm.escape import named, visible
+from twoarm.escape import visible
+from twoarm.terminal import terminal_width
 
 COLLECTED = "collected.jsonl"
 DONE = 0
@@ -40,14 +41,6 @@ def run(given: Namespace, streams: Streams) -> int:
                 f"{visible(given.folder)}: no {COLLECTED} in it; "
                 "collect its runs, or name a run file"
             )
-    found = 0
-    for view in find_runs(path, given.task, given.repeat):
-        if given.arm is None or view.record.arm == given.arm:
-            streams.write(("\n" if found else "") + render(view))
-            found += 1
-    if not found:
-        arm = "" if given.arm is None else f" in arm {named(given.arm)}"
-        raise InputError(
-            f"{visible(path)}: no run of task {named(given.task)}, repeat {given.repeat}{arm}"
-        )
+    for number, view in enumerate(find_runs(path, given.task, given.repeat, given.arm)):
+        streams.write(("\n" if number else "") + render(view, terminal_width()))
     return DONE

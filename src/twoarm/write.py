@@ -53,7 +53,9 @@ def write(outputs: Sequence[Output]) -> None:
                     os.unlink(name)
 
 
-def write_folder(path: str, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]) -> int:
+def write_folder(
+    path: str, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]
+) -> None:
     """A folder of just these files, in the place of an older one whose every file is `ours`.
 
     The files are written into a new folder, which takes the place of the old one at the end.
@@ -70,18 +72,15 @@ def write_folder(path: str, files: Iterable[tuple[str, bytes]], ours: Callable[[
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         temporary = _unforeseen(os.path.realpath(path))
         os.mkdir(temporary)
-        count = 0
         try:
             for name, content in files:
                 with open(os.path.join(temporary, name), "xb") as file:
                     file.write(content)
-                count += 1
             if os.path.isdir(path):
                 rmtree(path)
             os.rename(temporary, path)
         finally:
             rmtree(temporary, ignore_errors=True)
-    return count
 
 
 def write_all(descriptor: int, content: bytes) -> None:

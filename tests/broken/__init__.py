@@ -4,6 +4,7 @@ from tests.broken.collecting import COLLECTING
 from tests.broken.commands import COMMANDS
 from tests.broken.entry import Broken
 from tests.broken.evidence import EVIDENCE
+from tests.broken.explaining import EXPLAINING
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
 from tests.broken.reports import REPORTS
@@ -12,4 +13,14 @@ from tests.broken.scoring import SCORING
 
 __all__ = ["BROKEN", "Broken"]
 
-BROKEN = [*READING, *SCORING, *EVIDENCE, *PLANNING, *REPORTS, *COMMANDS, *COLLECTING, *RUNNING]
+BROKEN = [
+    *READING,
+    *SCORING,
+    *EVIDENCE,
+    *EXPLAINING,
+    *PLANNING,
+    *REPORTS,
+    *COMMANDS,
+    *COLLECTING,
+    *RUNNING,
+]

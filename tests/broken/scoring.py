@@ -72,7 +72,7 @@ SCORING = [
     Broken("an inconclusive margin is not enough data", "promote.py", 'elif found.verdict == "inconclusive":', "elif False:", "tests/test_promotion.py"),
     Broken("repeats are measured ones", "tasks.py", "self.runs - self.missing.get(metric.name, 0)", "self.runs", "tests/test_adequacy.py"),
     Broken("helped and hurt", "tasks.py", 'return "helped" if ours > theirs', 'return "helped" if ours < theirs', "tests/test_repeats.py"),
-    Broken("thinning keeps both ends", "arrays.py", "[i / (most - 1) for i in range(most)]", "[i / most for i in range(most)]", "tests/test_arrays.py"),
+    Broken("thinning keeps both ends", "arrays.py", "round(i / (most - 1) * (len(values) - 1))", "round(i / most * (len(values) - 1))", "tests/test_arrays.py"),
     Broken("no task in common is insufficient", "comparison.py", "if not any(task.candidate.runs and task.baseline.runs for task in tasks):", "if False:", "tests/test_mistakes.py"),
     Broken("one arm alone is insufficient", "comparison.py", "    if absent:\n", "    if False:\n", "tests/test_mistakes.py"),
     Broken("arms that look swapped", "caveats.py", "if opposite(candidate) == baseline and baseline.startswith(WITH):", "if False:", "tests/test_mistakes.py"),

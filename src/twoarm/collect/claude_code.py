@@ -12,7 +12,7 @@ from twoarm.collect.format import Attempt, Failed, Settings
 from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of
 from twoarm.collect.sidecar import read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend
-from twoarm.collect.uptake import KINDS, Call, Calls
+from twoarm.collect.uptake import KINDS, Call, Calls, looked_into
 from twoarm.errors import Position, Problem
 
 # The ways of ending that are the agent's own failure.
@@ -123,7 +123,8 @@ class ClaudeCode:
 def _lines(folder: Folder, name: str) -> list[_Line]:
     """The messages of one object, an array or a stream."""
     if folder.size(name) > WHOLE_FILE:
-        return list(folder.decode_lines(name, _LINE))
+        where = folder.where(name)
+        return [_shrunk(line, where) for line in folder.decode_lines(name, _LINE)]
     text = folder.read(name)
     if text.lstrip().startswith(b"["):
         return decoded(text, _LINES, folder.where(name))
@@ -131,6 +132,22 @@ def _lines(folder: Folder, name: str) -> list[_Line]:
     if first.endswith(b"}"):
         return list(folder.decode_lines(name, _LINE))
     return [folder.decode(name, _LINE)]
+
+
+def _shrunk(line: _Line, where: Position) -> _Line:
+    """A line without the texts of its message: a raw part would hold all of it."""
+    kept: Any = None
+    if line.type == "assistant":
+        message = decoded(bytes(line.message), _SPOKEN, where)
+        blocks = [
+            block if looked_into(block.name) else msgspec.structs.replace(block, input=None)
+            for block in message.content
+        ]
+        kept = msgspec.structs.replace(message, content=blocks)
+    elif line.type == "user":
+        results = _results(line, where)
+        kept = {"content": [{"tool_use_id": id, "is_error": bad} for id, bad in results.items()]}
+    return msgspec.structs.replace(line, message=msgspec.Raw(msgspec.json.encode(kept)))
 
 
 def _parse_output(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
@@ -244,12 +261,8 @@ def _calls(lines: list[_Line], spoken: list[_Spoken], where: Position) -> Calls:
     """Every call, and whether its result was an error; those of sub-agents are among them."""
     failed: dict[str, bool] = {}
     for line in lines:
-        if line.type != "user":
-            continue
-        content = decoded(bytes(line.message), _HEARD, where).content
-        for block in content if isinstance(content, list) else ():
-            if isinstance(block, dict) and isinstance(block.get("tool_use_id"), str):
-                failed[block["tool_use_id"]] = block.get("is_error") is True
+        if line.type == "user":
+            failed |= _results(line, where)
     # A message may come several times, and its calls with it.
     made: dict[str | None, Call] = {}
     for message in spoken:
@@ -259,3 +272,13 @@ def _calls(lines: list[_Line], spoken: list[_Spoken], where: Position) -> Calls:
                     name=block.name or "", failed=failed.get(block.id or ""), asked=block.input
                 )
     return Calls(made=tuple(made.values()), shows=KINDS, tells_failures=True)
+
+
+def _results(line: _Line, where: Position) -> dict[str, bool]:
+    """The calls that a line has results of, and whether each is an error."""
+    content = decoded(bytes(line.message), _HEARD, where).content
+    return {
+        block["tool_use_id"]: block.get("is_error") is True
+        for block in (content if isinstance(content, list) else ())
+        if isinstance(block, dict) and isinstance(block.get("tool_use_id"), str)
+    }

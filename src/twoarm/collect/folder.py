@@ -104,23 +104,22 @@ class Folder:
         return decoded(text, decoder, self.where(name))
 
     def decode_lines(self, name: str, decoder: "msgspec.json.Decoder[T]") -> Iterator[T]:
-        """The objects of a JSONL file, in order."""
-        if self.size(name) <= WHOLE_FILE:
-            text = self.read(name)
-            try:
-                yield from decoder.decode_lines(text)
-                return
-            except (ValueError, RecursionError):
-                # Decoded once more line by line, for the position.
-                lines: Iterator[bytes] = iter(text.split(b"\n"))
-        else:
-            lines = self._lines(name)
-        found = [
-            decoded(line, decoder, self.where(name, number))
-            for number, line in enumerate(lines, 1)
-            if line.strip()
-        ]
-        yield from found
+        """The objects of a JSONL file, in order; of a long file, one is held at a time."""
+        if self.size(name) > WHOLE_FILE:
+            for number, line in self.lines(name):
+                if line.strip():
+                    yield decoded(line, decoder, self.where(name, number))
+            return
+        text = self.read(name)
+        try:
+            yield from decoder.decode_lines(text)
+        except (ValueError, RecursionError):
+            # Decoded once more line by line, for the position.
+            yield from [
+                decoded(line, decoder, self.where(name, number))
+                for number, line in enumerate(text.split(b"\n"), 1)
+                if line.strip()
+            ]
 
     def size(self, name: str) -> int:
         """The bytes of a file."""

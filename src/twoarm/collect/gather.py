@@ -1,11 +1,10 @@
 """From paths to run records in one function: walk, read, settle arms and repeats, sort."""
 
-import errno
 import os
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from itertools import islice, pairwise
+from itertools import islice
 from operator import attrgetter
 
 import msgspec
@@ -13,10 +12,9 @@ import msgspec
 from twoarm.collect.arms import ArmKey, Configurations
 from twoarm.collect.caveats import CAVEATS
 from twoarm.collect.folder import Folder, SourceError, shown, walk
-from twoarm.collect.format import Attempt, Format, LeftOut, Settings
+from twoarm.collect.format import Attempt, Format, LeftOut
 from twoarm.collect.formats import (
     AUTO,
-    OWN_FORMATS,
     Formats,
     broken,
     load_formats,
@@ -29,18 +27,18 @@ from twoarm.collect.spool import Spool
 from twoarm.collect.swe_bench import TaskOutcomes, read_report
 from twoarm.collect.uptake import Uses, count_uses
 from twoarm.collect.uptake_summary import ArmUses, Uptake
+from twoarm.collect.wanted import CollectOptions as CollectOptions
+from twoarm.collect.wanted import Place as Place
+from twoarm.collect.wanted import check_used, check_wanted
 from twoarm.errors import (
-    ArmsError,
     BadRunsError,
     Caveat,
     InputError,
     Position,
     Problem,
     Problems,
-    UsageError,
 )
 from twoarm.escape import counted, inert_json
-from twoarm.options import either, option
 from twoarm.record import Run
 from twoarm.sentence import Name, say
 from twoarm.stream import Progress
@@ -63,26 +61,6 @@ _MEASURED = (
 
 
 _measured = attrgetter(*_MEASURED)
-
-# Which formats look at what the user chose, and flags that are named differently.
-_USED_BY = {
-    "scorer": ("harbor", "inspect"),
-    "threshold": ("harbor", "inspect"),
-    "working_time": ("inspect",),
-    "task_names": ("inspect",),
-    "columns": ("table",),
-    "where": ("table",),
-    "input_includes_cache": ("table",),
-    "reports": ("mini-swe-agent",),
-}
-_FLAGS = {"columns": "--map", "reports": "--report"}
-
-
-class Place(msgspec.Struct, frozen=True, kw_only=True):
-    """A path to collect from, and the arm of all runs in it; None if an arm key decides it."""
-
-    arm: str | None
-    path: str
 
 
 class Lost(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,28 +112,6 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
             yield inert_json(batch.decode()).encode() if b"#" in batch else batch
 
 
-class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
-    """How to collect, apart from what and from where."""
-
-    # The value inside the source that decides the arm, and the arm of each value.
-    arm_key: str | None = None
-    arm_map: Mapping[str, str] = {}
-    # Keys of the configuration that may differ within an arm.
-    may_differ: Sequence[str] = ()
-    settings: Settings = Settings()
-    # The path of a SWE-bench report per arm.
-    reports: Mapping[str, str] = {}
-    # The path of a price table.
-    prices: str | None = None
-    renumber: bool = False
-    skip_bad: bool = False
-    # Patterns of what counts as a use of the change: for all arms, and for one.
-    uptake: Sequence[str] = ()
-    uptake_of: Mapping[str, Sequence[str]] = {}
-    # The folder that `run_path` is relative to; None to leave it out of the records.
-    relative_to: str | None = None
-
-
 def gather(
     format_name: str,
     places: Sequence[Place],
@@ -168,13 +124,13 @@ def gather(
     collection lists them.
     """
     options = options or CollectOptions()
-    _check(places, options)
+    check_wanted(places, options)
     uptake = Uptake(options.uptake, options.uptake_of)
     formats = load_formats()
     guessed = format_name == AUTO
     if guessed:
         format_name = recognize([place.path for place in places], formats)
-    _check_used(format_name, options)
+    check_used(format_name, options)
     reports = {arm: read_report(path) for arm, path in options.reports.items()}
     work = _Work(
         format=formats.choose(format_name),
@@ -230,69 +186,6 @@ def _finish(
 def left_out(found: Mapping[LeftOut, int]) -> list[str]:
     """What was not asked for, in words."""
     return [f"left out: {counted(count, one.noun)}{one.why}" for one, count in found.items()]
-
-
-def _check(places: Sequence[Place], options: CollectOptions) -> None:
-    if not places:
-        raise UsageError(
-            f"nothing to collect; give {_named_place()} for each arm, or a path with "
-            f"{option('arm_key')}"
-        )
-    unnamed = [place for place in places if place.arm is None]
-    if unnamed and options.arm_key is None:
-        raise ArmsError(
-            f"{shown(unnamed[0].path)}: which arm? name it with {_named_place()}, "
-            f"or give the key that decides it with {option('arm_key')}"
-        )
-    if options.arm_key is not None and len(unnamed) < len(places):
-        raise UsageError(
-            f"{option('arm')} and {option('arm_key')} both decide the arm; give a path without one"
-        )
-    if options.arm_map and options.arm_key is None:
-        raise UsageError(
-            f"{option('arm_map')} without {option('arm_key')}; give the key that holds the values"
-        )
-    for place in places:
-        if "\0" not in place.path and not os.path.exists(place.path):
-            reason = os.strerror(errno.ENOENT)
-            raise InputError(f"{shown(place.path)}: cannot be read: {reason}")
-    _check_apart(places)
-    if any(place.arm == "" for place in places):
-        raise UsageError(f"{option('arm')} with an empty name; write {_named_place()}")
-
-
-def _check_used(format_name: str, options: CollectOptions) -> None:
-    """Refuse what a format of twoarm has no use for; those of other packages may use anything."""
-    if format_name not in OWN_FORMATS:
-        return
-    usual = msgspec.structs.asdict(Settings()) | {"reports": {}}
-    said = msgspec.structs.asdict(options.settings) | {"reports": options.reports}
-    for name, formats in _USED_BY.items():
-        if said[name] != usual[name] and format_name not in formats:
-            given = either(flag=_FLAGS.get(name) or option(name), argument=option(name))
-            raise UsageError(
-                f"{given} has no effect with format {format_name}; it applies to "
-                f"{' and '.join(formats)}"
-            )
-
-
-def _named_place() -> str:
-    return either(flag="--arm NAME=PATH", argument="`Place(arm=..., path=...)`")
-
-
-def _check_apart(places: Sequence[Place]) -> None:
-    """Refuse a path inside another one: its runs would be counted twice."""
-    real = [
-        (os.path.realpath(place.path).rstrip(os.sep).split(os.sep), place.path)
-        for place in places
-        if "\0" not in place.path
-    ]
-    # In this order whatever is inside a path comes right after it.
-    for (around, outer), (at, inner) in pairwise(sorted(real)):
-        if at[: len(around)] == around:
-            raise UsageError(
-                f"{shown(inner)} is inside {shown(outer)}; its runs would be counted twice"
-            )
 
 
 class _Work:

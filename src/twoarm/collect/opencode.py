@@ -9,11 +9,24 @@ from twoarm.collect.arms import as_text
 from twoarm.collect.failure import agent, infra, of_provider
 from twoarm.collect.folder import Folder
 from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.moment import Milliseconds, between
+from twoarm.collect.moment import between
 from twoarm.collect.opencode_log import refused_since
+from twoarm.collect.opencode_shapes import (
+    EVENT_LINE,
+    EXPORT_FILE,
+    Error,
+    Event,
+    Export,
+    Message,
+    Part,
+    State,
+    Tokens,
+    opened,
+    read_events,
+)
 from twoarm.collect.run_folder import AgentOutput, claim, finish
 from twoarm.collect.sidecar import Sidecar, read_sidecar
-from twoarm.collect.tokens import Cost, Count, Spend, model_name
+from twoarm.collect.tokens import Spend, model_name
 from twoarm.collect.uptake import KINDS, Call, Calls
 from twoarm.collect.version import check_major, opencode_output_includes_reasoning
 from twoarm.errors import Problem
@@ -35,93 +48,13 @@ AGENT_ERRORS = {
 ENDED = ("stop", "length")
 
 
-class _Cache(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    read: Count = 0
-    write: Count = 0
-
-
-class _Tokens(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    input: Count
-    output: Count
-    reasoning: Count = 0
-    cache: _Cache = _Cache()
-    total: Count | None = None
-
-
-class _State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    status: str | None = None
-    input: msgspec.Raw = msgspec.Raw(b"null")
-    metadata: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    type: str
-    reason: str | None = None
-    tokens: _Tokens | None = None
-    cost: Cost = 0.0
-    tool: str | None = None
-    state: _State | None = None
-    error: Any = None
-
-
-class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    name: str
-    data: Any = None
-
-
-class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    type: str
-    session_id: str = msgspec.field(name="sessionID")
-    timestamp: Milliseconds
-    part: _Part | None = None
-    error: _Error | None = None
-
-
-class _Time(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    created: Milliseconds
-    updated: Milliseconds | None = None
-    completed: Milliseconds | None = None
-
-
-class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    role: str
-    time: _Time
-    cost: Cost = 0.0
-    tokens: _Tokens | None = None
-    model_id: str | None = msgspec.field(default=None, name="modelID")
-    provider_id: str | None = msgspec.field(default=None, name="providerID")
-    error: _Error | None = None
-    model: Any = None
-
-
-class _Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    info: _Message
-    parts: list[_Part] = []
-
-
-class _Session(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    id: str
-    version: str
-    time: _Time
-    parent_id: str | None = msgspec.field(default=None, name="parentID")
-
-
-class _Export(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    info: _Session
-    messages: list[_Entry]
-
-
-_EVENT = msgspec.json.Decoder(_Event)
-_EXPORT = msgspec.json.Decoder(_Export)
-
-
 class _Work(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One session: its steps, tools and errors in order."""
 
     session_id: str | None
-    steps: tuple[_Part, ...]
-    tools: tuple[_Part, ...]
-    errors: tuple[_Error, ...]
+    steps: tuple[Part, ...]
+    tools: tuple[Part, ...]
+    errors: tuple[Error, ...]
     # Whether a step was begun and not finished.
     unfinished: bool
     began: bool
@@ -153,15 +86,15 @@ class Opencode:
         source = EVENTS if EVENTS in folder else EXPORT
         export = None
         if EXPORT in folder:
-            export = folder.decode(EXPORT, _EXPORT)
+            export = folder.decode(EXPORT, EXPORT_FILE)
             check_major(folder, EXPORT, "opencode", export.info.version, NEWEST_MAJOR)
-        events = list(folder.decode_lines(EVENTS, _EVENT)) if EVENTS in folder else None
+        events = read_events(folder, EVENTS) if EVENTS in folder else None
         sidecar = read_sidecar(folder, source)
         yield finish(folder, sidecar, _parse_output(folder, sidecar, events, export))
 
 
 def _parse_output(
-    folder: Folder, sidecar: Sidecar, events: list[_Event] | None, export: _Export | None
+    folder: Folder, sidecar: Sidecar, events: list[Event] | None, export: Export | None
 ) -> AgentOutput:
     exported = _exported(export) if export is not None else None
     work = _streamed(events) if events is not None else exported
@@ -229,7 +162,7 @@ def _parse_output(
     )
 
 
-def _streamed(events: list[_Event]) -> _Work:
+def _streamed(events: list[Event]) -> _Work:
     parts = [(event.type, event.part) for event in events if event.part is not None]
     errors = [event.error for event in events if event.type == "error" and event.error is not None]
     last = next((kind for kind, _ in reversed(parts) if kind in ("step_start", "step_finish")), "")
@@ -243,7 +176,7 @@ def _streamed(events: list[_Event]) -> _Work:
     )
 
 
-def _exported(export: _Export) -> _Work:
+def _exported(export: Export) -> _Work:
     parts = [part for entry in export.messages for part in entry.parts]
     errors = [entry.info.error for entry in export.messages if entry.info.error is not None]
     kinds = [part.type for part in parts if part.type in ("step-start", "step-finish")]
@@ -284,7 +217,7 @@ def _message(data: Any) -> str:
     return as_text(found) if found else "no message"
 
 
-def _waiting(export: _Export | None) -> str | None:
+def _waiting(export: Export | None) -> str | None:
     """What the provider said to the last try, if that is the last there is; events lack it."""
     parts = export.messages[-1].parts if export is not None and export.messages else []
     if not parts or parts[-1].type != "retry":
@@ -293,7 +226,7 @@ def _waiting(export: _Export | None) -> str | None:
     return _message(error.get("data") if isinstance(error, dict) else None)
 
 
-def _spend(tokens: _Tokens | None, included: bool, model: str | None) -> Spend:
+def _spend(tokens: Tokens | None, included: bool, model: str | None) -> Spend:
     assert tokens is not None
     return Spend(
         model=model,
@@ -314,7 +247,7 @@ class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 def step_of(line: bytes, model: str | None) -> Step | None:
     """The step that an event ends, of a version that counts reasoning beside output; else None."""
     try:
-        part = _EVENT.decode(line).part
+        part = EVENT_LINE.decode(line).part
     except (ValueError, RecursionError):
         # The run is refused when it is read; while it runs the line only counts nothing.
         return None
@@ -323,7 +256,7 @@ def step_of(line: bytes, model: str | None) -> Step | None:
     return Step(cost=part.cost, spend=_spend(part.tokens, included=False, model=model))
 
 
-def _model(message: _Message) -> str | None:
+def _model(message: Message) -> str | None:
     if message.model_id is not None:
         return model_name(message.provider_id, message.model_id)
     asked = message.model
@@ -361,11 +294,11 @@ class _Below(NamedTuple):
 
     spends: tuple[Spend, ...]
     cost_usd: float
-    tools: tuple[_Part, ...]
+    tools: tuple[Part, ...]
     missing: bool
 
 
-def _children(folder: Folder, work: _Work, export: _Export | None) -> _Below:
+def _children(folder: Folder, work: _Work, export: Export | None) -> _Below:
     """The sub-agents, from their exports."""
     asked = {found for tool in work.tools if (found := _child(tool)) is not None}
     others = sorted(
@@ -375,9 +308,9 @@ def _children(folder: Folder, work: _Work, export: _Export | None) -> _Below:
     )
     family = {work.session_id} | ({export.info.id} if export is not None else set())
     spends: list[Spend] = []
-    tools: list[_Part] = []
+    tools: list[Part] = []
     cost = 0.0
-    exports = [(name, folder.decode(name, _EXPORT)) for name in others]
+    exports = [(name, folder.decode(name, EXPORT_FILE)) for name in others]
     more = True
     while more:
         more = False
@@ -403,11 +336,11 @@ def _children(folder: Folder, work: _Work, export: _Export | None) -> _Below:
     return _Below(tuple(spends), cost, tuple(tools), bool(asked))
 
 
-def _child(tool: _Part) -> str | None:
+def _child(tool: Part) -> str | None:
     """The session that a task tool started."""
     if tool.tool != "task" or tool.state is None:
         return None
-    metadata = _opened(tool.state.metadata)
+    metadata = opened(tool.state.metadata)
     session = metadata.get("sessionId")
     return session if isinstance(session, str) else None
 
@@ -419,7 +352,7 @@ class _Exit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 _EXIT = msgspec.json.Decoder(_Exit | None)
 
 
-def _calls(tools: Iterable[_Part]) -> tuple[Call, ...]:
+def _calls(tools: Iterable[Part]) -> tuple[Call, ...]:
     """The calls that have ended."""
     return tuple(
         Call(name=tool.tool or "", failed=_failed(tool.state), asked=tool.state.input)
@@ -428,7 +361,7 @@ def _calls(tools: Iterable[_Part]) -> tuple[Call, ...]:
     )
 
 
-def _failed(state: _State) -> bool:
+def _failed(state: State) -> bool:
     """Whether a tool says so, or a command ended with another exit code than 0."""
     if state.status == "error":
         return True
@@ -438,12 +371,3 @@ def _failed(state: _State) -> bool:
         # What a tool gave back is anything.
         return False
     return found is not None and type(found.exit) is int and found.exit != 0
-
-
-def _opened(raw: msgspec.Raw) -> dict[str, Any]:
-    try:
-        found = msgspec.json.decode(raw)
-    except (ValueError, RecursionError):
-        # What a tool was given or gave back is anything; it is looked into only if it can be.
-        return {}
-    return found if isinstance(found, dict) else {}

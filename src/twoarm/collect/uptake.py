@@ -95,6 +95,11 @@ class Calls(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     hidden: bool = False
 
 
+def looked_into(name: str | None) -> bool:
+    """Whether anything is made of the arguments of a tool."""
+    return name in _COMMAND_TOOLS or name in _SKILL_TOOLS
+
+
 def takes_command(name: str) -> bool:
     """Whether a tool takes a shell command."""
     return name in _COMMAND_TOOLS

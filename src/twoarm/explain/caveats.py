@@ -112,11 +112,14 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
 
 def tool_caveats(tools: ToolUse | None, comparison: Comparison) -> Iterator[Caveat]:
     """Two programs may name one tool differently."""
+    if tools is None:
+        return
     runs = comparison.runs
-    codes = np.unique(np.concatenate([runs.maker[arm.rows] for arm in comparison.screening.arms]))
-    makers = [runs.makers[code] for code in codes.tolist() if code >= 0]
+    codes = np.concatenate([runs.maker[arm.rows] for arm in comparison.screening.arms])
+    seen = np.flatnonzero(np.bincount(codes[codes >= 0]))
+    makers = [runs.makers[code] for code in seen.tolist()]
     agents = sorted({maker.agent for maker in makers if maker.agent is not None})
-    if tools is not None and len(agents) > 1:
+    if len(agents) > 1:
         yield Caveat(
             code="tools_of_several_agents",
             message=say(

@@ -1,7 +1,7 @@
 """Uptake: how many runs and tasks used the change, in both arms.
 
 It explains, and never blocks. The figures of a report are those of all runs, used or not: that is
-what whoever takes the change gets.
+what anyone who adopts the change gets.
 """
 
 import msgspec
@@ -13,8 +13,8 @@ from twoarm.screen import ArmRuns
 from twoarm.summarize import summarize
 
 ALL_RUNS = (
-    "All other figures count every run, whether it used the change or not: that is what whoever "
-    "takes the change gets."
+    "All other figures count every run, whether it used the change or not: that is what anyone "
+    "who adopts the change gets."
 )
 NOT_FAIR = (
     "Not a fair comparison: whether a run uses the change depends on its task and on how it goes, "

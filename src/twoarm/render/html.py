@@ -16,7 +16,7 @@ from twoarm.render.evidence import report_tables
 from twoarm.render.page import gate_charts, run_charts, task_charts
 from twoarm.render.page.gate_charts import page_label
 from twoarm.render.page.hashes import hash_of
-from twoarm.render.page.links import NO_LINKS, Links, link_charts, task_url
+from twoarm.render.page.links import FOLDER, INDEX, NO_LINKS, Links, link_charts, task_url
 from twoarm.render.page.marks import CONFIG, Chart
 from twoarm.render.page.provenance import command, facts
 from twoarm.render.summary import Amount, Summary, summarize
@@ -94,7 +94,7 @@ def _parts(analysis: Analysis, points: ChartPoints, links: Links) -> tuple[str, 
     body = "\n".join(
         (
             _banner(analysis, summary, first),
-            _contents(summary, tables),
+            _contents(summary, tables, links),
             section(
                 "gates",
                 f"The {number_of_gates()}",
@@ -233,7 +233,7 @@ def _first_caveat(analysis: Analysis, summary: Summary) -> str:
     return f"{said}{more}"
 
 
-def _contents(summary: Summary, tables: list[Table]) -> str:
+def _contents(summary: Summary, tables: list[Table], pages: Links) -> str:
     """What the colors mean, and where everything is."""
     candidate, baseline = (
         html(shortened(arm, 60)) for arm in (summary.candidate, summary.baseline)
@@ -243,6 +243,7 @@ def _contents(summary: Summary, tables: list[Table]) -> str:
         "</a></li>"
         for table in tables
     )
+    runs = f'<li><a href="{FOLDER}/{INDEX}">Runs, flips first</a></li>' if pages else ""
     return f"""<ul class="legend">
 <li>{_SYMBOLS["candidate"]}{candidate}, the candidate, or what favors it</li>
 <li>{_SYMBOLS["baseline"]}{baseline}, the baseline, or what favors it</li>
@@ -252,7 +253,7 @@ def _contents(summary: Summary, tables: list[Table]) -> str:
 <li><a href="#gates">Gates</a></li>
 <li><a href="#tasks-chart">Task by task</a></li>
 <li><a href="#runs-chart">Run by run</a></li>
-{links}
+{links}{runs}
 <li><a href="#provenance">Provenance</a></li>
 </ul></nav>"""
 

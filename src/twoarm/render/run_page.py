@@ -12,11 +12,13 @@ from twoarm.escape import html, shortened
 from twoarm.number_format import figure
 from twoarm.record import Line
 from twoarm.render.page.hashes import hash_of
+from twoarm.render.page.links import INDEX
 from twoarm.sentence import Name, Sentence
 from twoarm.transcript.entry import Entries, Entry, Text
 from twoarm.transcript.view import RunView
 
-_NAME = 120
+NAME = 120
+REPORT = '<a href="../report.html#tasks">Report</a>'
 
 
 class Neighbor(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,14 +41,24 @@ class PairView(msgspec.Struct, frozen=True, kw_only=True):
 
 def render(pair: PairView, at: str) -> str:
     """The whole page, which will stand in the folder `at`."""
-    style = _style()
-    task = html(shortened(pair.task_id, _NAME))
     runs = "".join(
         _run(view, role, at)
         for role, view in (("candidate", pair.candidate), ("baseline", pair.baseline))
         if view is not None
     )
-    # Nothing but the style of this file is allowed, whatever a run wrote.
+    repeats = "".join(_neighbor(one, pair.repeat) for one in pair.neighbors)
+    return document(
+        f"{shortened(pair.task_id, NAME)}, repeat {pair.repeat}",
+        f'<nav aria-label="Report and repeats of this task"><ul><li>{REPORT}</li>'
+        f'<li><a href="{INDEX}">All runs</a></li>{repeats}</ul></nav>\n'
+        f'<div class="pair">\n{runs}\n</div>',
+    )
+
+
+def document(title: str, body: str) -> str:
+    """A page of its own: no script, no network, nothing but the style of this file."""
+    style = _style()
+    # Nothing else is allowed, whatever a run wrote.
     policy = f"default-src 'none'; style-src {hash_of(style)}; base-uri 'none'; form-action 'none'"
     return f"""<!doctype html>
 <html lang="en">
@@ -55,23 +67,19 @@ def render(pair: PairView, at: str) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="referrer" content="no-referrer">
-<title>{task}, repeat {pair.repeat}</title>
+<title>{html(title)}</title>
 <style>{style}</style>
 </head>
 <body>
-<h1>{task}, repeat {pair.repeat}</h1>
-<nav aria-label="Repeats of this task"><ul><li><a href="../report.html#tasks">Report</a></li>\
-{"".join(_neighbor(one, pair.repeat) for one in pair.neighbors)}</ul></nav>
-<div class="pair">
-{runs}
-</div>
+<h1>{html(title)}</h1>
+{body}
 </body>
 </html>
 """
 
 
 def _neighbor(one: Neighbor, here: int) -> str:
-    label = f"{one.repeat}: {html(one.outcome)}"
+    label = f"repeat {one.repeat}: {html(one.outcome)}"
     if one.repeat == here:
         return f"<li><strong>{label}</strong></li>"
     return f'<li><a href="{html(quote(one.page))}">{label}</a></li>'
@@ -83,7 +91,7 @@ def _run(view: RunView, role: str, at: str) -> str:
     facts = "".join(f"<dt>{name}</dt><dd>{html(value)}</dd>" for name, value in facts_of(record))
     parts = [
         f'<section class="run {role}" id="{role}"><h2>{_mark(record)} '
-        f'{html(shortened(record.arm, _NAME))} <span class="faint">({role})</span></h2>',
+        f'{html(shortened(record.arm, NAME))} <span class="faint">({role})</span></h2>',
         f"<ul>{why}</ul><dl>{facts}</dl>",
     ]
     if view.missing:
@@ -109,7 +117,7 @@ def _sections(view: RunView, entries: Entries) -> Iterator[str]:
     if entries.first:
         yield f'<ol class="events">{"".join(map(_entry, entries.first))}</ol>'
     else:
-        yield '<p class="faint">Nothing is told.</p>'
+        yield '<p class="faint">Its output does not say.</p>'
     if entries.left_out:
         yield f'<p class="faint">{entries.left_out:,} events left out; the files have them.</p>'
     if entries.last:
@@ -119,7 +127,7 @@ def _sections(view: RunView, entries: Entries) -> Iterator[str]:
 
 def _entry(entry: Entry) -> str:
     about = " · ".join(html(part) for part in about_entry(entry))
-    name = f"<code>{html(shortened(entry.tool, _NAME))}</code>" if entry.kind == "call" else ""
+    name = f"<code>{html(shortened(entry.tool, NAME))}</code>" if entry.kind == "call" else ""
     failed = ' <strong class="bad">failed</strong>' if entry.failed else ""
     kind = "" if entry.kind in ("call", "message") else f'<span class="faint">{entry.kind}</span>'
     result = ""
@@ -131,7 +139,7 @@ def _entry(entry: Entry) -> str:
 
 
 def about_entry(entry: Entry) -> Iterator[str]:
-    """When an event was, how long it took, and what it spent, as far as that is told."""
+    """When an event was, how long it took, and what it spent, as far as is known."""
     if entry.at is not None:
         yield f"at {entry.at:,.1f} s"
     if entry.seconds is not None:
@@ -147,7 +155,7 @@ def _spent(spend: Spend) -> str:
         for count, word in zip(spend.counts, words, strict=True)
         if count is not None
     ]
-    return f"{', '.join(parts)} tokens" if any(spend.counts) else "tokens not told"
+    return f"{', '.join(parts)} tokens" if any(spend.counts) else "tokens not counted"
 
 
 def facts_of(record: Line) -> Iterator[tuple[str, str]]:
@@ -160,7 +168,7 @@ def facts_of(record: Line) -> Iterator[tuple[str, str]]:
     for name in ("model", "agent", "session_id", "started_at_utc"):
         value = getattr(record, name)
         if value:
-            yield name.removesuffix("_utc").replace("_", " "), shortened(value, _NAME)
+            yield name.removesuffix("_utc").replace("_", " "), shortened(value, NAME)
 
 
 def outcome_of(record: Line) -> str:
@@ -185,6 +193,8 @@ def _sentence(sentence: Sentence) -> str:
 
 
 def _pre(text: Text) -> str:
+    if not text.head.strip() and not text.tail:
+        return '<p class="faint">(empty)</p>'
     gap = ""
     if text.left_out:
         gap = f'</pre><p class="faint">… {text.left_out:,} characters left out …</p><pre>'
@@ -198,7 +208,7 @@ def _lines(text: str) -> str:
 def _link(path: str, at: str) -> str:
     """A link to a file of the run; never to anything but a path."""
     target = quote(os.path.relpath(path, at).replace(os.sep, "/"))
-    return f'<a href="./{html(target)}">{html(shortened(os.path.basename(path), _NAME))}</a>'
+    return f'<a href="./{html(target)}">{html(shortened(os.path.basename(path), NAME))}</a>'
 
 
 @cache

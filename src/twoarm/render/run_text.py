@@ -1,6 +1,7 @@
 """A run for a terminal: what its page shows, in plain lines."""
 
 from collections.abc import Iterator
+from textwrap import wrap
 
 from twoarm.escape import inert_lines, shortened, visible, visible_lines
 from twoarm.render.run_page import about_entry, facts_of, outcome_of
@@ -8,18 +9,18 @@ from twoarm.transcript.entry import Entry, Text
 from twoarm.transcript.view import RunView
 
 
-def render(view: RunView) -> str:
-    """Everything there is to see of a run."""
-    return inert_lines("\n".join(_lines(view))) + "\n"
+def render(view: RunView, width: int) -> str:
+    """Everything there is to see of a run; what it wrote keeps its lines, however wide."""
+    return inert_lines("\n".join(_lines(view, width))) + "\n"
 
 
-def _lines(view: RunView) -> Iterator[str]:
+def _lines(view: RunView, width: int) -> Iterator[str]:
     record = view.record
     task, arm = shortened(record.task_id, 120), shortened(record.arm, 120)
     yield f"{task}, repeat {record.repeat}, {arm}: {outcome_of(record)}"
-    for sentence in view.why:
-        yield f"  {visible(sentence)}"
-    yield "  " + "; ".join(f"{name} {visible(value)}" for name, value in facts_of(record))
+    facts = "; ".join(f"{name} {visible(value)}" for name, value in facts_of(record))
+    for sentence in (*map(visible, view.why), facts):
+        yield from _folded(sentence, width, "  ")
     if view.missing:
         yield f"nothing to show: {visible(view.missing)}"
     if view.prompt is not None:
@@ -29,11 +30,11 @@ def _lines(view: RunView) -> Iterator[str]:
         yield "WHAT IT DID"
         number = 0
         for number, entry in enumerate(entries.first, 1):
-            yield from _entry(number, entry)
+            yield from _entry(number, entry, width)
         if entries.left_out:
             yield f"  ... {entries.left_out:,} events left out ..."
         for more, entry in enumerate(entries.last, number + entries.left_out + 1):
-            yield from _entry(more, entry)
+            yield from _entry(more, entry, width)
         if entries.last_words is not None:
             yield from _titled("LAST WORDS", entries.last_words)
     for log in view.logs:
@@ -47,17 +48,33 @@ def _titled(title: str, text: Text) -> Iterator[str]:
     yield from _indented(text, "  ")
 
 
-def _entry(number: int, entry: Entry) -> Iterator[str]:
+def _entry(number: int, entry: Entry, width: int) -> Iterator[str]:
     what = shortened(entry.tool, 120) if entry.kind == "call" else entry.kind
     about = ", ".join(about_entry(entry))
-    yield f"  {number}. {what}{' FAILED' if entry.failed else ''}{f' ({about})' if about else ''}"
-    yield from _indented(entry.text, "     ")
+    head = f"{number}. {what}{' FAILED' if entry.failed else ''}{f' ({about})' if about else ''}"
+    yield from _folded(head, width, "  ", "     ")
+    if entry.text.head.strip():
+        yield from _indented(entry.text, "     ")
     if entry.result is not None and (entry.result.head.strip() or entry.result.tail):
         yield "     ->"
         yield from _indented(entry.result, "     ")
 
 
+def _folded(text: str, width: int, indent: str, more: str | None = None) -> list[str]:
+    return wrap(
+        text,
+        width,
+        initial_indent=indent,
+        subsequent_indent=more or indent,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+
+
 def _indented(text: Text, indent: str) -> Iterator[str]:
+    if not text.head.strip() and not text.tail:
+        yield f"{indent}(empty)"
+        return
     for part in (text.head, text.tail):
         if part is text.tail and text.left_out:
             yield f"{indent}... {text.left_out:,} characters left out ..."

@@ -340,7 +340,7 @@ def _used(analysis: Analysis) -> str:
         )
         if arm.known_runs
     ]
-    return f"; the change was used in {series(parts)}"
+    return f"; {series(parts)} used the change, and all count"
 
 
 def _excluded_runs(analysis: Analysis, kind: str) -> int:

@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 
+from twoarm.escape import counted
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.explain.tools import ToolShift, ToolUse, too_few_tasks
 from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.render.tables import Cell, Column, Table, number, words
 from twoarm.sentence import Name
 
-NEVER_BLOCKS = "Diagnostics: they explain, and never block a promotion."
+NEVER_BLOCKS = "Diagnostics: they explain a result and never block a promotion."
 
 
 def tool_tables(tools: ToolUse | None, *, weighed: bool) -> Iterator[Table]:
@@ -23,8 +24,8 @@ def tool_tables(tools: ToolUse | None, *, weighed: bool) -> Iterator[Table]:
         notes.append(f"No intervals: they need at least {FEWEST_TASKS} tasks.")
     else:
         notes.append(
-            f"Change and interval are per task, for tasks like these; the intervals hold for all "
-            f"{tools.family:,} rows of this kind together."
+            "Changes are paired by task. The intervals are for tasks like these, and allow for "
+            f"{counted(tools.family, 'comparison')} at once."
         )
     if tools.tools > len(tools.largest):
         notes.append(f"The {len(tools.largest)} largest of {tools.tools:,} tools.")
@@ -37,7 +38,7 @@ def tool_tables(tools: ToolUse | None, *, weighed: bool) -> Iterator[Table]:
             Column("baseline"),
             Column("paired change"),
             Column(f"{tools.level * 100:g}% interval"),
-            Column("failed", brief=False),
+            Column("failed calls", brief=False),
         ),
         rows=tuple(map(_row, shifts)),
         notes=tuple(notes),

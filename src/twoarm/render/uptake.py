@@ -24,7 +24,7 @@ def _arms(uptake: Uptake) -> Table:
     arms = (uptake.candidate, uptake.baseline)
     rows = (
         (words("runs that used it"), *(_share(one.used_runs, one.known_runs) for one in arms)),
-        (words("tasks that used it"), *(_share(one.tasks_used, one.tasks) for one in arms)),
+        (words("tasks it was used on"), *(_share(one.tasks_used, one.tasks) for one in arms)),
         (words("uses"), *(_uses(one) for one in arms)),
         (words("uses that failed"), *(_failed(one) for one in arms)),
         (
@@ -32,7 +32,7 @@ def _arms(uptake: Uptake) -> Table:
             *(number(figure(one.uses_per_run, "rate"), one.uses_per_run) for one in arms),
         ),
         (
-            words("runs that do not tell"),
+            words("runs that do not show it"),
             *(number(f"{one.runs - one.known_runs:,}", one.runs - one.known_runs) for one in arms),
         ),
     )

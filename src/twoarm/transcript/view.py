@@ -24,11 +24,12 @@ from twoarm.sentence import Name, Sentence, say
 from twoarm.transcript import documents, streams
 from twoarm.transcript.entry import LONGEST_TEXT, Entries, Event, Text, cut, keep
 
-# Logs beside a run, in the order in which they are shown; what each may take on a page.
+# Logs beside a run, in the order in which they are shown; what each may take on a page, and
+# whether an empty one says something: a check that printed nothing, a run that changed nothing.
 _LOGS = (
-    ("acceptance", ("acceptance.log", "verifier/test-stdout.txt"), 12_000),
-    ("change", ("diff.patch",), 24_000),
-    ("standard error", ("stderr.log", "stderr.txt", "exception.txt"), 4_000),
+    ("acceptance", ("acceptance.log", "verifier/test-stdout.txt"), 12_000, True),
+    ("change", ("diff.patch",), 24_000, True),
+    ("standard error", ("stderr.log", "stderr.txt", "exception.txt"), 4_000, False),
 )
 _PROMPT = "prompt.txt"
 _LONGEST_PROMPT = 8_000
@@ -174,11 +175,11 @@ def _there(folder: Folder, name: str) -> bool:
 
 
 def _logs(folder: Folder) -> Iterator[Log]:
-    for label, names, most in _LOGS:
+    for label, names, most, says in _LOGS:
         for name in names:
             if _there(folder, name):
                 text = _read(folder, name, most)
-                if text.head.strip():
+                if says or text.head.strip():
                     yield Log(label=label, text=text, path=os.path.join(folder.path, name))
                 break
 
@@ -209,10 +210,15 @@ def why(record: Line) -> Iterator[Sentence]:
         yield say("excluded: an infra failure: {}", Name(reason))
     elif failure == "agent":
         yield say("counts as failed: a failure of the agent: {}", Name(reason))
-    else:
-        yield say("counts as passed" if record.success else "counts as failed")
-    if record.acceptance_exit_code is not None:
-        yield say("acceptance ended with exit code {}", record.acceptance_exit_code)
+    code = record.acceptance_exit_code
+    ended = None if code is None else say("acceptance ended with exit code {}", code)
+    if failure not in ("infra", "agent"):
+        counts = "counts as passed" if record.success else "counts as failed"
+        because = ended is not None and (code == 0) == record.success
+        yield say("{}: {}", counts, ended) if because else say(counts)
+        ended = None if because else ended
+    if ended is not None:
+        yield ended
     if record.uptake_count is not None:
         yield say("uses of the change: {}", record.uptake_count)
     tags = record.tags if isinstance(record.tags, Sequence) else ()

@@ -9,6 +9,9 @@ from twoarm.render.page.marks import Chart
 # By task and repeat, where the page of a run is.
 Links = Mapping[str, Mapping[int, str]]
 NO_LINKS: Links = {}
+# Where they all are, beside the report, and the list of them.
+FOLDER = "run-pages"
+INDEX = "index.html"
 
 # What can be pressed.
 _PRESSED = ("point", "rule", "rect", "circle", "tick")
@@ -44,6 +47,7 @@ def _urls(points: ChartPoints, links: Links) -> Iterator[tuple[str, dict[str, li
     for spread in points.spreads:
         drawn = [*_drawn(spread.candidate), *_drawn(spread.baseline)]
         yield f"spread-{spread.metric}", {"points": [_url(links, *one) for one in drawn]}
+    yield "cost", {"tasks": [task_url(links, point.task_id) for point in points.costs]}
     starts: tuple[Start, ...] = (*points.starts.candidate, *points.starts.baseline)
     yield (
         "timeline",
