@@ -84,3 +84,16 @@ def test_the_two_questions_never_share_a_table() -> None:
     text = twoarm.score(suite(4, 4)).to_text(full=True)
     assert text.index("These tasks:") < text.index("Tasks like these:")
     assert "STABILITY  not available: with fewer than 6 shared tasks it would mislead" in text
+
+
+def test_one_task_that_can_be_watched_is_one_task() -> None:
+    runs = [
+        one
+        for task in ("passes", "fails")
+        for repeat in range(1, 11)
+        for one in both(task, repeat, success=task == "passes")
+    ]
+    assert summarize(twoarm.score(runs)).broken == (
+        "not the one task that passes often enough to tell; up to 95% of tasks like these still "
+        "could break"
+    )

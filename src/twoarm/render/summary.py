@@ -403,6 +403,12 @@ def _broken(evidence: Evidence) -> Sentence:
     if evidence.tasks == 1:
         return say("not this task; what happens to others is not known")
     few = broken.watched < evidence.tasks
+    if few and broken.watched == 1:
+        return say(
+            "not the one task that passes often enough to tell; up to {} of tasks like these still "
+            "could break",
+            f"{broken.could_break:.0%}",
+        )
     those = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
     tasks = those if few else counted(broken.watched, "task")
     seen, could = (" got worse", "") if not broken.got_worse else ("", " break")
