@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 import twoarm as package
-from tests.conftest import run
+from tests.conftest import WITH, run
 from tests.suites import jitter, spread, suite
 from tests.test_promotion import equal
 from twoarm.evidence.means import tasks_within
@@ -225,3 +225,60 @@ def test_without_evidence_the_summary_says_so() -> None:
     assert summary.scope == ""
     assert summary.change == "change", "of the two figures beside it, and of no pairs"
     assert {amount.interval for amount in summary.amounts} == {"-"}
+
+
+def test_without_a_gain_there_is_none_to_weigh() -> None:
+    runs = [
+        one | {"total_cost_usd": one["total_cost_usd"] * (2 if one["arm"] == WITH else 1)}
+        for one in jitter(8, 5, (0, 1))
+    ]
+    found = [str(step) for step in summarize(package.score(runs)).steps]
+    assert "keep `without_skelly`: nothing is clearly better, and cost is clearly higher" in found
+    assert not [step for step in found if "gain is worth" in step]
+
+
+@pytest.mark.parametrize(
+    ("used", "failed", "said"),
+    [
+        (0, 0, "find out why the change was never used: until then this compares noise with noise"),
+        (2, 0, "find out why the change was used in less than half of the runs"),
+        (5, 5, "find out why uses of the change fail"),
+        (5, 0, None),
+    ],
+)
+def test_a_change_that_is_not_used_comes_first(used: int, failed: int, said: str | None) -> None:
+    runs = [
+        one
+        | {
+            "uptake_count": int(one["arm"] == WITH and one["repeat"] <= used),
+            "failed_uptake_count": int(one["arm"] == WITH and one["repeat"] <= failed),
+        }
+        for one in spread(8, 5, 0.5)
+    ]
+    steps = summarize(package.score(runs)).steps
+    assert (steps[0] == said) == (said is not None)
+
+
+def test_a_gate_that_is_not_about_success_is_looked_for_where_it_failed() -> None:
+    runs = [
+        one | {"duration_seconds": one["duration_seconds"] * (4 if one["arm"] == WITH else 1)}
+        for one in spread(8, 5, 0.9)
+    ]
+    steps = [str(step) for step in summarize(package.score(runs)).steps]
+    assert (
+        "look at the tasks whose duration rose: the full report has the change of every task"
+        in steps
+    )
+
+
+def test_where_success_alone_is_open_the_advice_is_about_success() -> None:
+    runs = [one | {"success": (one["repeat"] + hash_of(one)) % 4 > 0} for one in spread(12, 6, 0.5)]
+    report = package.score(runs)
+    assert report.evidence is not None
+    assert report.evidence.grade.verdict == "candidate better"
+    steps = [str(step) for step in summarize(report).steps]
+    assert not [step for step in steps if "uncertainty about duration" in step], steps
+
+
+def hash_of(one: dict[str, Any]) -> int:
+    return int(one["task_id"].strip("t")) * (3 if one["arm"] == WITH else 5)

@@ -335,3 +335,12 @@ def test_long_names_leave_room_for_what_is_said_of_them() -> None:
     report = package.score(runs)
     assert "(`api-rate-limit-xxxxxx…rate-limit`," in report.to_text(width=120)
     assert f"`api-rate-limit-{'x' * 20}" in report.to_text(full=True, width=240)
+
+
+@pytest.mark.parametrize("kind", RUNS)
+def test_a_step_is_shown_whole_or_not_at_all(kind: str) -> None:
+    report = scored(kind, "gates")
+    first, *others = [str(step) for step in summarize(report).steps]
+    text = " ".join(report.to_text(width=100).partition("NEXT")[2].partition("CAVEATS")[0].split())
+    if "…" not in first and "…" in text:
+        assert not [step for step in others if step[:30] in text]

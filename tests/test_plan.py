@@ -112,7 +112,7 @@ def test_what_repeats_cannot_reach_is_said() -> None:
     assert (tasks.tasks, tasks.repeats) == (29, 5), "the design of a table worked out elsewhere"
     assert tasks.usd == pytest.approx(29 * 5 * 0.5)
     text = " ".join(found.to_text().split())
-    assert "no number of repeats of 8 tasks gets beyond 5" in text
+    assert "no number of repeats of 8 tasks gets beyond a chance of 5" in text
 
 
 def test_enough_is_enough() -> None:
@@ -211,7 +211,11 @@ def test_what_cannot_be_planned_is_said_in_one_line(
         (pilot(6, 1), "tokens", "one repeat of each task"),
         (pilot(6, 3, spread=0.0, task_spread=0.0), "tokens", "does not vary at all"),
         (pilot(6, 3, passing=1.1), "success", "every run passed"),
-        ([one | {"total_cost_usd": None} for one in pilot(6, 3)], "cost", "cost was not measured"),
+        (
+            [one | {"total_cost_usd": None} for one in pilot(6, 3)],
+            "cost",
+            "no task has cost in both arms",
+        ),
         ([one | {"duration_seconds": 0} for one in pilot(6, 3)], "duration", "is 0 in some runs"),
     ],
 )

@@ -112,6 +112,14 @@ def test_a_line_that_is_no_record_is_refused_by_position(bad: bytes, part: str) 
     assert part in found[0]
 
 
+def test_a_key_that_looks_like_a_missing_one_is_named() -> None:
+    found = problems(GOOD.replace(b'"success"', b'"sucess"').replace(b"duration_seconds", b"time_"))
+    assert found[:2] == [
+        "runs.jsonl:1: success: missing; `sucess` looks like it",
+        "runs.jsonl:1: duration_seconds: missing",
+    ]
+
+
 def test_every_missing_key_is_named_and_null_offered_where_it_would_do() -> None:
     found = problems(b"{}\n")
     assert [text.split(": ")[1] for text in found] == list(run())

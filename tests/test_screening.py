@@ -129,7 +129,8 @@ def test_arms_are_named_or_told_by_their_names(
         (["with_x", "without_y"], {}, "arms found: `with_x`, `without_y`"),
         (["with_x", "without_x", "c"], {}, "arms found: `c`, `with_x`, `without_x`"),
         (["a", "b", "c"], {"candidate": "a"}, "name them with `baseline=`; arms found"),
-        (["a", "b"], {"candidate": "aa"}, "no runs of arm `aa`; arms found: `a`, `b`"),
+        (["a", "b"], {"candidate": "aa"}, "no runs of arm `aa`; arms found: `a`, `b`$"),
+        (["a", "b"], {"candidate": "a,b"}, "arms found: `a`, `b`; give it again for each arm$"),
         (["a", "b"], {"candidate": "a", "baseline": "a"}, "are both `a`; name two different arms"),
     ],
 )

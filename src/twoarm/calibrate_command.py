@@ -10,7 +10,7 @@ from twoarm.calibration_file import By
 from twoarm.console import Streams
 from twoarm.options import Options
 from twoarm.score_command import opened
-from twoarm.score_options import Adder, add_files
+from twoarm.score_options import Adder, add_files, number
 from twoarm.short_report import add_short_report_options, refuse_bad_outputs, show
 
 DESCRIPTION = (
@@ -36,13 +36,13 @@ def add_options(parser: ArgumentParser) -> None:
     option = Adder(parser)
     option(
         "margin_success",
-        type=float,
+        type=number,
         metavar="SHARE",
         help="how far success may drop under the margin rule",
     )
     option(
         "margin_ratio",
-        type=float,
+        type=number,
         metavar="SHARE",
         help="how far time and tokens may rise under the margin rule",
     )

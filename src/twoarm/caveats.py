@@ -81,11 +81,14 @@ def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
         yield Caveat(
             code="high_variance",
             message=say(
-                "high-variance suite: {} of {} vary a lot between repeats ({}); prefer {} repeats",
+                "high-variance suite: {} of {} {} a lot between repeats ({}); prefer {} repeats of "
+                "every task (the fewest here: {})",
                 len(varied),
                 counted(tasks, "task"),
+                "varies" if len(varied) == 1 else "vary",
                 listed(varied),
                 adequacy.preferred_repeats,
+                adequacy.fewest_repeats,
             ),
         )
 
@@ -161,9 +164,10 @@ def _on_pairs(comparison: Comparison) -> Iterator[Caveat]:
         yield Caveat(
             code="unpaired_runs",
             message=say(
-                "{} without a partner, the same task and repeat in the other arm: counted in its "
-                "arm, but in no delta",
-                counted(unpaired, "run"),
+                "{} no partner, the same task and repeat in the other arm: {} counts in its arm, "
+                "but in no delta",
+                "1 run has" if unpaired == 1 else f"{unpaired:,} runs have",
+                "it" if unpaired == 1 else "each",
             ),
         )
     if comparison.on_pairs != comparison.decision:

@@ -103,8 +103,7 @@ def _refuse(parser: ArgumentParser, word: str) -> NoReturn:
     if not word.startswith("-"):
         parser.error(f"unexpected argument {named(word)}")
     option = shortened(word.partition("=")[0], 60)
-    near = did_you_mean(option, _flags(parser)).replace("`", "")
-    parser.error(f"no option {option}{near or f'; {parser.prog} --help lists them'}")
+    parser.error(f"no option {option}{did_you_mean(option, _flags(parser)).replace('`', '')}")
 
 
 def _say_it_is_a_bug(error: BaseException, streams: Streams) -> None:
@@ -131,6 +130,10 @@ def _parsers(
                 streams.write(message)
             else:
                 streams.say(message.rstrip("\n"))
+
+        # The usage of a command has a dozen lines, and would bury what is wrong.
+        def error(self, message: str) -> NoReturn:
+            self.exit(BAD, f"twoarm: {message} (see {self.prog} --help)\n")
 
         def _check_value(self, action: Action, value: Any) -> None:
             choices = [] if action.choices is None else list(map(str, action.choices))

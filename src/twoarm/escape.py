@@ -129,12 +129,18 @@ def named(text: str) -> str:
     return markdown_code(shortened(text, 60))
 
 
-def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """The choice that a mistyped word is nearest to, as the end of a sentence; or nothing."""
+def nearest(word: str, choices: Iterable[str]) -> str | None:
+    """The choice that a mistyped word is nearest to, if one is near."""
     from difflib import get_close_matches
 
     found = get_close_matches(word[:WHOLE_NAME], list(choices), n=1)
-    return f"; did you mean {named(found[0])}?" if found else ""
+    return found[0] if found else None
+
+
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """The same as the end of a sentence; or nothing."""
+    found = nearest(word, choices)
+    return "" if found is None else f"; did you mean {named(found)}?"
 
 
 def markdown_cell(text: str) -> str:

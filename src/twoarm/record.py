@@ -11,7 +11,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import astuple
 
 from twoarm.errors import Position, Problem
-from twoarm.escape import shortened
+from twoarm.escape import named, nearest, shortened
 
 # The largest whole number that a double holds together with all smaller ones.
 LARGEST = 2**53 - 1
@@ -151,11 +151,15 @@ def explain(found: object, where: Position) -> list[Problem]:
         message = f"expected a JSON object, got {_shown(found)}"
         return [where.problem(message, mistake=f"got {_kind(found)}")]
     problems = []
+    unknown = [key for key in found if key not in Line.__struct_fields__]
     for field in msgspec.structs.fields(Line):
         if field.name not in found:
             if field.required:
                 nullable = field.type == MaybeNumber
                 message = "missing" + ("; write null if it was not measured" if nullable else "")
+                typo = nearest(field.name, unknown)
+                if typo is not None:
+                    message = f"missing; {named(typo)} looks like it"
                 problems.append(where.problem(message, field.name))
             continue
         value = found[field.name]

@@ -3,6 +3,7 @@
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
 from typing import get_args
 
+from twoarm.escape import named
 from twoarm.options import DEFAULTS, PRIMARY, Duplicates, GuardBy, Missing, PromoteBy, Which
 
 
@@ -134,18 +135,18 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
         default=SUPPRESS,
         help="judge runs that declare planned looks as if they had none; a caveat says so",
     )
-    option("level", type=float, help="confidence level, 0.5 to 0.9999")
+    option("level", type=number, help="confidence level, 0.5 to 0.9999")
     option("seed", type=int, help="random seed")
     option("resamples", type=int, help="number of resamples")
     option(
         "margin_success",
-        type=float,
+        type=number,
         metavar="SHARE",
         help="how far success may drop under the margin rule and the guard; 0.10 is 10 points",
     )
     option(
         "margin_ratio",
-        type=float,
+        type=number,
         metavar="SHARE",
         help="how far time and tokens may rise under the margin rule; 0.10 is 10%%",
     )
@@ -156,6 +157,16 @@ def _looks(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ArgumentTypeError(f"expected numbers such as 3,5,10, got {text!r}") from None
+
+
+def number(text: str) -> float:
+    """A number from the command line; a percentage is asked about."""
+    try:
+        return float(text)
+    except ValueError:
+        share = text.removesuffix("%")
+        meant = f"; did you mean {float(share) / 100:g}?" if share.isdecimal() else ""
+        raise ArgumentTypeError(f"expected a number, got {named(text)}{meant}") from None
 
 
 class Adder:

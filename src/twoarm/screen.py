@@ -110,7 +110,11 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
     listing = listed(sorted(found), _LISTED_ARMS)
     for role, given in (("candidate", candidate), ("baseline", baseline)):
         if given is not None and given not in found:
-            raise ArmsError(f"{option(role)}: no runs of arm {named(given)}; arms found: {listing}")
+            together = given.split(",")
+            hint = "; give it again for each arm" if set(together) <= set(found) else ""
+            raise ArmsError(
+                f"{option(role)}: no runs of arm {named(given)}; arms found: {listing}{hint}"
+            )
     if candidate is not None and candidate == baseline:
         raise ArmsError(
             f"candidate and baseline are both {named(candidate)}; name two different arms"
@@ -136,7 +140,8 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
         for role, given in (("candidate", candidate), ("baseline", baseline))
         if given is None
     )
-    raise ArmsError(f"which arms? name them with {missing}; arms found: {listing}")
+    several = either(flag="", argument="; compare_candidates() takes several candidates at once")
+    raise ArmsError(f"which arms? name them with {missing}; arms found: {listing}{several}")
 
 
 def opposite(arm: str) -> str | None:

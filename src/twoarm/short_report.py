@@ -10,7 +10,7 @@ from twoarm.escape import visible
 from twoarm.exit_codes import DONE
 from twoarm.render.text import Look, plain
 from twoarm.score_command import STANDARD_OUTPUT, places
-from twoarm.score_options import Adder, add_counting_options
+from twoarm.score_options import Adder, add_counting_options, number
 from twoarm.terminal import terminal_paint, terminal_width
 from twoarm.write import Output, refuse_overlap, write
 
@@ -34,7 +34,7 @@ def add_short_report_options(parser: ArgumentParser, name: str) -> None:
     option("candidate", metavar="ARM", help="the arm with the change")
     option("baseline", metavar="ARM", help="the arm without it")
     add_counting_options(parser)
-    option("level", type=float, help="confidence level, 0.5 to 0.9999")
+    option("level", type=number, help="confidence level, 0.5 to 0.9999")
     option("seed", type=int, help="random seed")
 
 

@@ -48,7 +48,7 @@ COMMANDS = [
     Broken("a mistake made often is said once", "errors.py", "if self._made[mistake] <= _PLACES:\n                yield", "if True:\n                yield", "tests/test_mistakes.py"),
     Broken("a rare mistake is kept beside a frequent one", "errors.py", "if self._every or self._made[mistake] <= _PLACES:", "if self._every or len(self.kept) < LISTED:", "tests/test_mistakes.py"),
     Broken("a mistyped command has a nearest one", "cli.py", "near = did_you_mean(value, choices) or f\"; the commands are", "near = f\"; the commands are", "tests/test_mistakes.py"),
-    Broken("a mistyped option has a nearest one", "cli.py", 'near = did_you_mean(option, _flags(parser)).replace("`", "")', 'near = ""', "tests/test_mistakes.py"),
+    Broken("a mistyped option has a nearest one", "cli.py", '''{did_you_mean(option, _flags(parser)).replace('`', '')}''', '', "tests/test_mistakes.py"),
     Broken("a percentage is asked about", "options.py", "if least < found / 100 < most <= found else", "if False else", "tests/test_mistakes.py"),
     Broken("a margin that nothing goes by", "score_command.py", "if name in vars(given) and by not in promotions and not written and name not in used:", "if False:", "tests/test_mistakes.py"),
 ]  # fmt: skip

@@ -69,4 +69,11 @@ REPORTS = [
     Broken("a standing that is not clear is marked", "render/tables.py", 'if unclear and gate.standing in ("better", "worse"):', "if False:", "tests/test_page_charts.py::test_what_is_not_clear_is_grey_in_charts_and_tables"),
     Broken("a caption does not repeat its chart", "render/html.py", 'shows = f"<noscript>{shows}</noscript>"', "pass", "tests/test_page_charts.py::test_a_caption_does_not_repeat_its_chart"),
     Broken("a phone has labels of its own", "render/page/page.js", "if (!narrow || !labels.length) return spec;", "return spec;", "tests/test_page_names.py::test_no_two_labels_of_an_axis_are_the_same"),
+    Broken("a change that is not used comes first", "render/steps.py", "        if caveat.code in said:", "        if False:", "tests/test_next_step.py"),
+    Broken("without a gain there is none to weigh", "render/steps.py", 'if any(finding.standing == "better" for finding in evidence.grade.findings):', "if True:", "tests/test_next_step.py"),
+    Broken("a failed gate is looked for where it failed", "render/steps.py", "if not failed or any(rule.metric is SUCCESS for rule in failed):", "if True:", "tests/test_next_step.py"),
+    Broken("half a step is not shown", "render/text.py", "if lines and len(lines) + len(block) > most:", "if False:", "tests/test_one_screen.py"),
+    Broken("clear only on its own is a hint", "render/summary.py", "one is None or metric.words is None or one.low <= nothing <= one.high:", "True:", "tests/test_evidence_words.py"),
+    Broken("a key that looks like a missing one is named", "record.py", "if typo is not None:", "if False:", "tests/test_reading.py"),
+    Broken("bad usage is one line", "cli.py", 'self.exit(BAD, f"twoarm: {message} (see {self.prog} --help)\\n")', "super().error(message)", "tests/test_mistakes.py"),
 ]  # fmt: skip

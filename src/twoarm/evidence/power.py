@@ -87,7 +87,7 @@ def lacking(runs: TaskRuns) -> str | None:
     label, shared = runs.metric.label, runs.shared
     sizes = runs.sizes[:, shared]
     if not shared.any():
-        return f"{label} was not measured in both arms of any task"
+        return f"no task has {label} in both arms"
     if not runs.logs and runs.metric is not SUCCESS:
         return f"{label} is 0 in some runs, so there is no change in percent to plan for"
     if int(shared.sum()) == 1:

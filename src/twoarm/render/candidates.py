@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from twoarm.analysis import Analysis
 from twoarm.decide import number_of_gates
 from twoarm.escape import WHOLE_NAME, counted, html, inert_lines, shortened
+from twoarm.number_format import NOT_MEASURED
 from twoarm.render import github as comment
 from twoarm.render import markdown as pages
 from twoarm.render.evidence import Shown, level
@@ -28,6 +29,7 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
             Column("candidate", "text"),
             Column("promote", "text"),
             Column("decision", "text"),
+            Column("evidence", "text"),
             Column("why", "text", brief=False),
         ),
         rows=tuple(
@@ -39,6 +41,7 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
                     {"promote": "good", "do not promote": "bad"}.get(one.promotion.verdict),  # type: ignore[arg-type]
                 ),
                 words(Name(one.decision)),
+                words(NOT_MEASURED if one.evidence is None else one.evidence.grade.verdict),
                 words(joined(one.promotion.reasons, "; ")),
             )
             for one in analyses

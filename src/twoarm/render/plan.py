@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from twoarm.decide import MINIMUM_REPEATS
 from twoarm.escape import counted
 from twoarm.metric import BY_NAME, COST, SUCCESS
 from twoarm.number_format import NOT_MEASURED, dollars, figure, share
@@ -132,7 +133,7 @@ def recommended(plan: Plan) -> Sentence:
     if any(option.kind == "repeats" for option in plan.options):
         return say("{}", said)
     return say(
-        "{}; no number of repeats of {}{} gets beyond {}",
+        "{}; no number of repeats of {}{} gets beyond a chance of {}",
         said,
         "" if plan.assumed else "these ",
         counted(plan.tasks, "task"),
@@ -170,11 +171,16 @@ def _options(plan: Plan, options: tuple[PlanOption, ...], name: str, heading: st
         for option in options
         if not plan.assumed and option.repeats < plan.repeats and option.tasks > plan.tasks
     ]
-    notes = (
-        (f"The {counted(plan.tasks, 'task')} of the pilot keep their {plan.repeats} repeats.",)
-        if kept
-        else ()
-    )
+    notes = []
+    if kept:
+        pilot = counted(plan.tasks, "task")
+        notes.append(f"The {pilot} of the pilot keep their {plan.repeats} repeats.")
+    prices = {option.kind: option.usd or option.more_runs for option in options}
+    if any(price < prices.get("cheapest", 0) for price in prices.values()):
+        notes.append(
+            f"Cheapest: of what has the {MINIMUM_REPEATS} repeats that a promotion needs, and "
+            "speaks for tasks like these."
+        )
     return Table(
         name=name,
         heading=heading,
@@ -188,7 +194,7 @@ def _options(plan: Plan, options: tuple[PlanOption, ...], name: str, heading: st
             Column("dollars"),
         ),
         rows=tuple(_row(option) for option in options),
-        notes=notes,
+        notes=tuple(notes),
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from twoarm.analysis import Analysis
 from twoarm.decide import fails, number_of_gates
-from twoarm.escape import counted
+from twoarm.escape import counted, series
 from twoarm.evidence.caveats import FEW_REPEATS_HELP
 from twoarm.evidence.means import tasks_within
 from twoarm.evidence.results import (
@@ -15,7 +15,7 @@ from twoarm.evidence.results import (
     NextRuns,
     fewest_tasks,
 )
-from twoarm.metric import LABELS, SUCCESS
+from twoarm.metric import DURATION, LABELS, SUCCESS
 from twoarm.number_format import dollars
 from twoarm.sentence import Name, Sentence, listed, say
 
@@ -24,7 +24,6 @@ STABLE = 0.95
 FAIRLY_STABLE = 0.80
 # Above this share of run-to-run noise, more repeats are the cheaper way.
 REPEATS_HELP = 0.5
-_LOOK_AT_HURT = say("look at the tasks that were hurt: the full report lists them first")
 
 
 def next_steps(analysis: Analysis) -> Iterator[Sentence]:
@@ -33,6 +32,7 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
     if alone is not None:
         yield alone
         return
+    yield from _unused(analysis)
     evidence = analysis.evidence
     tied = all(gate.standing == "tied" for gate in analysis.gates)
     if tied:
@@ -72,6 +72,30 @@ def _other_arm(analysis: Analysis) -> Sentence | None:
     if not any(task.candidate.runs and task.baseline.runs for task in analysis.tasks):
         return say("run both arms on the same tasks: so far they share none")
     return None
+
+
+def _unused(analysis: Analysis) -> Iterator[Sentence]:
+    """A change that is not used has to be looked into before its figures are."""
+    said = {
+        "uptake_never": "find out why the change was never used: until then this compares noise "
+        "with noise",
+        "uptake_rare": "find out why the change was used in less than half of the runs",
+        "uptake_failed": "find out why uses of the change fail",
+    }
+    for caveat in analysis.caveats:
+        if caveat.code in said:
+            yield say(said[caveat.code])
+
+
+def _hurt(analysis: Analysis) -> Sentence:
+    """Where the failed gates come from."""
+    failed = [gate.rule for gate in analysis.gates if gate.holds is False]
+    if not failed or any(rule.metric is SUCCESS for rule in failed):
+        return say("look at the tasks that were hurt: the full report lists them first")
+    return say(
+        "look at the tasks whose {} rose: the full report has the change of every task",
+        series([rule.metric.label for rule in failed], "or"),
+    )
 
 
 def _looks(looks: Looks) -> Iterator[Sentence]:
@@ -117,7 +141,7 @@ def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
     elif analysis.options.promote_by != "gates":
         shaky = graded not in ("baseline better", "trade-off")
         if not shaky:
-            yield _LOOK_AT_HURT
+            yield _hurt(analysis)
     elif verdict == "promote" and evidence is not None and not tied:
         shaky = True
         if graded != "candidate better":
@@ -145,7 +169,15 @@ def _harm(analysis: Analysis) -> Iterator[Sentence]:
             "it" if len(broken.tasks) == 1 else "them",
         )
     if paid.worse and paid.metric is not None:
-        yield say("decide whether the gain is worth it: {} is clearly higher", LABELS[paid.metric])
+        higher = LABELS[paid.metric]
+        if any(finding.standing == "better" for finding in evidence.grade.findings):
+            yield say("decide whether the gain is worth it: {} is clearly higher", higher)
+        else:
+            yield say(
+                "keep {}: nothing is clearly better, and {} is clearly higher",
+                Name(analysis.baseline),
+                higher,
+            )
 
 
 def _equal(analysis: Analysis) -> bool:
@@ -168,7 +200,7 @@ def _not_promoted(analysis: Analysis, harm: bool) -> Iterator[Sentence]:
             else say("do not claim a difference, nor that there is none: the runs show neither")
         )
     elif not harm:
-        yield _LOOK_AT_HURT
+        yield _hurt(analysis)
     if not by_gates:
         yield from _although(analysis)
 
@@ -212,6 +244,8 @@ def _more_runs(analysis: Analysis, evidence: Evidence) -> Iterator[Sentence]:
         yield say("add repeats: they narrow the range of success on these tasks")
     elif evidence.next_runs is not None:
         yield _planned(evidence.next_runs)
+    elif _is_open(evidence, SUCCESS.name) and not _is_open(evidence, DURATION.name):
+        yield say("add tasks: whether success changes is what these runs leave open")
     elif variance is not None and variance.repeats_share <= REPEATS_HELP:
         much = ", not" if variance.repeats_share < FEW_REPEATS_HELP else " rather than"
         yield say(
@@ -224,6 +258,13 @@ def _more_runs(analysis: Analysis, evidence: Evidence) -> Iterator[Sentence]:
             "add repeats: {} of the uncertainty about duration is run-to-run noise",
             _part(variance.repeats_share),
         )
+
+
+def _is_open(evidence: Evidence, metric: str) -> bool:
+    return any(
+        finding.metric == metric and finding.standing == "no clear difference"
+        for finding in evidence.grade.findings
+    )
 
 
 def _planned(wanted: NextRuns) -> Sentence:

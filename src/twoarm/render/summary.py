@@ -366,12 +366,20 @@ def _found(evidence: Evidence) -> Iterator[str]:
     ]
     if clear:
         yield series(clear)
+    perhaps: list[str] = []
     unclear: list[str] = []
     for finding in grade.findings:
-        if finding.standing == "no clear difference":
-            ends = _not_ruled_out(evidence, BY_NAME[finding.metric])
+        if finding.standing != "no clear difference":
+            continue
+        metric = BY_NAME[finding.metric]
+        ends, leaning = _not_ruled_out(evidence, metric), _leaning(evidence, metric)
+        if leaning:
+            perhaps.append(f"{leaning} ({ends})")
+        else:
             could = "" if unclear else "could be "
             unclear.append(_short(finding.metric) + (f" ({could}{ends})" if ends else ""))
+    if perhaps:
+        yield f"perhaps {series(perhaps)}"
     if unclear:
         yield f"no clear difference in {series(unclear, 'or')}"
     untested = [finding.metric for finding in grade.findings if finding.standing == "no test"]
@@ -380,6 +388,16 @@ def _found(evidence: Evidence) -> Iterator[str]:
         yield f"no difference at all in {series([_short(name) for name in same], 'or')}"
     if len(untested) > len(same):
         yield f"{series([LABELS[name] for name in untested if name not in same])} not tested"
+
+
+def _leaning(evidence: Evidence, metric: Metric) -> str:
+    """What a metric would be if it were the only one looked at; nothing if not even then clear."""
+    found = evidence.deltas[metric.name]
+    one: Interval | None = getattr(found.change, evidence.headline)
+    nothing = 0.0 if found.ratio is None else 1.0
+    if one is None or metric.words is None or one.low <= nothing <= one.high:
+        return ""
+    return metric.words[(one.low > nothing) != (metric.better is Better.HIGHER)]
 
 
 def _not_ruled_out(evidence: Evidence, metric: Metric) -> str:
@@ -404,11 +422,7 @@ def _broken(evidence: Evidence) -> Sentence:
         return say("not this task; what happens to others is not known")
     few = broken.watched < evidence.tasks
     if few and broken.watched == 1:
-        return say(
-            "not the one task that passes often enough to tell; up to {} of tasks like these still "
-            "could break",
-            f"{broken.could_break:.0%}",
-        )
+        return say("cannot tell: only one task passes often enough in the baseline")
     those = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
     tasks = those if few else counted(broken.watched, "task")
     seen, could = (" got worse", "") if not broken.got_worse else ("", " break")

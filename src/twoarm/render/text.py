@@ -100,7 +100,8 @@ class _Screen:
         ]
         lines = [*above, *self._amounts(summary), ""]
         scope, missing, notes = self._footnotes(summary)
-        steps, caveats = self._next(summary, full=full), self._caveats(summary)
+        blocks, caveats = self._next(summary, full=full), self._caveats(summary)
+        steps = [line for block in blocks for line in block]
         broken: list[str] = []
         if summary.broken is not None:
             broken = self._labelled("BROKEN", summary.broken, "", full=full)
@@ -118,7 +119,7 @@ class _Screen:
             *self._cut(missing, most[4]),
             *notes,
             *self._cut(broken, most[0]),
-            *self._cut(steps, most[2]),
+            *self._whole(blocks, most[2]),
             *self._cut_caveats(caveats, most[1], len(summary.caveats)),
         ]
 
@@ -179,13 +180,23 @@ class _Screen:
             last = last[:word] if word > indent else last[: fitting(last, self._width - 2)]
         return [*lines[: most - 1], f"{last} {_MORE}"]
 
-    def _next(self, summary: Summary, *, full: bool) -> list[str]:
+    def _whole(self, blocks: list[list[str]], most: int) -> list[str]:
+        """As many steps as there is room for: half of one says nothing, unless it is the first."""
         lines: list[str] = []
+        for block in blocks:
+            if lines and len(lines) + len(block) > most:
+                break
+            lines += block
+        return self._cut(lines, most)
+
+    def _next(self, summary: Summary, *, full: bool) -> list[list[str]]:
+        """The lines of each step."""
+        blocks: list[list[str]] = []
         for step in summary.steps:
-            label = "" if lines else "NEXT"
+            label = "" if blocks else "NEXT"
             said = step if full else _brief(step)
-            lines += self._wrapped(said, first=f"{label:<{_LABEL}}", rest=" " * _LABEL)
-        return lines
+            blocks.append(self._wrapped(said, first=f"{label:<{_LABEL}}", rest=" " * _LABEL))
+        return blocks
 
     def _caveats(self, summary: Summary) -> list[str]:
         """The first caveat, and a line that counts the others."""
