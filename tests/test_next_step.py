@@ -282,3 +282,16 @@ def test_where_success_alone_is_open_the_advice_is_about_success() -> None:
 
 def hash_of(one: dict[str, Any]) -> int:
     return int(one["task_id"].strip("t")) * (3 if one["arm"] == WITH else 5)
+
+
+def test_what_nobody_measured_is_no_lack_of_repeats() -> None:
+    runs = [one | {"input_tokens": None} for one in spread(4, 5, 0.5)]
+    report = package.score(runs)
+    assert [str(reason) for reason in report.promotion.reasons] == [
+        "not measured in at least one arm: median non-cache tokens"
+    ]
+    steps = [str(step) for step in summarize(report).steps]
+    assert steps[0].startswith("measure what is missing")
+    assert not [step for step in steps if step.startswith("run more repeats")]
+    few = package.score([one for one in runs if one["repeat"] < 4])
+    assert len(few.promotion.reasons) == 2

@@ -9,7 +9,7 @@ import pytest
 import twoarm
 from tests.conftest import WITH, WITHOUT, both, run
 from tests.weighing import suite
-from twoarm.decide import Adequacy, Decision, fails
+from twoarm.decide import Adequacy, Decision, Shortfall, fails
 from twoarm.evidence.results import Evidence, MarginRange
 from twoarm.options import Options
 from twoarm.promote import promote
@@ -42,7 +42,10 @@ def verdicts(report: Report, evidence: Evidence | None = None, **changed: Any) -
 
 
 def too_few(report: Report) -> Adequacy:
-    return msgspec.structs.replace(report.adequacy, status="below minimum", fewest_repeats=4)
+    short = Shortfall(task_id="t", arm="with_skelly", metric="duration_seconds", repeats=4)
+    return msgspec.structs.replace(
+        report.adequacy, status="below minimum", fewest_repeats=4, below_minimum=(short,)
+    )
 
 
 # The decision of the gates, enough repeats; by gates, by evidence, by margin, all else in favor.
@@ -223,7 +226,7 @@ def test_what_is_lacking_is_said_all_at_once(clear: Report) -> None:
     for by in MODES:
         assert promote(comparison, clear.evidence, Options(promote_by=by)).reasons == (
             "insufficient data",
-            "not enough repeats to promote: 0 task-arms with fewer than 5 measured repeats (the "
+            "not enough repeats to promote: 1 task-arm with fewer than 5 measured repeats (the "
             "fewest: 4)",
         )
 

@@ -213,6 +213,12 @@ def assess(tasks: tuple[Task, ...], arms: Arms) -> Adequacy:
     )
 
 
+def lacks_repeats(adequacy: Adequacy, gates: tuple[Gate, ...]) -> bool:
+    """Whether more repeats are needed; what nobody measured is no lack of them."""
+    unmeasured = {gate.rule.metric.name for gate in gates if gate.holds is None}
+    return any(entry.metric not in unmeasured for entry in adequacy.below_minimum)
+
+
 def _repeats(task_id: str, arm: str, found: TaskArm) -> list[Shortfall]:
     """The runs of a task and arm, and fewer of them where a gate's metric is missing."""
     return [

@@ -6,7 +6,7 @@ from typing import Literal
 import msgspec
 
 from twoarm.comparison import Comparison
-from twoarm.decide import MINIMUM_REPEATS, Decision, fails, number_of_gates
+from twoarm.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
 from twoarm.escape import counted, series
 from twoarm.evidence.guard import HARM, Held, held_back
 from twoarm.evidence.results import (
@@ -65,7 +65,7 @@ def _lacking(comparison: Comparison) -> Iterator[Sentence]:
     if comparison.decision.kind == "insufficient":
         yield comparison.decision.why or say("{}", comparison.decision)
     adequacy = comparison.adequacy
-    if adequacy.status == "below minimum":
+    if lacks_repeats(adequacy, comparison.gates):
         yield say(
             "not enough repeats to promote: {} with fewer than {} measured repeats (the "
             "fewest: {})",

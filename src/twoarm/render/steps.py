@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from twoarm.analysis import Analysis
-from twoarm.decide import fails, number_of_gates
+from twoarm.decide import fails, lacks_repeats, number_of_gates
 from twoarm.escape import counted, series
 from twoarm.evidence.caveats import FEW_REPEATS_HELP
 from twoarm.evidence.means import tasks_within
@@ -44,7 +44,7 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
         )
     if analysis.decision.kind == "insufficient":
         yield say("measure what is missing, then score again: without it there is no decision")
-    if analysis.adequacy.below_minimum:
+    if lacks_repeats(analysis.adequacy, analysis.gates):
         yield say(
             "run more repeats: a promotion needs at least {} of every task in both arms ({} "
             "below that)",
