@@ -103,7 +103,7 @@ def test_a_dry_run_tries_acceptance_twice_and_starts_no_agent(tmp_path: Path, ca
 
 def test_no_tokens_are_said_to_be_no_verdict(tmp_path: Path) -> None:
     path = suite_of(tmp_path, agent={"format": "none"})
-    assert "can only end in `insufficient data`" in twoarm("run", str(path), "--dry-run").err
+    assert "can only end in `insufficient data`" in twoarm("run", str(path), "--dry-run").out
 
 
 def test_a_folder_is_not_used_twice(tmp_path: Path) -> None:

@@ -339,12 +339,6 @@ ln -s /etc/passwd $TMPDIR/usage.json
     assert ran.facts["ended_by"] == "exit"
 
 
-def test_a_program_that_is_not_there_is_an_exit_code(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, "", argv=("no-such-program",)))
-    assert ran.facts["agent_exit_code"] == 127
-    assert "no-such-program" in ran.kept("stderr.log")
-
-
 def test_a_workspace_is_kept_where_that_was_asked_for(tmp_path: Path) -> None:
     passing = attempt(order_of(tmp_path, "touch answer.txt", keep_workspace="failed"))
     failing = attempt(order_of(tmp_path, "touch other.txt", keep_workspace="failed"))
@@ -382,6 +376,7 @@ print(sorted(name for name in sys.modules if name.startswith("twoarm")))
             "twoarm",
             "twoarm.run",
             "twoarm.run.processes",
+            "twoarm.run.program",
             "twoarm.run.remove",
             "twoarm.run.strike",
             "twoarm.run.supervisor",

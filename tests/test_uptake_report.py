@@ -60,6 +60,29 @@ def test_a_file_that_says_nothing_of_uses_has_no_uptake() -> None:
     assert found.to_dict()["uptake"] is None
 
 
+def test_uptake_that_was_asked_for_and_that_no_run_shows_is_the_first_caveat() -> None:
+    asked = [
+        {**one, "tags": ["usage_unknown", "uptake_not_shown"]}
+        for one in runs({"a": [None] * 5}, {"a": [None] * 5})
+    ]
+    found = library.score(asked)
+    assert found.uptake is None
+    assert found.caveats[0].code == "uptake_not_shown"
+    assert str(found.caveats[0].message) == (
+        "no run shows whether it used the change, though that was asked for: what was read of the "
+        "agent's output does not tell"
+    )
+    # One run is enough to know that it was asked for, unless it does not count.
+    assert list(caveats([asked[0], *runs({"b": [None]}, {"a": [None]})])) == ["uptake_not_shown"]
+    infra = {**asked[0], "failure": "infra", "failure_reason": "down"}
+    assert caveats([infra, *runs({"b": [None]}, {"b": [None]})]) == {}
+    # Where some runs show it, that is said instead.
+    assert list(caveats([asked[0], *runs({"b": [1]}, {"b": [0]})])) == ["uptake_partly_known"]
+    for tags in ("uptake_not_shown", {"uptake_not_shown": 1}, [["uptake_not_shown"]], 7, None):
+        others = [{**one, "tags": tags} for one in runs({"a": [None]}, {"a": [None]})]
+        assert caveats(others) == {}, tags
+
+
 def test_excluded_runs_count_for_nothing() -> None:
     found = runs({"a": [0, 0]}, {"a": [0, 0]})
     found.append(run(task_id="a", arm=WITH, repeat=3, uptake_count=7, failure="infra"))

@@ -29,6 +29,8 @@ MaybeFailure = Failure | UnsetType
 # A record names no more tools than this; calls of the others are under one name of their own.
 MOST_TOOLS = 50
 OTHER_TOOLS = "(other)"
+# The tag of a run that was asked how often it used the change, and whose output does not tell.
+UPTAKE_NOT_SHOWN = "uptake_not_shown"
 MaybeCount = Annotated[int, Meta(ge=0, le=LARGEST)] | None
 MaybeCounts = (
     Annotated[

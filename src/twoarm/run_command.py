@@ -1,6 +1,7 @@
 """The `run` command: its options, and what it does with them."""
 
 import os
+import shlex
 import signal
 import sys
 import tempfile
@@ -178,14 +179,14 @@ def _start(given: Namespace, streams: Streams) -> int:
     options = _options(given)
     wanted = _wanted(given, options)
     setting = set_up(given.suite, wanted, os.environ)
-    for text in notes(setting):
-        streams.say(f"twoarm: {text}")
     if given.dry_run:
         from twoarm.run.rehearse import outlook, rehearse
 
-        lines = outlook(setting, rehearse(setting))
+        lines = outlook(setting, rehearse(setting), _without_dry_run(given))
         streams.write("".join(f"{line}\n" for line in lines))
         return DONE
+    for text in notes(setting):
+        streams.say(f"twoarm: {text}")
     if given.out is None:
         stamp = time.strftime("%Y%m%d-%H%M%S")
         given.out = f"{setting.frozen.suite_id}-{stamp}"
@@ -195,6 +196,17 @@ def _start(given: Namespace, streams: Streams) -> int:
         return INTERRUPTED
     session = start(given.suite, given.out, wanted, setting)
     return _finish(session, options, given, streams)
+
+
+def _without_dry_run(given: Namespace) -> str:
+    """The command that starts what was tried."""
+    words = ["twoarm", "run", given.suite]
+    for name, option in given_options(given).items():
+        if name in _OF_A_DRY_RUN and name != "suite":
+            value = getattr(given, name)
+            for one in value if isinstance(value, list) else [value]:
+                words += [option, str(one)]
+    return visible(shlex.join(words))
 
 
 def _demo(given: Namespace) -> None:

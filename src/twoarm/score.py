@@ -100,7 +100,7 @@ def _report(
     uptake = find_uptake(comparison)
     tools = find_tools(comparison, options)
     found = (
-        *uptake_caveats(uptake),
+        *uptake_caveats(uptake, comparison),
         *caveats(comparison, options),
         *tool_caveats(tools, comparison),
     )

@@ -13,7 +13,7 @@ import numpy as np
 from msgspec import UNSET
 
 from twoarm.arrays import Floats, Ints
-from twoarm.record import OTHER_TOOLS, Columns
+from twoarm.record import OTHER_TOOLS, UPTAKE_NOT_SHOWN, Columns
 
 # No more names than this are told apart in one data set.
 MOST_NAMES = 1000
@@ -39,6 +39,8 @@ class ToolColumns(msgspec.Struct, frozen=True, kw_only=True):
     failed: Tallies
     uptake: Floats
     failed_uptake: Floats
+    # The rows of which somebody asked for their uses, and nothing shows them.
+    not_shown: Ints
 
 
 class _Tally:
@@ -80,6 +82,7 @@ class ToolBuilder:
         self._failed = _Tally()
         self._uptake = array("d")
         self._failed_uptake = array("d")
+        self._not_shown = array("q")
 
     def add(self, columns: Columns, first_row: int) -> None:
         """Take note of runs that follow those before; a key that no line has is not there."""
@@ -87,6 +90,13 @@ class ToolBuilder:
             _each(tally, columns.get(key, ()), first_row, self._names)
         _extend(self._uptake, columns.get("uptake_count", ()), first_row)
         _extend(self._failed_uptake, columns.get("failed_uptake_count", ()), first_row)
+        tags = columns.get("tags", ())
+        if _any(tags):
+            self._not_shown.extend(
+                row
+                for row, found in enumerate(tags, first_row)
+                if isinstance(found, list | tuple) and UPTAKE_NOT_SHOWN in found
+            )
 
     def finish(self, rows: int) -> ToolColumns:
         """The columns of everything added."""
@@ -96,6 +106,7 @@ class ToolBuilder:
             failed=self._failed.finish(),
             uptake=_whole(self._uptake, rows),
             failed_uptake=_whole(self._failed_uptake, rows),
+            not_shown=np.frombuffer(self._not_shown, dtype=np.int64),
         )
 
 

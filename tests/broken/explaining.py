@@ -85,6 +85,8 @@ EXPLAINING = [
     Broken("a contaminated baseline is said", "explain/caveats.py", "if theirs.used_runs:", "if False:", UPTAKE_REPORT),
     Broken("uses that failed are said", "explain/caveats.py", "ours.failed_uses >= _HALF * ours.uses", "ours.failed_uses > _HALF * ours.uses", UPTAKE_REPORT),
     Broken("uptake of one arm is said to be", "explain/caveats.py", "if not unknown.known_runs and unknown.runs:", "if False:", UPTAKE_REPORT),
+    Broken("uptake that nothing shows is said", "explain/caveats.py", "        yield from _unseen(comparison)\n", "", UPTAKE_REPORT),
+    Broken("only runs that count tell what was asked", "explain/caveats.py", "np.isin(asked, arm.rows).any()", "len(asked)", UPTAKE_REPORT),
     Broken("a split needs both kinds of runs", "explain/uptake.py", "if not used.any() or not idle.any():", "if not used.any():", UPTAKE_REPORT),
     Broken("a split is of runs that tell", "explain/uptake.py", "used, idle = counts > 0, counts == 0", "used, idle = counts > 0, ~(counts > 0)", UPTAKE_REPORT),
     Broken("a split stands beside its sentence", "render/uptake.py", "notes=(why,),", "notes=(),", UPTAKE_REPORT),

@@ -2,6 +2,8 @@
 
 from tests.broken.entry import Broken
 
+START = "tests/test_run_start.py"
+
 RUNNING = [
     Broken("a key that nobody knows", "run/suite_file.py", "if name not in fields:", "if False:", "tests/test_run_suite.py"),
     Broken("two equal arms are no comparison", "run/suite_file.py", "if _treatment(one) == _treatment(other):", "if False:", "tests/test_run_suite.py"),
@@ -84,4 +86,13 @@ RUNNING = [
     Broken("what cannot be cleared is no trouble", "run/session.py", "os.makedirs(self.place.scratch, 0o700, exist_ok=True)", "os.makedirs(self.place.scratch, 0o700)", "tests/test_run_deep.py"),
     Broken("a full disk says how full", "run/supervisor.py", "{said or 'cp failed'}; {free}", "{said or 'cp failed'}", "tests/test_run_full_disk.py"),
     Broken("what was published stays", "run/loop.py", "if trial.id not in self._done)", "if True)", "tests/test_run_full_disk.py"),
+    Broken("a program is looked for before it is needed", "run/freeze.py", "if unfit := why_unfit(path):", "if unfit := None:", START),
+    Broken("a program is looked for in what was made", "run/session.py", "    check_programs(setting.plan, setting.agent, setting.frozen.suite.tasks, ground)\n", "", START),
+    Broken("what an arm may still make is not missed", "run/orders.py", 'or ("workspace" in made and settings.setup_commands)', "", START),
+    Broken("a program has one place", "run/orders.py", "        argv[0] = plan.at(argv[0])\n", "        pass\n", START),
+    Broken("an agent that never ran has not failed", "run/supervisor.py", "if why == NOT_STARTED:", "if False:", START),
+    Broken("a sandbox hides no missing program", "run/supervisor.py", 'if unfit := why_unfit(find_on(env["PATH"], program)):', "if unfit := None:", START),
+    Broken("an agent that cannot start stops the run", "run/loop.py", 'if "not_started" in settled.facts:', "if False:", START),
+    Broken("a dry run counts its warnings", "run/rehearse.py", "    if warnings:\n", "    if False:\n", "tests/test_run_rehearsal.py"),
+    Broken("uptake that nothing will show is a warning", "run/session.py", "(suite.uptake, *(arm.uptake for arm in suite.arms.values()))", "()", "tests/test_run_rehearsal.py"),
 ]  # fmt: skip

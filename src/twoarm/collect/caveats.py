@@ -1,5 +1,7 @@
 """Caveats: what a record could not know, by code; the code stays in the `tags` of the record."""
 
+from twoarm.record import UPTAKE_NOT_SHOWN
+
 # Before the count: "...: 3 runs, first PATH".
 CAVEATS = {
     "usage_unknown": "steps were taken but no usage was reported, so token counts are null, not 0",
@@ -26,7 +28,7 @@ CAVEATS = {
     "log_unfinished": "the log did not finish, so runs may be missing from it",
     "partial_reward": "a reward above 0 but below the threshold; counted as failed",
     "retried": "retried by the harness after an error",
-    "uptake_not_shown": "the output does not show what --uptake asks for, "
+    UPTAKE_NOT_SHOWN: "the output does not show what --uptake asks for, "
     "so the count of uses is null, not 0",
     "no_start_time": "no start time, so numbered by path",
 }

@@ -15,7 +15,7 @@ from twoarm.collect.uptake import Uses, tally, tally_failed
 from twoarm.errors import Position
 from twoarm.escape import named, visible
 from twoarm.options import either
-from twoarm.record import Line, Run, explain
+from twoarm.record import UPTAKE_NOT_SHOWN, Line, Run, explain
 
 _ENCODER = msgspec.json.Encoder()
 
@@ -60,7 +60,7 @@ def settle(
     cost = _cost(attempt, usage, prices)
     caveats = {*attempt.caveats, *outcome.caveats, *usage.caveats, *cost.caveats}
     if uses is not None and uses.count is None:
-        caveats.add("uptake_not_shown")
+        caveats.add(UPTAKE_NOT_SHOWN)
     failure = outcome.failure
     tools = None if attempt.calls is None else tally(attempt.calls.made)
     return _Record(

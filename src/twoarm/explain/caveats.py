@@ -9,15 +9,17 @@ from twoarm.errors import Caveat
 from twoarm.escape import counted
 from twoarm.explain.tools import ToolUse
 from twoarm.explain.uptake import ArmUptake, Uptake
+from twoarm.record import UPTAKE_NOT_SHOWN
 from twoarm.sentence import Name, Sentence, listed, say
 
 # From this share of runs on, a change that is not always used is no surprise.
 _HALF = 0.5
 
 
-def uptake_caveats(uptake: Uptake | None) -> Iterator[Caveat]:
-    """All of them, the most important first; nothing if nobody counted."""
+def uptake_caveats(uptake: Uptake | None, comparison: Comparison) -> Iterator[Caveat]:
+    """All of them, the most important first; nothing if nobody asked."""
     if uptake is None:
+        yield from _unseen(comparison)
         return
     ours, theirs = uptake.candidate, uptake.baseline
     yield from _on_use(uptake)
@@ -54,6 +56,19 @@ def uptake_caveats(uptake: Uptake | None) -> Iterator[Caveat]:
                     Name(unknown.arm),
                 ),
             )
+
+
+def _unseen(comparison: Comparison) -> Iterator[Caveat]:
+    """Uses that were asked for are not known of any run that counts."""
+    asked = comparison.runs.tools.not_shown
+    if any(np.isin(asked, arm.rows).any() for arm in comparison.screening.arms):
+        yield Caveat(
+            code=UPTAKE_NOT_SHOWN,
+            message=say(
+                "no run shows whether it used the change, though that was asked for: what was "
+                "read of the agent's output does not tell"
+            ),
+        )
 
 
 def _on_use(uptake: Uptake) -> Iterator[Caveat]:

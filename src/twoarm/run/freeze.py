@@ -14,8 +14,9 @@ from twoarm.collect.version import numbers
 from twoarm.errors import InputError, UsageError
 from twoarm.escape import named, visible
 from twoarm.run.agent import Agent
+from twoarm.run.program import why_unfit
 from twoarm.run.schedule import SCHEMA, Frozen, arrange
-from twoarm.run.suite import Task
+from twoarm.run.suite import Task, fill, placeholders
 from twoarm.run.suite_file import Plan
 from twoarm.run.tree import check_root, commit_of, digest_of
 
@@ -33,15 +34,18 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def find_program(agent: Agent, plan: Plan) -> Found:
     """The agent's program, its version, and whether that will do."""
     name = agent.executable
-    # What an arm builds is looked up when it is built.
-    if "{" in name:
+    # What is in a workspace or built by an arm is looked up once that is made.
+    if set(placeholders(name)) - {"suite"}:
         return Found(path=name, digest="", version=None)
-    path = shutil.which(plan.at(name) if os.sep in name else name)
+    name = fill(name, {"suite": plan.folder})
+    path = plan.at(name) if os.sep in name else shutil.which(name)
     if path is None:
         raise InputError(
             f"agent {named(agent.name)}: no program {named(name)} on PATH; install it, "
             "or put the folder it is in on PATH"
         )
+    if unfit := why_unfit(path):
+        raise InputError(f"agent {named(agent.name)}: {visible(path)}: {visible(unfit)}")
     version = agent.version(_asked(path)) if agent.name != "command" else None
     if agent.oldest is not None:
         if version is None:

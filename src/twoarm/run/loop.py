@@ -281,7 +281,11 @@ class Loop:
         self._reason = settled.reason or "no reason given"
         pause = self._retry_seconds * 2 ** (self._in_a_row - 1)
         self._pause_until = time.monotonic() + min(pause, _LONGEST_PAUSE_SECONDS)
-        if self._failures[name] <= self._retries:
+        if "not_started" in settled.facts:
+            # The next trial would do no better, and an agent that never ran has not failed.
+            self._infra.add(name)
+            self._stop = StoppedError(visible(self._reason))
+        elif self._failures[name] <= self._retries:
             slot.trials.appendleft(settled.trial)
         else:
             self._infra.add(name)

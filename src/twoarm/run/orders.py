@@ -1,7 +1,7 @@
 """From a trial to its order: suite, arm and agent put together."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 
 import msgspec
@@ -13,8 +13,9 @@ from twoarm.run.agent import Agent, Meter, Start
 from twoarm.run.order import Order
 from twoarm.run.place import Place
 from twoarm.run.prepare import Ground
+from twoarm.run.program import why_unfit
 from twoarm.run.schedule import Trial
-from twoarm.run.suite import Task, fill, fill_shell
+from twoarm.run.suite import Task, fill, fill_shell, placeholders
 from twoarm.run.suite_file import Plan
 
 # What Linux allows a single word of a command line.
@@ -137,12 +138,15 @@ def start_of(
 ) -> Start:
     """What an attempt in an arm starts with."""
     args = (*plan.agent.args, *plan.arms[arm].args)
+    argv = [fill(text, values) for text in plan.agent.argv]
+    if argv and os.sep in argv[0]:
+        argv[0] = plan.at(argv[0])
     return Start(
         prompt=values["prompt"],
         prompt_file=values["prompt_file"],
         model=model_of(plan, arm),
         args=tuple(fill(text, values) for text in args),
-        argv=tuple(fill(text, values) for text in plan.agent.argv),
+        argv=tuple(argv),
         workspace=values["workspace"],
         home=os.path.join(scratch, "home"),
         output=os.path.join(scratch, "out"),
@@ -164,6 +168,35 @@ def check_arguments(plan: Plan, agent: Agent, tasks: Sequence[Task]) -> None:
                     f"of {longest:,} bytes, and a program takes {LONGEST_ARGUMENT:,} at most; put "
                     "the long part into a file of the workspace"
                 )
+
+
+def check_programs(plan: Plan, agent: Agent, tasks: Sequence[Task], ground: Ground) -> None:
+    """Refuse a program that is not in its workspace or build, now that these are made."""
+    made = set(placeholders(agent.executable)) - {"suite"}
+    for arm, settings in plan.arms.items():
+        # The setup of an arm runs before each trial, and may make anything.
+        if not made or ("workspace" in made and settings.setup_commands):
+            continue
+        for task in tasks:
+            values = values_of(plan, arm, task, "", ground.builds.get(arm, ""))
+            values["workspace"] = ground.trees[arm][task.id].path
+            program = agent.launch(start_of(plan, arm, values, "", None)).argv[0]
+            if os.sep in program and (unfit := why_unfit(program)):
+                raise InputError(
+                    f"agent {named(agent.name)}, arm {named(arm)}, task {named(task.id)}: "
+                    f"{visible(agent.executable)}: {visible(unfit)}"
+                )
+
+
+def missing_files(plan: Plan) -> Iterator[str]:
+    """Arguments that name a file beside the suite which is not there."""
+    words = {"agent.argv": plan.agent.argv[1:], "agent.args": plan.agent.args}
+    words |= {f"arms.{name}.args": arm.args for name, arm in plan.arms.items()}
+    for key, texts in words.items():
+        for text in texts:
+            fixed = text.startswith("{suite}/") and placeholders(text) == ["suite"]
+            if fixed and not os.path.exists(fill(text, {"suite": plan.folder})):
+                yield f"{key} names {visible(text)}, and there is no such file"
 
 
 def _sandbox(scratch: str, workspace: str) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ import select
 import sys
 import time
 
+from twoarm.run.program import find_on
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
@@ -25,6 +27,8 @@ _DIGITS = 8
 _SWEEP_SECONDS = 30.0
 # Whoever named such a program has to answer for it.
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+# How a step ended whose program could not be started.
+NOT_STARTED = "not started"
 # What a shell adds to the number of the signal that ended a process.
 _SIGNALLED = 128
 
@@ -254,13 +258,10 @@ def sweep(marker: str) -> list[str]:
 
 
 def _program(name: str, path: str) -> str:
-    if "/" in name:
-        return name
-    for folder in path.split(os.pathsep):
-        found = os.path.join(folder, name)
-        if os.path.isfile(found) and os.access(found, os.X_OK):
-            return found
-    raise FileNotFoundError(2, "no such program", name)
+    found = find_on(path, name)
+    if found is None:
+        raise FileNotFoundError(2, "no such program", name)
+    return found
 
 
 class Steps:
@@ -271,6 +272,8 @@ class Steps:
         self._marker = marker
         self._grace = grace
         self.leftovers: list[str] = []
+        # Which program could not be started last, and why.
+        self.refused = ""
 
     def run(
         self,
@@ -307,9 +310,11 @@ class Steps:
             if error.errno not in _NO_PROGRAM:
                 # Arguments that are too long, or a machine that has no more processes to give.
                 raise
+            self.refused = f"{argv[0]}: {error.strerror}"
             with open(errors or output, "a", encoding="utf-8") as log:
                 log.write(f"{argv[0]}: cannot be started: {error.strerror}\n")
-            return (127 if isinstance(error, FileNotFoundError) else 126), "exit", 0.0
+            code = 127 if isinstance(error, FileNotFoundError) else 126
+            return code, NOT_STARTED, 0.0
         files = [name for name in (output, errors) if name]
         try:
             why, status = self._watched(pid, started + seconds, files, most)

@@ -11,7 +11,7 @@ from twoarm.run.display import duration
 from twoarm.run.place import choose_place
 from twoarm.run.prepare import Ground, warnings_of
 from twoarm.run.remove import clear
-from twoarm.run.session import Setting, preparation
+from twoarm.run.session import Setting, notes, prepared
 
 # Acceptance runs twice on each task: one that flips is flaky.
 _CHECKS = 2
@@ -29,7 +29,7 @@ def rehearse(setting: Setting) -> Ground:
     executor = Local(setting.jobs)
     logs = tempfile.mkdtemp(prefix="twoarm-dry-run-")
     try:
-        ground = preparation(setting, place, executor, logs, token).ground(_CHECKS)
+        ground = prepared(setting, place, executor, logs, token, _CHECKS)
         # What went wrong is in the logs; nothing did.
         clear(logs)
         return ground
@@ -38,8 +38,8 @@ def rehearse(setting: Setting) -> Ground:
         clear(place.path)
 
 
-def outlook(setting: Setting, ground: Ground) -> list[str]:
-    """What the run would do, cost at most, and be able to see."""
+def outlook(setting: Setting, ground: Ground, command: str) -> list[str]:
+    """What the run would do, cost at most, and be able to see; at last, whether it is ready."""
     frozen, terms, found = setting.frozen, setting.terms, setting.found
     tasks, trials = len(frozen.suite.tasks), len(frozen.trials)
     limits = frozen.suite.limits
@@ -56,7 +56,6 @@ def outlook(setting: Setting, ground: Ground) -> list[str]:
         f"cost: {_cost(terms, trials)}",
         _smallest(tasks, frozen.repeats),
     ]
-    lines += [f"warning: {text}" for text in warnings_of(ground.untouched)]
     lines.append("order:")
     for number, (first, second) in enumerate(frozen.blocks[:_SHOWN], 1):
         lines.append(
@@ -65,7 +64,13 @@ def outlook(setting: Setting, ground: Ground) -> list[str]:
         )
     if len(frozen.blocks) > _SHOWN:
         lines.append(f"  and {len(frozen.blocks) - _SHOWN} more")
-    return lines
+    warnings = [*notes(setting), *warnings_of(ground.untouched)]
+    lines += [f"warning: {text}" for text in warnings]
+    if warnings:
+        said = f"{counted(len(warnings), 'warning')}; nothing else is in the way: {command}"
+    else:
+        said = f"ready: no problems; start it with {command}"
+    return [*lines, said]
 
 
 def _cost(terms: Terms, trials: int) -> str:

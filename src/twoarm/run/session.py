@@ -15,6 +15,7 @@ from twoarm.collect.prices import Prices, read_prices
 from twoarm.errors import InputError, UsageError
 from twoarm.escape import named, visible
 from twoarm.run.agent import Agent, Cost, load_agent
+from twoarm.run.agents.command import UNREAD
 from twoarm.run.budget import Budget, Terms, check_terms
 from twoarm.run.executor import Executor
 from twoarm.run.freeze import (
@@ -27,13 +28,21 @@ from twoarm.run.freeze import (
 )
 from twoarm.run.ledger import Home, RunFolder, write_file
 from twoarm.run.loop import End, Loop, View, Wish
-from twoarm.run.orders import Orders, Surroundings, check_arguments, model_of
+from twoarm.run.orders import (
+    Orders,
+    Surroundings,
+    check_arguments,
+    check_programs,
+    missing_files,
+    model_of,
+)
 from twoarm.run.place import Place, choose_place
 from twoarm.run.prepare import Ground, Preparation, Workshop
 from twoarm.run.remove import clear
 from twoarm.run.report import collect_runs, runs_by_jobs, write_receipt
 from twoarm.run.schedule import Frozen
 from twoarm.run.settle import Reader
+from twoarm.run.suite import NO_FORMAT
 from twoarm.run.suite_file import Plan, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
 
@@ -176,7 +185,7 @@ def notes(setting: Setting) -> list[str]:
             "the suite is in the folder that is copied, so agents of both arms can read it; keep "
             "it in another folder"
         )
-    if setting.agent.format == "command" and setting.plan.agent.format == "none":
+    if setting.agent.format == UNREAD and setting.plan.agent.format == NO_FORMAT:
         said.append(
             'format = "none" measures no tokens: the three gates can only end in '
             "`insufficient data`"
@@ -185,6 +194,15 @@ def notes(setting: Setting) -> list[str]:
         said.append(
             "the budget is soft: nothing stops a trial at its limit, so the last ones may exceed it"
         )
+    suite = setting.plan.suite
+    if setting.agent.format == UNREAD and any(
+        (suite.uptake, *(arm.uptake for arm in suite.arms.values()))
+    ):
+        said.append(
+            "uptake cannot be seen: what a command prints is read only with agent.output and "
+            "agent.format; see explain.md for what each format shows"
+        )
+    said.extend(missing_files(setting.plan))
     return said
 
 
@@ -219,9 +237,9 @@ class Session:
         except (OSError, ValueError):
             # Never finished, or cleared: made anew.
             pass
-        ground = preparation(
-            self.setting, self.place, self.executor, self.folder.at("setup"), self.home.token
-        ).ground(1)
+        ground = prepared(
+            self.setting, self.place, self.executor, self.folder.at("setup"), self.home.token, 1
+        )
         write_file(known, msgspec.json.encode(ground))
         return ground
 
@@ -283,10 +301,10 @@ class Session:
         clear(self.place.path if finished else self.place.scratch)
 
 
-def preparation(
-    setting: Setting, place: Place, executor: Executor, logs: str, marker: str
-) -> Preparation:
-    """The steps before the first trial."""
+def prepared(
+    setting: Setting, place: Place, executor: Executor, logs: str, marker: str, checks: int
+) -> Ground:
+    """What trials start from; acceptance tried so many times, and the program looked for in it."""
     check_outside(setting.plan, "cache", place.path)
     workshop = Workshop(
         place=place,
@@ -296,7 +314,9 @@ def preparation(
         env={**setting.env, **setting.plan.workspace.env},
         secrets=setting.secrets,
     )
-    return Preparation(setting.plan, setting.frozen, workshop)
+    ground = Preparation(setting.plan, setting.frozen, workshop).ground(checks)
+    check_programs(setting.plan, setting.agent, setting.frozen.suite.tasks, ground)
+    return ground
 
 
 def check_outside(plan: Plan, what: str, path: str) -> None:

@@ -3,7 +3,7 @@
 import os
 import time
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -43,7 +43,9 @@ def settle(folder: str, attempted: Attempted, reader: Reader) -> Attempted:
         file.write(_sidecar(attempted, facts, reader))
     if facts.get("ended_by") not in (None, "exit"):
         _without_torn_line(folder)
-    never_ran = bool(facts["setup_exit_code"])
+    if "not_started" in facts:
+        _say_failure(folder, "infra", f"the agent cannot be started: {facts['not_started']}")
+    never_ran = bool(facts["setup_exit_code"]) or "not_started" in facts
     name = UNREAD if never_ran else reader.format
     found = _read(folder, attempted.arm, name, reader.prices)
     if isinstance(found, str):
@@ -97,8 +99,7 @@ def bury(folder: str, attempted: Attempted, reader: Reader, seconds: float) -> A
         if name != TRIAL:
             os.rename(os.path.join(folder, name), os.path.join(folder, f"unread.{name}"))
     write_file(os.path.join(folder, NAME), _sidecar(attempted, facts, reader))
-    said = {"failure": "agent", "reason": reason}
-    write_file(os.path.join(folder, USAGE), msgspec.json.encode({"failure": said}))
+    _say_failure(folder, "agent", reason)
     return msgspec.structs.replace(
         attempted,
         state="run",
@@ -190,5 +191,10 @@ def _set_aside(folder: str, reason: str) -> None:
         path = os.path.join(folder, name)
         if os.path.exists(path):
             os.rename(path, os.path.join(folder, f"unread.{name}"))
-    said = {"failure": "agent", "reason": f"its output cannot be read: {reason}"}
+    _say_failure(folder, "agent", f"its output cannot be read: {reason}")
+
+
+def _say_failure(folder: str, failure: Literal["agent", "infra"], reason: str) -> None:
+    """Whose failure it was, where `collect` looks for it."""
+    said = {"failure": failure, "reason": reason}
     write_file(os.path.join(folder, USAGE), msgspec.json.encode({"failure": said}))

@@ -13,7 +13,8 @@ import stat
 import sys
 import time
 
-from twoarm.run.processes import Cancelled, Herd, Lifeline, Steps, stand_alone
+from twoarm.run.processes import NOT_STARTED, Cancelled, Herd, Lifeline, Steps, stand_alone
+from twoarm.run.program import find_on, why_unfit
 from twoarm.run.remove import remove
 from twoarm.run.strike import Strike
 
@@ -141,17 +142,24 @@ def copy_tree(attempt: Attempt, source: str, target: str) -> None:
 
 
 def run_agent(attempt: Attempt) -> "dict[str, Any]":
-    """The agent from start to end, then what it left."""
+    """The agent from start to end, then what it left; or why it could not be started."""
     order = attempt.order
+    env = attempt.env("agent")
+    program = order["argv"][0]
+    # A sandbox in front of it would start, and fail in the agent's name.
+    if unfit := why_unfit(find_on(env["PATH"], program)):
+        return {"not_started": f"{program}: {unfit}"}
     started = time.time()
     code, why, seconds = attempt.steps.run(
         [*order["sandbox"], *order["argv"]],
-        attempt.env("agent"),
+        env,
         attempt.log(order["output"]),
         attempt.log("stderr.log"),
         order["timeout_seconds"],
         order["output_bytes"],
     )
+    if why == NOT_STARTED:
+        return {"not_started": attempt.steps.refused}
     # Said too late, or obeyed: what follows is not the agent.
     attempt.steps.lifeline.word = ""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -303,7 +311,8 @@ def run(order: "dict[str, Any]", lifeline: Lifeline) -> None:
     facts: dict[str, Any] = {"setup_exit_code": prepare(attempt)}
     if not facts["setup_exit_code"] and order["argv"]:
         facts |= run_agent(attempt)
-    if not facts["setup_exit_code"] and order["acceptance_command"]:
+    ready = not facts["setup_exit_code"] and "not_started" not in facts
+    if ready and order["acceptance_command"]:
         facts |= _checked(attempt)
     facts["attempt_seconds"] = round(time.monotonic() - begun, 3)
     if order["result"] is not None and not facts["setup_exit_code"]:

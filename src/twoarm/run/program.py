@@ -1,0 +1,43 @@
+"""The file of a program: where it is, and why it could not be started.
+
+Standard library only, for the supervisor.
+"""
+
+import os
+
+# What a kernel reads of a file to tell what it is.
+_HEAD_BYTES = 256
+
+
+def find_on(path: str, name: str) -> str | None:
+    """The file that a program's name stands for, with this PATH; a path is that file itself."""
+    if "/" in name:
+        return name
+    for folder in path.split(os.pathsep):
+        found = os.path.join(folder, name)
+        if os.path.isfile(found) and os.access(found, os.X_OK):
+            return found
+    return None
+
+
+def why_unfit(path: str | None) -> str | None:
+    """Why a file cannot be started as a program, or None, as far as that can be told unstarted."""
+    if path is None or not os.path.exists(path):
+        return "no such file"
+    if os.path.isdir(path):
+        return "a folder, not a program"
+    if not os.access(path, os.X_OK):
+        return "not executable; chmod +x would make it so"
+    try:
+        with open(path, "rb") as file:
+            head = file.read(_HEAD_BYTES)
+    except OSError:
+        # It may be started and not be read.
+        return None
+    if not head.startswith(b"#!"):
+        # Any other program has bytes in its head that no text has.
+        return None if b"\0" in head else "a script without a first line such as `#!/bin/sh`"
+    interpreter = os.fsdecode(head[2:].split(b"\n", 1)[0].strip(b" \t").split(b" ", 1)[0])
+    if os.path.isabs(interpreter) and not os.path.exists(interpreter):
+        return f"its first line names `{interpreter}`, which is not there"
+    return None
