@@ -34,18 +34,9 @@ AGENTS = {
     "my-agent": ("1.0", "cat index.txt"),
 }
 
-TASKS = {
-    "suite_id": "theirs",
-    "description": "as it is",
-    "tasks": [
-        {"id": "dates", "prompt": "Fix the dates.", "acceptance_command": "sh tests/dates.sh"},
-        {
-            "id": "pages",
-            "prompt_file": "prompts/sql_pagination.md",
-            "acceptance_command": "sh tests/pagination.sh",
-        },
-    ],
-}
+# The tasks that four of the suites share, and what the first suite needs beside itself.
+TASKS = re.findall(r"^```json\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+FIRST = re.findall(r"^```sh\n(mkdir .*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
 
 
 def git(folder: Path, *words: str) -> None:
@@ -71,7 +62,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (here / "arms" / "AGENTS.md").write_text("new\n")
     (here / "prompts" / "sql_pagination.md").write_text("Fix the pages.\n")
     (here / "search.mcp.json").write_text("{}")
-    (here / "tasks.json").write_text(json.dumps(TASKS))
+    (here / "tasks.json").write_text("".join(TASKS))
+    subprocess.run(["sh", "-ec", "".join(FIRST)], cwd=here, check=True)
     (here / "tool" / "index.sh").write_text("#!/bin/sh\necho slow\n")
     for folder in ("app", "tool"):
         git(here / folder, "init", "-q", "-b", "main")
@@ -90,8 +82,11 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return here
 
 
-def test_the_five_questions_are_there() -> None:
+def test_the_first_suite_and_the_five_questions_are_there() -> None:
+    assert (len(FIRST), len(TASKS)) == (1, 1)
+    assert len(SUITES["hello.toml"].splitlines()) <= 20
     assert list(SUITES) == [
+        "hello.toml",
         "mcp.toml",
         "agents-md.toml",
         "models.toml",
@@ -109,9 +104,26 @@ def test_a_suite_of_the_document_runs_as_it_is_written(name: str, workplace: Pat
     )  # fmt: skip
     assert result.code == 0, result.err
     records = [json.loads(line) for line in (out / "collected.jsonl").read_text().splitlines()]
-    assert len(records) == 4
-    assert [record["failure"] for record in records] == [None] * 4
-    assert [record["success"] for record in records] == [True] * 4
+    assert len(records) == (2 if name == "hello.toml" else 4)
+    assert {record["failure"] for record in records} == {None}
+    assert {record["success"] for record in records} == {True}
+
+
+def test_the_first_suite_is_ready_in_an_empty_folder(tmp_path: Path, workplace: Path) -> None:
+    here = tmp_path / "new"
+    here.mkdir()
+    subprocess.run(["sh", "-ec", FIRST[0]], cwd=here, check=True)
+    (here / "hello.toml").write_text(SUITES["hello.toml"])
+    result = twoarm("run", str(here / "hello.toml"), "--dry-run")
+    assert (result.code, result.err) == (0, "")
+    assert "\nready: no problems; start it with " in result.out
+    out = here / "out"
+    assert twoarm("run", str(here / "hello.toml"), "--out", str(out), "--repeats", "1").code == 0
+    said = {
+        arm: (out / "runs" / arm / "hello.1" / "stdout.txt").read_text()
+        for arm in ("with_note", "without_note")
+    }
+    assert said == {"with_note": "read the note\n", "without_note": ""}
 
 
 def test_what_differs_between_the_arms_is_what_was_asked(workplace: Path) -> None:
@@ -119,7 +131,7 @@ def test_what_differs_between_the_arms_is_what_was_asked(workplace: Path) -> Non
     assert twoarm("run", str(workplace / "branches.toml"), "--out", str(out), "--repeats", "1",
                   "--display", "quiet", "--no-evidence").code == 0  # fmt: skip
     for arm, said in (("main", "slow\n"), ("faster", "fast\n")):
-        assert (out / "runs" / arm / "dates.1" / "stdout.txt").read_text() == said
+        assert (out / "runs" / arm / "date-parsing-dst.1" / "stdout.txt").read_text() == said
 
 
 def test_every_key_and_placeholder_is_in_the_document() -> None:

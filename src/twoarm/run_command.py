@@ -310,7 +310,22 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
         options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
     )
     collected = session.folder.at("collected.jsonl")
-    return score_and_show([collected], options, given, streams, given.runs or "all")
+    code = score_and_show([collected], options, given, streams, given.runs or "all")
+    _say_where(session, given.out, streams)
+    return code
+
+
+def _say_where(session: "Session", out: str, streams: Streams) -> None:
+    """Where the results are, as the last lines."""
+    page = session.folder.at("report.html")
+    if os.path.exists(page):
+        streams.say(f"twoarm: the report is {visible(page)}")
+    done = {run.trial.id for run in session.folder.runs()}
+    # Both arms of it ran, where any did.
+    blocks = session.setting.frozen.blocks
+    first = max(blocks, key=lambda block: sum(trial.id in done for trial in block))[0]
+    words = ["twoarm", "show", out, first.task, str(first.repeat)]
+    streams.say(f"twoarm: see one run with {visible(shlex.join(words))}")
 
 
 def _display(name: str | None, say: Callable[[str], None]) -> "Display":
@@ -370,6 +385,7 @@ def _stop(path: str, streams: Streams) -> int:
 
 def _status(path: str, streams: Streams) -> int:
     """Where a run stands: counts and money, and no effect."""
+    from twoarm.run.display import money_of
     from twoarm.run.ledger import RunFolder
 
     folder = RunFolder(path)
@@ -380,11 +396,18 @@ def _status(path: str, streams: Streams) -> int:
     done = {run.trial.id for run in runs}
     running = sum(one.state == "running" for one in attempts) if at_work else 0
     infra = {one.trial.id for one in attempts if one.state == "infra"} - done
-    spent = sum(one.charged_usd or 0.0 for one in (*runs, *attempts))
-    money = f"${spent:.2f}" + (f" of ${home.budget_usd:.2f}" if home.budget_usd else "")
-    streams.write(
-        f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n"
-        f"{len(done)} of {counted(len(frozen.trials), 'trial')} done, {running} running, "
-        f"{len(infra)} infra, {money} spent\n"
+    ended = [*runs, *(one for one in attempts if one.state != "running")]
+    money = money_of(
+        sum(one.charged_usd or 0.0 for one in ended),
+        sum(one.charged_usd is None for one in ended),
+        home.budget_usd,
+        ended=bool(ended),
     )
+    counts = [
+        f"{len(done)} of {counted(len(frozen.trials), 'trial')} done",
+        f"{running} running",
+        f"{len(infra)} infra",
+    ]
+    said = ", ".join([*counts, money] if money else counts)
+    streams.write(f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n{said}\n")
     return DONE

@@ -95,4 +95,7 @@ RUNNING = [
     Broken("an agent that cannot start stops the run", "run/loop.py", 'if "not_started" in settled.facts:', "if False:", START),
     Broken("a dry run counts its warnings", "run/rehearse.py", "    if warnings:\n", "    if False:\n", "tests/test_run_rehearsal.py"),
     Broken("uptake that nothing will show is a warning", "run/session.py", "(suite.uptake, *(arm.uptake for arm in suite.arms.values()))", "()", "tests/test_run_rehearsal.py"),
+    Broken("a cost that nobody knows is not zero", "run/display.py", "if unknown and not spent:", "if False:", "tests/test_run_ending.py"),
+    Broken("no cost is told before any is known", "run/display.py", "if ended or spent else", "if True else", "tests/test_run_ending.py"),
+    Broken("a page that is not there is not named", "run_command.py", "    if os.path.exists(page):\n", "    if True:\n", "tests/test_run_ending.py"),
 ]  # fmt: skip

@@ -39,7 +39,10 @@ def progress_of(view: "View") -> str:
         parts.append(f"{len(view.running)} running")
     if view.infra:
         parts.append(f"{view.infra:,} infra")
-    parts.append(_money(view))
+    ended = bool(view.done or view.infra)
+    if money := money_of(view.spent, view.unknown_costs, view.budget, ended=ended):
+        held = view.budget is not None
+        parts.append(f"{money}, ${view.reserved:.2f} reserved" if held else money)
     left = view.trials - view.done - view.infra
     if view.each_seconds is not None and left > 0:
         seconds = view.each_seconds * left / max(1, len(view.running))
@@ -54,12 +57,14 @@ def progress_of(view: "View") -> str:
     return ", ".join(parts)
 
 
-def _money(view: "View") -> str:
-    at_least = "at least " if view.unknown_costs else ""
-    spent = f"{at_least}${view.spent:.2f}"
-    if view.budget is None:
-        return f"{spent} spent" if view.spent or not view.unknown_costs else "cost not known"
-    return f"{spent} of ${view.budget:.2f} spent, ${view.reserved:.2f} reserved"
+def money_of(spent: float, unknown: int, budget: float | None, *, ended: bool) -> str:
+    """What is known of the cost; nothing before an attempt has ended, unless there is a budget."""
+    told = f"{'at least ' if unknown else ''}${spent:.2f}"
+    if budget is not None:
+        return f"{told} of ${budget:.2f} spent"
+    if unknown and not spent:
+        return "cost not known"
+    return f"{told} spent" if ended or spent else ""
 
 
 def duration(seconds: float) -> str:
