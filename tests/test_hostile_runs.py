@@ -129,7 +129,8 @@ def test_a_record_names_no_file_outside_the_folder_of_its_file(some: Path, way: 
         (place / "acceptance.log").unlink()
         (place / "acceptance.log").symlink_to(outside / "acceptance.log")
     lines = [json.loads(line) for line in (some / "collected.jsonl").read_text().splitlines()]
-    for line in lines:
+    # There are no pages at all if no record has a path.
+    for line in lines[way == "none" :]:
         line["run_path"] = target
     (some / "collected.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     assert score(some, "--runs", "all").code == 0

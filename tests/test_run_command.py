@@ -67,7 +67,8 @@ def test_an_agent_that_is_not_installed_is_named(tmp_path: Path) -> None:
     result = run(path, tmp_path / "out")
     assert (result.code, "no program `no-such-agent` on PATH" in result.err) == (2, True)
     path = suite_of(tmp_path, agent={"program": "cluade-code", "argv": None})
-    assert "no agent `cluade-code`; agents are " in run(path, tmp_path / "out").err
+    said = "agent.program: no agent `cluade-code`; did you mean `claude-code`?"
+    assert said in run(path, tmp_path / "out").err
 
 
 def test_an_acceptance_that_cannot_be_run_stops_before_any_trial(tmp_path: Path) -> None:

@@ -29,6 +29,16 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"agent": {"program": None}}, "agent.program", "missing"),
     ({"agent": {"argv": []}}, "agent.argv", "missing"),
     ({"agent": {"program": "codex"}}, "agent.argv", "only with program"),
+    (
+        {"agent": {"program": "comand"}},
+        "agent.program",
+        "no agent `comand`; did you mean `command`?",
+    ),
+    (
+        {"agent": {"program": "zzz"}},
+        "agent.program",
+        "no agent `zzz`; the agents are claude-code, ",
+    ),
     ({"agent": {"format": "codex"}}, "agent.output", "missing"),
     ({"agent": {"output": "events.jsonl"}}, "agent.format", "missing"),
     ({"agent": {"argv": ["x", "{promt}"]}}, "agent.argv", "no placeholder `{promt}`"),
@@ -117,6 +127,19 @@ acceptance_command = "test -f answer.txt"
     here = read_suite(str(tmp_path / "suite.toml"))
     assert here.suite == there.suite
     assert here.candidate == "with"
+
+
+def test_a_folder_is_no_suite(tmp_path: Path) -> None:
+    result = twoarm("run", str(tmp_path))
+    said = f"twoarm: {tmp_path}: a folder, not a suite; name a .toml or .json file\n"
+    assert (result.code, result.err) == (2, said)
+
+
+def test_only_the_name_of_an_unknown_agent_is_a_problem(tmp_path: Path) -> None:
+    path = suite_of(tmp_path, agent={"program": "comand"})
+    with pytest.raises(SuiteError) as raised:
+        read_suite(str(path))
+    assert len(raised.value.problems) == 1
 
 
 def test_a_file_that_is_no_suite(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 """Run pages: which tasks and repeats get one, and what stands on each; and runs for a terminal."""
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -16,12 +16,15 @@ from twoarm.record import Line, OpenLine
 from twoarm.render import run_index
 from twoarm.render.page.links import FOLDER, INDEX
 from twoarm.render.run_page import Neighbor, PairView, outcome_of, render
-from twoarm.sentence import Name, listed, say
+from twoarm.sentence import Name, Sentence, listed, say
 from twoarm.stream import batches, blocks_of, unpacked
 from twoarm.transcript.view import RunView, Views
 
 # More pages than this are of no use to anybody, and fill a disk; flips come first.
 MOST_PAGES = 5_000
+# Tasks and repeats of each that are listed for a terminal.
+_MOST_LISTED = 50
+_MOST_REPEATS = 20
 
 _DECODER = msgspec.json.Decoder(OpenLine)
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
@@ -102,10 +105,16 @@ def is_page(name: str) -> bool:
     return name.endswith(".html")
 
 
-def make_pages(
-    plan: Plan, comparison: Comparison, files: Sequence[str], out: str
-) -> Iterator[tuple[str, bytes]]:
-    """The pages, one at a time, so that only one is held; then the list of them."""
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a run file."""
+
+    record: Line
+    # The folder of the file that it was in.
+    base: str
+
+
+def read_records(plan: Plan, comparison: Comparison, files: Sequence[str]) -> dict[int, Recorded]:
+    """The lines of the runs that have a page, by row."""
     places = comparison.runs.positions
     wanted = {}
     for page in plan.pages:
@@ -113,7 +122,11 @@ def make_pages(
             if row is not None:
                 where = places.of(row)
                 wanted[where.source, where.line] = row
-    records = dict(_records(files, wanted))
+    return dict(_records(files, wanted))
+
+
+def make_pages(plan: Plan, records: dict[int, Recorded], out: str) -> Iterator[tuple[str, bytes]]:
+    """The pages, one at a time, so that only one is held; then the list of them."""
     views = Views()
     neighbors = _neighbors(plan, records)
     at = os.path.join(out, FOLDER)
@@ -143,19 +156,13 @@ def make_pages(
     yield INDEX, run_index.render(entries, plan.wanted).encode("utf-8", "replace")
 
 
-class _Found(msgspec.Struct, frozen=True, kw_only=True):
-    record: Line
-    # The folder of the file that it was in.
-    base: str
-
-
-def _view(views: Views, found: _Found | None) -> RunView | None:
+def _view(views: Views, found: Recorded | None) -> RunView | None:
     return None if found is None else views.of(found.record, found.base)
 
 
 def _records(
     files: Sequence[str], wanted: dict[tuple[str, int | None], int]
-) -> Iterator[tuple[int, _Found]]:
+) -> Iterator[tuple[int, Recorded]]:
     """The lines of some rows, read once more."""
     for path in files:
         source = visible(os.fsencode(path).decode("utf-8", "backslashreplace"))
@@ -163,7 +170,7 @@ def _records(
         for number, text in _lines(path, source):
             row = wanted.get((source, number))
             if row is not None and text is not None:
-                yield row, _Found(record=_DECODER.decode(text), base=base)
+                yield row, Recorded(record=_DECODER.decode(text), base=base)
 
 
 def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
@@ -178,7 +185,7 @@ def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
         raise InputError(f"{source}: cannot be read: {error.strerror}") from error
 
 
-def _neighbors(plan: Plan, records: dict[int, _Found]) -> dict[str, tuple[Neighbor, ...]]:
+def _neighbors(plan: Plan, records: dict[int, Recorded]) -> dict[str, tuple[Neighbor, ...]]:
     found: dict[str, list[Neighbor]] = {}
     for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flip, page.repeat)):
         one = Neighbor(repeat=page.repeat, outcome=_outcome(page, records), page=page.name)
@@ -186,7 +193,7 @@ def _neighbors(plan: Plan, records: dict[int, _Found]) -> dict[str, tuple[Neighb
     return {task: tuple(ones) for task, ones in found.items()}
 
 
-def _outcome(page: Page, records: dict[int, _Found]) -> str:
+def _outcome(page: Page, records: dict[int, Recorded]) -> str:
     """How the runs of a page ended, the candidate's first."""
     return " vs. ".join(
         outcome_of(records[row].record)
@@ -195,7 +202,7 @@ def _outcome(page: Page, records: dict[int, _Found]) -> str:
     )
 
 
-def _change(page: Page, records: dict[int, _Found]) -> str:
+def _change(page: Page, records: dict[int, Recorded]) -> str:
     """What a flip is to the candidate."""
     won = page.candidate in records and outcome_of(records[page.candidate].record) == "passed"
     return "gained" if won else "lost"
@@ -208,13 +215,7 @@ def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[Ru
     # What was looked through, for a reader who mistyped a name.
     tasks, repeats, arms = set[str](), set[int](), set[str]()
     found = False
-    for _, text in _lines(path, visible(path)):
-        try:
-            record = _DECODER.decode(text) if text and text.strip() else None
-        except (ValueError, RecursionError):
-            continue
-        if record is None:
-            continue
+    for record in _each_record(path):
         tasks.add(record.task_id)
         if record.task_id == task:
             repeats.add(record.repeat)
@@ -226,12 +227,47 @@ def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[Ru
     if found:
         return
     if not repeats:
-        what = say("no run of task {}; tasks in it: {}", Name(task), listed(sorted(tasks)))
-    elif not arms:
-        known = listed([f"{one:,}" for one in sorted(repeats)], 20)
-        what = say("no repeat {} of task {}; repeats in it: {}", repeat, Name(task), known)
+        raise _no_task(path, task, tasks)
+    if not arms:
+        what = say("no repeat {} of task {}; repeats in it: {}", repeat, Name(task), _some(repeats))
     else:
         what = say(
             "no run of arm {}; arms of this repeat: {}", Name(str(arm)), listed(sorted(arms))
         )
     raise InputError(f"{visible(path)}: {what}")
+
+
+def list_runs(path: str, task: str | None) -> Iterator[str]:
+    """The tasks of a run file, or one of them, and the repeats of each, in a few lines."""
+    found: dict[str, set[int]] = {}
+    for record in _each_record(path):
+        found.setdefault(record.task_id, set()).add(record.repeat)
+    if not found:
+        raise InputError(f"{visible(path)}: no runs in it")
+    if task is not None and task not in found:
+        raise _no_task(path, task, found)
+    names = sorted(found) if task is None else [task]
+    for name in names[:_MOST_LISTED]:
+        yield str(say("{}: repeats {}", Name(name), _some(found[name])))
+    if len(names) > _MOST_LISTED:
+        yield f"and {len(names) - _MOST_LISTED:,} more tasks"
+
+
+def _each_record(path: str) -> Iterator[Line]:
+    for _, text in _lines(path, visible(path)):
+        try:
+            record = _DECODER.decode(text) if text and text.strip() else None
+        except (ValueError, RecursionError):
+            continue
+        if record is not None:
+            yield record
+
+
+def _no_task(path: str, task: str, tasks: Iterable[str]) -> InputError:
+    what = say("no run of task {}; tasks in it: {}", Name(task), listed(sorted(tasks)))
+    return InputError(f"{visible(path)}: {what}")
+
+
+def _some(repeats: set[int]) -> Sentence:
+    """The first few repeats, and how many more there are."""
+    return listed([f"{one:,}" for one in sorted(repeats)], _MOST_REPEATS)

@@ -27,7 +27,7 @@ from twoarm.score_options import (
     add_runs_option,
 )
 from twoarm.terminal import terminal_paint, terminal_width
-from twoarm.write import Output, refuse_overlap, write, write_folder
+from twoarm.write import Output, refuse_overlap, remove_folder, write, write_folder
 
 DESCRIPTION = (
     f"Score run files: {number_of_gates()}, one decision, and the evidence, on one screen."
@@ -126,16 +126,21 @@ def _write_pages(
     given: Namespace,
     streams: Streams,
     which: Which,
-) -> dict[str, dict[int, str]]:
-    """The pages of runs, and where they are."""
+) -> dict[str, dict[int, str]] | None:
+    """The pages of runs, and where they are; None where no record leads to its run."""
     from twoarm.render.page.links import FOLDER
-    from twoarm.run_pages import is_page, make_pages, plan_pages
+    from twoarm.run_pages import is_page, make_pages, plan_pages, read_records
 
     plan = plan_pages(report.comparison, which)
     paths = [file for file in files if isinstance(file, str)]
     folder = os.path.join(given.out, FOLDER)
-    pages = make_pages(plan, report.comparison, paths, given.out)
-    write_folder(folder, pages, is_page)
+    records = read_records(plan, report.comparison, paths)
+    if records and not any(found.record.run_path for found in records.values()):
+        # Those of an earlier report would be taken for this one's.
+        remove_folder(folder, is_page)
+        streams.say("twoarm: no pages of runs: no record has a `run_path`; see docs/records.md")
+        return None
+    write_folder(folder, make_pages(plan, records, given.out), is_page)
     count, left = len(plan.pages), plan.wanted - len(plan.pages)
     more = f"; {left:,} more would be too many" if left else ""
     streams.say(f"twoarm: wrote {counted(count, 'page')} of runs to {visible(folder)}{more}")

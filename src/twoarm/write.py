@@ -63,12 +63,7 @@ def write_folder(
     from shutil import rmtree
 
     with _naming(path):
-        for name in os.listdir(path) if os.path.isdir(path) else ():
-            if not ours(name):
-                raise OutputError(
-                    f"{visible(os.path.join(path, name))}: not a file of twoarm; "
-                    "move it, or choose another folder by --out"
-                )
+        _refuse_others(path, ours)
         os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
         temporary = _unforeseen(os.path.realpath(path))
         os.mkdir(temporary)
@@ -81,6 +76,25 @@ def write_folder(
             os.rename(temporary, path)
         finally:
             rmtree(temporary, ignore_errors=True)
+
+
+def remove_folder(path: str, ours: Callable[[str], bool]) -> None:
+    """No folder, in the place of an older one whose every file is `ours`."""
+    from shutil import rmtree
+
+    with _naming(path):
+        _refuse_others(path, ours)
+        if os.path.isdir(path):
+            rmtree(path)
+
+
+def _refuse_others(path: str, ours: Callable[[str], bool]) -> None:
+    for name in os.listdir(path) if os.path.isdir(path) else ():
+        if not ours(name):
+            raise OutputError(
+                f"{visible(os.path.join(path, name))}: not a file of twoarm; "
+                "move it, or choose another folder by --out"
+            )
 
 
 def write_all(descriptor: int, content: bytes) -> None:

@@ -98,4 +98,6 @@ RUNNING = [
     Broken("a cost that nobody knows is not zero", "run/display.py", "if unknown and not spent:", "if False:", "tests/test_run_ending.py"),
     Broken("no cost is told before any is known", "run/display.py", "if ended or spent else", "if True else", "tests/test_run_ending.py"),
     Broken("a page that is not there is not named", "run_command.py", "    if os.path.exists(page):\n", "    if True:\n", "tests/test_run_ending.py"),
+    Broken("an agent that nobody knows is named", "run/suite_file.py", "if unknown := why_unknown(agent.program):", "if unknown := None:", "tests/test_run_suite.py"),
+    Broken("a folder is no suite", "run/suite_file.py", "except IsADirectoryError as error:", "except NotADirectoryError as error:", "tests/test_run_suite.py"),
 ]  # fmt: skip

@@ -3,14 +3,17 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 import msgspec
 
 from twoarm.collect.prices import Prices
 from twoarm.errors import UsageError
-from twoarm.escape import named
+from twoarm.escape import did_you_mean, named
 from twoarm.run.suite import Program
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP = "twoarm.agents"
 
@@ -160,16 +163,27 @@ def first_version(said: str) -> str | None:
     return found[0] if found else None
 
 
-def load_agent(program: Program) -> Agent:
-    """The agent that a suite names; twoarm's own and any that is installed."""
+def _installed() -> "dict[str, EntryPoint]":
     from importlib.metadata import entry_points
 
-    found = {entry.name: entry for entry in entry_points(group=GROUP)}
-    if program.program not in found:
-        listing = ", ".join(sorted(found)) or f"none: the entry points {GROUP} are not installed"
-        raise UsageError(f"no agent {named(program.program)}; agents are {listing}")
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def why_unknown(name: str) -> str | None:
+    """What is said of an agent that is not there; None of one that is."""
+    known = sorted(_installed())
+    if name in known:
+        return None
+    listing = ", ".join(known) or f"none: the entry points {GROUP} are not installed"
+    return f"no agent {named(name)}{did_you_mean(name, known) or f'; the agents are {listing}'}"
+
+
+def load_agent(program: Program) -> Agent:
+    """The agent that a suite names; twoarm's own and any that is installed."""
+    if unknown := why_unknown(program.program):
+        raise UsageError(unknown)
     try:
-        agent: Agent = found[program.program].load()(program)
+        agent: Agent = _installed()[program.program].load()(program)
     except (ImportError, AttributeError, TypeError) as error:
         raise UsageError(f"agent {named(program.program)} cannot be loaded: {error}") from error
     return agent

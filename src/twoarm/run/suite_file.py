@@ -12,6 +12,7 @@ import msgspec
 from twoarm.collect.uptake import Pattern
 from twoarm.errors import InputError, Position, Problem, UsageError
 from twoarm.escape import named, shortened, visible
+from twoarm.run.agent import why_unknown
 from twoarm.run.suite import (
     NO_FORMAT,
     PLACEHOLDERS,
@@ -102,6 +103,9 @@ def _decoded(path: str) -> Suite:
     try:
         with open(path, "rb") as file:
             text = file.read(LARGEST_FILE + 1)
+    except IsADirectoryError as error:
+        message = f"{shown}: a folder, not a suite; name a .toml or .json file"
+        raise InputError(message) from error
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         raise InputError(f"{shown}: cannot be read: {reason}") from error
@@ -230,7 +234,9 @@ def _parts(path: str, suite: Suite) -> Iterator[Problem]:
 
 
 def _program(path: str, agent: Program) -> Iterator[Problem]:
-    if agent.program == "command":
+    if unknown := why_unknown(agent.program):
+        yield _problem(path, "agent.program", unknown)
+    elif agent.program == "command":
         if not agent.argv:
             yield _problem(path, "agent.argv", "missing; write the program and its arguments")
         if agent.format in (None, NO_FORMAT) and agent.output is not None:

@@ -112,7 +112,10 @@ def _bare(record: Line, missing: str) -> RunView:
 def _place(run_path: str | None, base: str) -> tuple[Folder, str]:
     """The folder of a run and the file that it was read from."""
     if not run_path:
-        raise InputError("the record has no run_path; collect the runs again")
+        raise InputError(
+            "the record has no `run_path`; add it to the record, see docs/records.md, or collect "
+            "the runs again"
+        )
     path = os.path.normpath(os.path.join(base, run_path))
     # A sample of a log has its number after the path.
     while not os.path.isfile(path) and ":" in os.path.basename(path):
