@@ -56,7 +56,7 @@ def test_warnings_come_last_and_are_counted(tmp_path: Path) -> None:
     "asked", [{"uptake": ["command:mytool *"]}, {"arms": {"with": {"uptake": ["tool:x"]}}}]
 )
 def test_uptake_that_nothing_will_show_is_a_warning(tmp_path: Path, asked: dict[str, Any]) -> None:
-    said = f"{UPTAKE} agent.format; see explain.md for what each format shows"
+    said = f"{UPTAKE} agent.format; see docs/explain.md for what each format shows"
     path = str(suite_of(tmp_path, **asked))
     assert f"warning: {said}\n" in twoarm("run", path, "--dry-run").out
     started = twoarm("run", path, "--out", str(tmp_path / "out"), "--repeats", "1", "--no-evidence")

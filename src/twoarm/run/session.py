@@ -200,7 +200,7 @@ def notes(setting: Setting) -> list[str]:
     ):
         said.append(
             "uptake cannot be seen: what a command prints is read only with agent.output and "
-            "agent.format; see explain.md for what each format shows"
+            "agent.format; see docs/explain.md for what each format shows"
         )
     said.extend(missing_files(setting.plan))
     return said
