@@ -10,22 +10,22 @@ import msgspec
 
 from twoarm.analysis import Analysis
 from twoarm.decide import Decision, Gate, fails, number_of_gates
-from twoarm.escape import counted, series
+from twoarm.escape import counted
 from twoarm.evidence.results import (
-    BROKEN_BY_CHANCE,
     FEWEST_TASKS,
     Estimate,
     Evidence,
     Interval,
     Scope,
 )
-from twoarm.metric import BY_NAME, COST, LABELS, SUCCESS, Better, Metric
+from twoarm.metric import COST, SUCCESS, Better, Metric
 from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.promote import Verdict, gates_decide
 from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
+from twoarm.render.findings import broken_said, evidence_said, is_clear, short_label
 from twoarm.render.steps import FAIRLY_STABLE, STABLE, next_steps
 from twoarm.render.tables import Role, overview
-from twoarm.sentence import Name, Sentence, joined, listed, say
+from twoarm.sentence import Name, Sentence, joined, say
 
 SCOPES = {"these_tasks": "these very tasks", "tasks_like_these": "tasks like these"}
 ANSWERS: dict[Verdict, str] = {
@@ -133,13 +133,13 @@ def summarize(analysis: Analysis) -> Summary:
         decision=analysis.decision,
         fails=_fails(analysis),
         why=analysis.decision.why,
-        evidence=_evidence(analysis),
+        evidence=evidence_said(analysis),
         amounts=amounts,
         # Without the evidence it is the change of the two figures beside it.
         change="change" if evidence is None else "task by task",
         level=level(evidence) if evidence is not None else "interval",
         scope=_scope(evidence) if evidence is not None and ranged else "",
-        broken=_broken(evidence) if evidence is not None and evidence.tasks else None,
+        broken=broken_said(evidence) if evidence is not None and evidence.tasks else None,
         stability=_stability(analysis),
         steps=tuple(next_steps(analysis)),
         caveats=_caveats(analysis),
@@ -238,8 +238,8 @@ def _amount(
 def _why_unclear(evidence: Evidence) -> str:
     """Why a metric that is clear on its own is not in the verdict."""
     first = evidence.grade.primary
-    if first is not None and not _clear(evidence, first):
-        return f"clear on its own, but {_short(first)}, named first, is not"
+    if first is not None and not is_clear(evidence, first):
+        return f"clear on its own, but {short_label(first)}, named first, is not"
     return f"clear on its own, not after allowing for {number_of_gates()}"
 
 
@@ -308,128 +308,6 @@ def _scope(evidence: Evidence) -> str:
         return f"{said}."
     ends = difference_range(found, SUCCESS.unit)
     return f"{said}; on {SCOPES[other]} success changes by {ends}."
-
-
-# Evidence -----------------------------------------------------------------------------------------
-
-
-def _evidence(analysis: Analysis) -> Sentence:
-    evidence = analysis.evidence
-    if evidence is None:
-        return say("not weighed (--no-evidence)")
-    if not evidence.tasks:
-        return say("none: no task was run in both arms")
-    if evidence.grade.verdict == "too few tasks":
-        return say("too few runs: even the largest difference could not be clear")
-    where = ""
-    if evidence.grade.scope == "these_tasks":
-        where = (
-            ", on this one task" if evidence.tasks == 1 else f", on these {evidence.tasks} tasks"
-        )
-    at = ""
-    if evidence.looks is not None:
-        number = evidence.looks.looks.index(evidence.looks.after) + 1
-        at = f"look {number} of {len(evidence.looks.looks)}: "
-    found = "; ".join(_found(evidence))
-    return say("{}{}{}{}", at, _named_first(evidence), found, where)
-
-
-def _named_first(evidence: Evidence) -> str:
-    """That a metric was named to be tested first, and what follows from it."""
-    first = evidence.grade.primary
-    if first is None:
-        return ""
-    if _clear(evidence, first):
-        return f"with {_short(first)} named first: "
-    return f"{_short(first)}, named first, is not clear, so nothing else can be: "
-
-
-def _clear(evidence: Evidence, metric: str) -> bool:
-    return any(
-        finding.metric == metric and finding.standing in ("better", "worse")
-        for finding in evidence.grade.findings
-    )
-
-
-def _short(metric: str) -> str:
-    return LABELS[metric].replace("non-cache ", "")
-
-
-def _found(evidence: Evidence) -> Iterator[str]:
-    """What is clear, what is not and so could still be, and what could not be tested."""
-    grade = evidence.grade
-    clear = [
-        words[finding.standing == "worse"]
-        for finding in grade.findings
-        if finding.standing in ("better", "worse")
-        and (words := BY_NAME[finding.metric].words) is not None
-    ]
-    if clear:
-        yield series(clear)
-    perhaps: list[str] = []
-    unclear: list[str] = []
-    for finding in grade.findings:
-        if finding.standing != "no clear difference":
-            continue
-        metric = BY_NAME[finding.metric]
-        ends, leaning = _not_ruled_out(evidence, metric), _leaning(evidence, metric)
-        if leaning:
-            perhaps.append(f"{leaning} ({ends})")
-        else:
-            could = "" if unclear else "could be "
-            unclear.append(_short(finding.metric) + (f" ({could}{ends})" if ends else ""))
-    if perhaps:
-        yield f"perhaps {series(perhaps)}"
-    if unclear:
-        yield f"no clear difference in {series(unclear, 'or')}"
-    untested = [finding.metric for finding in grade.findings if finding.standing == "no test"]
-    same = [name for name in untested if evidence.deltas[name].mean.estimate == 0.0]
-    if same:
-        yield f"no difference at all in {series([_short(name) for name in same], 'or')}"
-    if len(untested) > len(same):
-        yield f"{series([LABELS[name] for name in untested if name not in same])} not tested"
-
-
-def _leaning(evidence: Evidence, metric: Metric) -> str:
-    """What a metric would be if it were the only one looked at; nothing if not even then clear."""
-    found = evidence.deltas[metric.name]
-    one: Interval | None = getattr(found.change, evidence.headline)
-    nothing = 0.0 if found.ratio is None else 1.0
-    if one is None or metric.words is None or one.low <= nothing <= one.high:
-        return ""
-    return metric.words[(one.low > nothing) != (metric.better is Better.HIGHER)]
-
-
-def _not_ruled_out(evidence: Evidence, metric: Metric) -> str:
-    """No clear difference is not equality: this is what it could still be."""
-    found = evidence.deltas[metric.name]
-    one: Interval | None = getattr(found.change, evidence.headline)
-    if one is None:
-        return ""
-    return difference_range(one, metric.unit) if found.ratio is None else ratio_range(one)
-
-
-def _broken(evidence: Evidence) -> Sentence:
-    """Whole tasks that the candidate broke, or how many still could."""
-    broken = evidence.guard.broken
-    if broken.tasks:
-        chance = "" if (broken.p or 0.0) <= BROKEN_BY_CHANCE else ", which can be chance"
-        count = f"{len(broken.tasks)} of {counted(evidence.tasks, 'task')}{chance}"
-        return say("{}: {}", count, listed([one.task_id for one in broken.tasks], 3))
-    if broken.could_break is None:
-        return say("not known: no task has enough successful baseline runs to tell")
-    if evidence.tasks == 1:
-        return say("not this task; what happens to others is not known")
-    few = broken.watched < evidence.tasks
-    if few and broken.watched == 1:
-        return say("cannot tell: only one task passes often enough in the baseline")
-    those = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
-    tasks = those if few else counted(broken.watched, "task")
-    seen, could = (" got worse", "") if not broken.got_worse else ("", " break")
-    share = f"{broken.could_break:.0%}"
-    return say(
-        "none of {}{}; up to {} of tasks like these still could{}", tasks, seen, share, could
-    )
 
 
 def _stability(analysis: Analysis) -> str:

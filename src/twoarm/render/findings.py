@@ -1,0 +1,132 @@
+"""What the evidence says, in words: what is clear, what is not, and which tasks were broken."""
+
+from collections.abc import Iterator
+
+from twoarm.analysis import Analysis
+from twoarm.escape import counted, series
+from twoarm.evidence.results import BROKEN_BY_CHANCE, Evidence, Interval
+from twoarm.metric import BY_NAME, LABELS, Better, Metric
+from twoarm.render.evidence import difference_range, ratio_range
+from twoarm.sentence import Sentence, listed, say
+
+
+def evidence_said(analysis: Analysis) -> Sentence:
+    """The line that every report has."""
+    evidence = analysis.evidence
+    if evidence is None:
+        return say("not weighed (--no-evidence)")
+    if not evidence.tasks:
+        return say("none: no task was run in both arms")
+    if evidence.grade.verdict == "too few tasks":
+        return say("too few runs: even the largest difference could not be clear")
+    where = ""
+    if evidence.grade.scope == "these_tasks":
+        where = (
+            ", on this one task" if evidence.tasks == 1 else f", on these {evidence.tasks} tasks"
+        )
+    at = ""
+    if evidence.looks is not None:
+        number = evidence.looks.looks.index(evidence.looks.after) + 1
+        at = f"look {number} of {len(evidence.looks.looks)}: "
+    found = "; ".join(_found(evidence))
+    return say("{}{}{}{}", at, _named_first(evidence), found, where)
+
+
+def _named_first(evidence: Evidence) -> str:
+    """That a metric was named to be tested first, and what follows from it."""
+    first = evidence.grade.primary
+    if first is None:
+        return ""
+    if is_clear(evidence, first):
+        return f"with {short_label(first)} named first: "
+    return f"{short_label(first)}, named first, is not clear, so nothing else can be: "
+
+
+def is_clear(evidence: Evidence, metric: str) -> bool:
+    """Whether the verdict found a metric better or worse."""
+    return any(
+        finding.metric == metric and finding.standing in ("better", "worse")
+        for finding in evidence.grade.findings
+    )
+
+
+def short_label(metric: str) -> str:
+    """What a metric is called where there is little room."""
+    return LABELS[metric].replace("non-cache ", "")
+
+
+def _found(evidence: Evidence) -> Iterator[str]:
+    """What is clear, what is not and so could still be, and what could not be tested."""
+    grade = evidence.grade
+    clear = [
+        words[finding.standing == "worse"]
+        for finding in grade.findings
+        if finding.standing in ("better", "worse")
+        and (words := BY_NAME[finding.metric].words) is not None
+    ]
+    if clear:
+        yield series(clear)
+    perhaps: list[str] = []
+    unclear: list[str] = []
+    for finding in grade.findings:
+        if finding.standing != "no clear difference":
+            continue
+        metric = BY_NAME[finding.metric]
+        ends, leaning = _not_ruled_out(evidence, metric), _leaning(evidence, metric)
+        if leaning:
+            perhaps.append(f"{leaning} ({ends})")
+        else:
+            could = "" if unclear else "could be "
+            unclear.append(short_label(finding.metric) + (f" ({could}{ends})" if ends else ""))
+    if perhaps:
+        yield f"perhaps {series(perhaps)}"
+    if unclear:
+        yield f"no clear difference in {series(unclear, 'or')}"
+    untested = [finding.metric for finding in grade.findings if finding.standing == "no test"]
+    same = [name for name in untested if evidence.deltas[name].mean.estimate == 0.0]
+    if same:
+        yield f"no difference at all in {series([short_label(name) for name in same], 'or')}"
+    if len(untested) > len(same):
+        yield f"{series([LABELS[name] for name in untested if name not in same])} not tested"
+
+
+def _leaning(evidence: Evidence, metric: Metric) -> str:
+    """What a metric would be if it were the only one looked at; nothing if not even then clear."""
+    found = evidence.deltas[metric.name]
+    one: Interval | None = getattr(found.change, evidence.headline)
+    nothing = 0.0 if found.ratio is None else 1.0
+    if one is None or metric.words is None or one.low <= nothing <= one.high:
+        return ""
+    return metric.words[(one.low > nothing) != (metric.better is Better.HIGHER)]
+
+
+def _not_ruled_out(evidence: Evidence, metric: Metric) -> str:
+    """No clear difference is not equality: this is what it could still be."""
+    found = evidence.deltas[metric.name]
+    one: Interval | None = getattr(found.change, evidence.headline)
+    if one is None:
+        return ""
+    return difference_range(one, metric.unit) if found.ratio is None else ratio_range(one)
+
+
+def broken_said(evidence: Evidence) -> Sentence:
+    """Whole tasks that the candidate broke, or how many still could."""
+    broken = evidence.guard.broken
+    if broken.tasks:
+        chance = "" if (broken.p or 0.0) <= BROKEN_BY_CHANCE else ", which can be chance"
+        count = f"{len(broken.tasks)} of {counted(evidence.tasks, 'task')}{chance}"
+        return say("{}: {}", count, listed([one.task_id for one in broken.tasks], 3))
+    if broken.could_break is None:
+        return say("not known: no task has enough successful baseline runs to tell")
+    if evidence.tasks == 1:
+        return say("not this task; what happens to others is not known")
+    few = broken.watched < evidence.tasks
+    if few and broken.watched == 1:
+        return say("cannot tell: only one task passes often enough in the baseline")
+    those = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
+    tasks = those if few else counted(broken.watched, "task")
+    seen, could = (" got worse", "") if not broken.got_worse else ("", " break")
+    share = f"{broken.could_break:.0%}"
+    return say(
+        "none of {}{}; up to {} of tasks like these still could{}", tasks, seen, share, could
+    )
