@@ -2,6 +2,7 @@
 
 from tests.broken.entry import Broken
 
+SHELL = "tests/test_shell.py"
 UPTAKE = "tests/test_uptake.py"
 UPTAKE_REPORT = "tests/test_uptake_report.py"
 TOOL_USE = "tests/test_tool_use.py"
@@ -48,15 +49,25 @@ EXPLAINING = [
     Broken("a folder with other files is left alone", "write.py", "if not ours(name):", "if False:", RUN_PAGES),
     Broken("marks lead to their own run", "render/page/links.py", "for t in deltas.tasks for r in t.repeats", "for t in deltas.tasks for r in t.repeats[::-1]", RUN_PAGES),
     Broken("a terminal is shown no escapes", "render/run_text.py", "for line in visible_lines(part.rstrip(", "for line in str(part.rstrip(", HOSTILE_RUNS),
-    Broken("a pattern is matched inside bash -c", "collect/shell.py", "if program not in _SHELLS:", "if True:", UPTAKE),
-    Broken("a value of a shell's option is no script", "collect/shell.py", 'at += 2 if words[at][1:] in ("o", "O") else 1', "at += 1", UPTAKE),
-    Broken("a pipe ends a command", "collect/shell.py", 'elif character in "|&;(":', 'elif character in "&;(":', UPTAKE),
-    Broken("a here-document is no command", "collect/shell.py", "at = command.skip_documents(text, at + 1)", "at += 1", UPTAKE),
-    Broken("a comment is no command", "collect/shell.py", 'elif character == "#" and command.between:', 'elif character == "#" and False:', UPTAKE),
-    Broken("a substitution holds commands", "collect/shell.py", 'if text[at + 1 : at + 2] != "(" or self._depth >= DEEPEST:', "if True:", UPTAKE),
-    Broken("commands in commands have an end", "collect/shell.py", 'if text[at + 1 : at + 2] != "(" or self._depth >= DEEPEST:', 'if text[at + 1 : at + 2] != "(":', UPTAKE),
-    Broken("a wrapper is taken off a command", "collect/shell.py", "rest = _wrapped(rest, program)", "return", UPTAKE),
-    Broken("a command is looked at up to a limit", "collect/shell.py", "_simple(text[:LONGEST], 0)", "_simple(text, 0)", UPTAKE),
+    Broken("a pattern is matched inside bash -c", "collect/shell.py", "if program in _SHELLS:", "if False:", UPTAKE),
+    Broken("a value of a shell's option is no script", "collect/shell.py", 'at += option.endswith(("o", "O"))', "at += 0", UPTAKE),
+    Broken("a shell runs what it is given", "collect/shell.py", 'return given if "s" in asked or at >= len(words) else []', "return []", SHELL),
+    Broken("to ask where a command is does not run it", "collect/shell.py", 'if program == "command" and ("v" in option or "V" in option):', "if False:", SHELL),
+    Broken("a script is read once", "collect/shell.py", "if depth > DEEPEST or text in seen:", "if depth > DEEPEST:", SHELL),
+    Broken("wrappers have an end", "collect/shell.py", "for _ in range(_MOST_WRAPPERS):", "while True:", SHELL),
+    Broken("a wrapper is taken off a command", "collect/shell.py", "if program not in _WRAPPERS:", "if True:", UPTAKE),
+    Broken("a command is looked at up to a limit", "collect/shell.py", "_simple(text[:LONGEST], 0, set())", "_simple(text, 0, set())", UPTAKE),
+    Broken("a pipe ends a command", "collect/script.py", "following = _NEXT_PATTERN.match(self._text, at) if command.cases else None", 'command.add("|") if self._text[at] == "|" else None\n        following = None', UPTAKE),
+    Broken("a here-document is no command", "collect/script.py", "at = self._documents(at + 1, command)", "at += 1", UPTAKE),
+    Broken("a here-document ends where it says", "collect/script.py", 'line.lstrip("\\t") if document.tabs else line', 'line.lstrip("\\t")', SHELL),
+    Broken("a comment is no command", "collect/script.py", "if command.between else command.add(", "if False else command.add(", UPTAKE),
+    Broken("a substitution holds commands", "collect/script.py", "after = self.scan(at + 2, inner=True)\n        self._depth -= 1", 'after = self._enclosed(at + 2, ")")\n        self._depth -= 1', UPTAKE),
+    Broken("commands in commands have an end", "collect/script.py", 'if opening not in ("(", "{") or self._depth >= DEEPEST:', 'if opening not in ("(", "{"):', UPTAKE),
+    Broken("a pattern of case is no command", "collect/script.py", "self.pattern = True\n                self.cases += 1", "self.cases += 1", SHELL),
+    Broken("a test holds no commands", "collect/script.py", 'self.test = word == "[[" and not quoted', "self.test = False", SHELL),
+    Broken("a calculation holds no commands", "collect/script.py", "if inner == (opened + 1, at - 1):", "if False:", SHELL),
+    Broken("the values of an array are no commands", "collect/script.py", "if command.takes_array and", "if False and", SHELL),
+    Broken("a function is defined, not run", "collect/script.py", "if empty and command.names_function():", "if False:", SHELL),
     Broken("a program is matched without its path", "collect/uptake.py", "for name in {words[0], program})", "for name in {words[0]})", UPTAKE),
     Broken("no arguments are any arguments", "collect/uptake.py", 'if kind == "command" and wanted.endswith(" *") else [wanted]', "if False else [wanted]", UPTAKE),
     Broken("a call is one use", "collect/uptake.py", "count += call.times if matched else 0", "count += call.times * len(matched)", UPTAKE),

@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 
 import msgspec
 
-from twoarm.collect.shell import Words, commands
+from twoarm.collect.script import Words
+from twoarm.collect.shell import commands
 from twoarm.errors import UsageError
 from twoarm.escape import named
 from twoarm.record import MOST_TOOLS, OTHER_TOOLS
@@ -132,7 +133,8 @@ class Pattern:
             return False
         if self.kind == "skill":
             return self._matches(found) is not None
-        return self._part in found.translate(_QUOTES) and any(map(self._runs, commands(found)))
+        bare = found.replace("\\\n", "").translate(_QUOTES)
+        return self._part in bare and any(map(self._runs, commands(found)))
 
     def _runs(self, words: Words) -> bool:
         program, rest = words[0].rpartition("/")[2], words[1:]
