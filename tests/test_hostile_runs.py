@@ -137,6 +137,7 @@ def test_a_record_names_no_file_outside_the_folder_of_its_file(some: Path, way: 
     for page in pages(some).values():
         assert SECRET not in page
         assert ("Nothing to show" in page) is (way != "folder link")
+        assert ("not in the folder of the run file" in page) is (way in ("up", "absolute", "link"))
     assert SECRET not in twoarm("show", str(some), "one", "1").out
 
 

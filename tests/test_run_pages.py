@@ -135,16 +135,37 @@ def test_no_task_chooses_the_name_of_a_file(task: str) -> None:
     assert page_name(task + "!", 3) != name
 
 
-def test_a_folder_with_other_files_is_left_alone(some: Path) -> None:
+@pytest.mark.parametrize("name", ["mine.txt", "mine.html", "one.2.html", "FOLDER", "LINK"])
+def test_a_folder_with_other_files_is_left_alone(name: str, some: Path) -> None:
     place = some / "out" / "run-pages"
-    place.mkdir(parents=True)
-    (place / "mine.txt").write_text("precious")
+    assert score(some, "--runs", "flips").code == 0
+    before = pages(some)
+    if name.isupper():
+        mine = place / page_name("mine", 1)
+        (some / "precious").mkdir()
+        mine.mkdir() if name == "FOLDER" else mine.symlink_to(some / "precious")
+    else:
+        mine = place / name
+        mine.write_text("precious")
     result = score(some, "--runs", "all")
     assert result.code == 2
-    assert (
-        "mine.txt: not a file of twoarm; move it, or choose another folder by --out" in result.err
-    )
-    assert os.listdir(place) == ["mine.txt"]
+    expected = f"{mine.name}: not a file of twoarm; move it, or choose another folder by --out"
+    assert expected in result.err
+    assert mine.exists()
+    if not name.isupper():
+        mine.unlink()
+        assert pages(some) == before
+
+
+def test_a_link_to_a_folder_of_pages_is_followed(some: Path) -> None:
+    (some / "elsewhere").mkdir()
+    (some / "out").mkdir()
+    place = some / "out" / "run-pages"
+    place.symlink_to(some / "elsewhere")
+    for which in ("all", "flips"):
+        assert score(some, "--runs", which).code == 0
+    assert place.is_symlink()
+    assert len(pages(some)) == 1
 
 
 def test_a_write_that_fails_leaves_the_old_pages(

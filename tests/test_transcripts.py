@@ -298,6 +298,21 @@ def test_mini_swe_agent_and_inspect_and_harbor(tmp_path: Path) -> None:
     assert told(seen)[1] == ("call", "Bash", "ls", "x", None, None)
 
 
+def test_a_trajectory_that_is_too_long_is_not_decoded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = tmp_path / "run" / "agent"
+    place.mkdir(parents=True)
+    steps = [{"source": "agent", "message": "x" * 1000}]
+    (place / "trajectory.json").write_text(json.dumps({"steps": steps}))
+    (place.parent / "config.json").write_text("{}")
+    monkeypatch.setattr("twoarm.transcript.documents.LONGEST_DOCUMENT", 1000)
+    seen = view(tmp_path, "result.json", json.dumps({"trial_name": "t"}))
+    assert [event[:3] for event in told(seen)] == [
+        ("note", "", "the trajectory is too long to show, or not JSON")
+    ]
+
+
 @pytest.mark.parametrize(
     "text",
     [

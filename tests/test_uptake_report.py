@@ -132,6 +132,21 @@ def test_uses_of_which_most_failed_are_said(failed: int | None, said: bool) -> N
         )
 
 
+def test_more_uses_that_failed_than_uses_tell_nothing() -> None:
+    found = [
+        run(arm=WITH, repeat=1, uptake_count=1, failed_uptake_count=9),
+        run(arm=WITH, repeat=2, uptake_count=None, failed_uptake_count=9),
+        run(arm=WITHOUT, uptake_count=0, failed_uptake_count=0),
+    ]
+    assert "uptake_failed" not in caveats(found)
+    uptake = library.score(found).uptake
+    assert uptake is not None
+    assert uptake.candidate.failed_uses is None
+    more = library.score([*found, run(arm=WITH, repeat=3, uptake_count=2, failed_uptake_count=2)])
+    assert more.uptake is not None
+    assert more.uptake.candidate.failed_uses == 2
+
+
 def test_tasks_on_which_it_was_never_used_are_named() -> None:
     assert caveats(runs({"a": [1, 1], "b": [0], "c": [0], "d": [None]}, {"a": [0]})) == {
         "uptake_some_tasks": "the candidate `with_skelly` used the change on 1 of 3 tasks; never "
@@ -300,6 +315,19 @@ def test_a_pattern_that_matches_nothing_or_everything_is_named(two: Path) -> Non
     assert (
         "uptake `tool:B*` matches every one of 4 calls, so it cannot tell use from no use" in said
     )
+
+
+def test_a_pattern_is_held_against_the_calls_of_its_arms_alone(two: Path) -> None:
+    said = collect(two, "command:printf *", "with_x=tool:B*", "with_x=tool:bash").err
+    assert "uptake `tool:B*` matches every one of 2 calls" in said
+    assert "uptake `tool:bash` matches none of 2 calls" in said
+
+
+def test_a_pattern_that_is_given_twice_counts_once(two: Path) -> None:
+    # Half of the calls, counted twice, would be all of them.
+    assert "caveat: uptake" not in collect(two, *["command:printf *"] * 2).err
+    said = collect(two, "tool:B*", "with_x=tool:B*").err
+    assert "uptake `tool:B*` matches every one of 4 calls" in said
 
 
 def test_an_output_that_cannot_show_it_is_null_and_said(two: Path) -> None:

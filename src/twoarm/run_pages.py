@@ -1,6 +1,7 @@
 """Run pages: which tasks and repeats get one, and what stands on each; and runs for a terminal."""
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
@@ -28,6 +29,8 @@ _MOST_REPEATS = 20
 
 _DECODER = msgspec.json.Decoder(OpenLine)
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+_PAGE = re.compile(r"[A-Za-z0-9_-]{0,40}-[0-9a-f]{10}\.[0-9]+\.html")
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
@@ -101,8 +104,8 @@ def page_name(task: str, repeat: int) -> str:
 
 
 def is_page(name: str) -> bool:
-    """Whether a file may be one that was written here before."""
-    return name.endswith(".html")
+    """Whether a name is one that `page_name` gives, or that of the list."""
+    return name == INDEX or _PAGE.fullmatch(name) is not None
 
 
 class Recorded(msgspec.Struct, frozen=True, kw_only=True):

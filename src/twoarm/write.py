@@ -63,19 +63,23 @@ def write_folder(
     from shutil import rmtree
 
     with _naming(path):
+        target = os.path.realpath(path)
         _refuse_others(path, ours)
-        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
-        temporary = _unforeseen(os.path.realpath(path))
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        temporary, old = _unforeseen(target), _unforeseen(target)
         os.mkdir(temporary)
         try:
             for name, content in files:
                 with open(os.path.join(temporary, name), "xb") as file:
                     file.write(content)
-            if os.path.isdir(path):
-                rmtree(path)
-            os.rename(temporary, path)
+            if os.path.isdir(target):
+                os.rename(target, old)
+            os.rename(temporary, target)
         finally:
+            if os.path.isdir(old) and not os.path.lexists(target):
+                os.rename(old, target)
             rmtree(temporary, ignore_errors=True)
+            rmtree(old, ignore_errors=True)
 
 
 def remove_folder(path: str, ours: Callable[[str], bool]) -> None:
@@ -85,12 +89,13 @@ def remove_folder(path: str, ours: Callable[[str], bool]) -> None:
     with _naming(path):
         _refuse_others(path, ours)
         if os.path.isdir(path):
-            rmtree(path)
+            rmtree(os.path.realpath(path))
 
 
 def _refuse_others(path: str, ours: Callable[[str], bool]) -> None:
     for name in os.listdir(path) if os.path.isdir(path) else ():
-        if not ours(name):
+        there = os.lstat(os.path.join(path, name))
+        if not (ours(name) and stat.S_ISREG(there.st_mode)):
             raise OutputError(
                 f"{visible(os.path.join(path, name))}: not a file of twoarm; "
                 "move it, or choose another folder by --out"

@@ -46,7 +46,7 @@ EXPLAINING = [
     Broken("the name of a tool is escaped on a page", "render/run_page.py", "<code>{html(shortened(entry.tool, NAME))}</code>", "<code>{entry.tool}</code>", HOSTILE_RUNS),
     Broken("a run page allows nothing but its style", "render/run_page.py", "default-src 'none'; style-src {hash_of(style)};", "style-src 'unsafe-inline';", HOSTILE_RUNS),
     Broken("a failure of the agent is no pass", "render/run_page.py", 'return "passed" if record.success and record.failure != "agent" else "failed"', 'return "passed" if record.success else "failed"', TRANSCRIPTS),
-    Broken("a folder with other files is left alone", "write.py", "if not ours(name):", "if False:", RUN_PAGES),
+    Broken("a folder with other files is left alone", "write.py", "if not (ours(name) and stat.S_ISREG(there.st_mode)):", "if False:", RUN_PAGES),
     Broken("marks lead to their own run", "render/page/links.py", "for t in deltas.tasks for r in t.repeats", "for t in deltas.tasks for r in t.repeats[::-1]", RUN_PAGES),
     Broken("a terminal is shown no escapes", "render/run_text.py", "for line in visible_lines(part.rstrip(", "for line in str(part.rstrip(", HOSTILE_RUNS),
     Broken("a pattern is matched inside bash -c", "collect/shell.py", "if program in _SHELLS:", "if False:", UPTAKE),

@@ -122,7 +122,7 @@ class Pattern:
         either = [wanted, wanted[:-2]] if kind == "command" and wanted.endswith(" *") else [wanted]
         self._matches = re.compile("|".join(map(translate, either))).match
         # A part of the command that has to be there, as it is without quotes.
-        self._part = max(re.split(r"\[.*?\]|[*?\s\\'\"]", wanted), key=len)
+        self._part = max(re.split(r"\[!?.[^\]]*\]|[*?\s\\'\"]", wanted), key=len)
 
     def matches(self, call: Call) -> bool:
         """Whether a call is a use of what the pattern is for."""

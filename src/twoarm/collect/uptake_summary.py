@@ -30,13 +30,14 @@ class Uptake:
         self._every = [Pattern(text) for text in every]
         self._of = {arm: [Pattern(text) for text in texts] for arm, texts in of.items()}
         self.arms: dict[str, ArmUses] = {}
+        # By the text of a pattern: the calls that it was held against, and those that it matched.
+        self._calls: Counter[str] = Counter()
         self._matched: Counter[str] = Counter()
-        self._calls = 0
         self._names: Counter[str] = Counter()
 
     def patterns(self, arm: str) -> list[Pattern]:
         """The patterns that count in an arm."""
-        return [*self._every, *self._of.get(arm, ())]
+        return list({one.text: one for one in (*self._every, *self._of.get(arm, ()))}.values())
 
     def add(self, arm: str, uses: Uses, calls: Calls | None) -> None:
         """One more run."""
@@ -47,17 +48,18 @@ class Uptake:
             found.used += uses.count > 0
             found.uses += uses.count
         self._matched.update(uses.by_pattern)
-        for call in (*calls.made, *calls.below) if calls is not None else ():
-            self._calls += call.times
+        held = (*calls.made, *calls.below) if calls is not None else ()
+        for call in held:
             if call.name in self._names or len(self._names) < _MOST_NAMES:
                 self._names[call.name] += call.times
+        count = sum(call.times for call in held)
+        self._calls.update({one.text: count for one in self.patterns(arm)})
 
     def caveats(self) -> Iterator[Caveat]:
         """Patterns that tell nothing: they match no call at all, or every one."""
-        patterns = {
-            one.text for one in (*self._every, *(p for of in self._of.values() for p in of))
-        }
-        for text in sorted(patterns) if self._calls else ():
+        for text, count in sorted(self._calls.items()):
+            if not count:
+                continue
             if not self._matched[text]:
                 names = [name for name, _ in self._names.most_common()]
                 yield Caveat(
@@ -65,16 +67,16 @@ class Uptake:
                     message=say(
                         "uptake {} matches none of {}; tools called: {}",
                         Name(text),
-                        counted(self._calls, "call"),
+                        counted(count, "call"),
                         listed(names),
                     ),
                 )
-            elif self._matched[text] == self._calls > 1:
+            elif self._matched[text] == count > 1:
                 yield Caveat(
                     code="uptake_all_match",
                     message=say(
                         "uptake {} matches every one of {}, so it cannot tell use from no use",
                         Name(text),
-                        counted(self._calls, "call"),
+                        counted(count, "call"),
                     ),
                 )

@@ -96,8 +96,8 @@ def find_uptake(comparison: Comparison) -> Uptake | None:
     ours, theirs = (_Table(arm, found, size) for arm, found in zip(arms, counts, strict=True))
     seen = np.flatnonzero(ours.known + theirs.known)
     return Uptake(
-        candidate=ours.summary(failed[0]),
-        baseline=theirs.summary(failed[1]),
+        candidate=ours.summary(_told(failed[0], counts[0])),
+        baseline=theirs.summary(_told(failed[1], counts[1])),
         tasks=tuple(
             TaskUptake(
                 task_id=comparison.runs.tasks[task],
@@ -112,6 +112,12 @@ def find_uptake(comparison: Comparison) -> Uptake | None:
 
 def _of(column: Floats, arm: ArmRuns) -> Floats:
     return column[arm.rows] if len(column) else np.full(len(arm), np.nan)
+
+
+def _told(failed: Floats, counts: Floats) -> Floats:
+    """Uses that failed, where there were as many: a run that contradicts itself tells nothing."""
+    found: Floats = np.where(failed <= counts, failed, np.nan)
+    return found
 
 
 class _Table:

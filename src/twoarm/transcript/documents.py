@@ -165,6 +165,8 @@ def mini_swe_agent(found: Any) -> Iterator[Event]:
 
 def harbor_trajectory(found: Any) -> Iterator[Event]:
     """The steps of a trajectory."""
+    if found is None:
+        yield Event(kind="note", text="the trajectory is too long to show, or not JSON")
     for step in rows(table(found).get("steps")):
         at, text = moment(step.get("timestamp")), text_of(step.get("message"))
         if step.get("source") == "user":

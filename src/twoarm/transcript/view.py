@@ -123,7 +123,10 @@ def _place(run_path: str | None, base: str) -> tuple[Folder, str]:
     if "\0" in path or not os.path.isfile(path):
         raise InputError("its files are not there any more, or not beside the run file")
     place, name = os.path.split(path)
-    inside(path, os.path.realpath(base or "."))
+    try:
+        inside(path, os.path.realpath(base or "."))
+    except SourceError as error:
+        raise InputError("its files are not in the folder of the run file, or below it") from error
     found = next(iter(walk(place or ".")))
     assert isinstance(found, Folder)
     return found, name
@@ -137,8 +140,7 @@ def _of_program(program: str, folder: Folder, name: str, record: Line) -> Iterat
         yield from documents.mini_swe_agent(documents.document(folder, name))
     elif program == "harbor":
         if _there(folder, TRAJECTORY):
-            found = folder.decode_if_there(TRAJECTORY, msgspec.json.Decoder())
-            yield from documents.harbor_trajectory(found)
+            yield from documents.harbor_trajectory(documents.document(folder, TRAJECTORY))
         else:
             yield Event(kind="note", text="the agent left no trajectory")
     elif program == "opencode" and output is None:
