@@ -21,12 +21,16 @@ import msgspec
 ROUNDS = 5
 FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures" / "collect"
 
-# Prints the most memory that the command took, in MiB.
+# Prints the most memory that the command took, in MiB; `ru_maxrss` would be at least that of the
+# process that started it.
 MEMORY = """
-import resource, sys
+import sys
+from pathlib import Path
 from twoarm.cli import main
 code = main(sys.argv[1:])
-sys.stderr.write(f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.1f}")
+lines = Path("/proc/self/status").read_text().splitlines()
+most = next(line for line in lines if line.startswith("VmHWM:"))
+sys.stderr.write(f"{int(most.split()[1]) / 1024:.1f}")
 sys.exit(code)
 """
 
@@ -109,7 +113,8 @@ def collect(name: str, folder: Path, key: str, uptake: Sequence[str] = ()) -> No
     from twoarm.write import Output, write
 
     arms = {"solve": "with_x", "fail": "without_x"}
-    options = CollectOptions(arm_key=key, arm_map=arms, uptake=uptake)
+    place = str(folder.parent)
+    options = CollectOptions(arm_key=key, arm_map=arms, uptake=uptake, relative_to=place)
     with gather(name, [Place(arm=None, path=str(folder))], options) as made:
         write([Output(path=f"{folder}.jsonl", content=made.lines(), append=False)])
 

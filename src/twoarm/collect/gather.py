@@ -223,10 +223,15 @@ class _Work:
         self._prices = prices
         self.uptake = uptake
         self._relative_to = options.relative_to
+        # The path that is read, and the same as seen from there.
+        self._place = self._place_seen = ""
         self._progress = progress
 
     def place(self, place: Place) -> None:
         """Read all runs under one path."""
+        self._place = shown(place.path)
+        if self._relative_to is not None:
+            self._place_seen = os.path.relpath(self._place, self._relative_to)
         done = known = 0
         for folder in walk(place.path):
             if isinstance(folder, Problem):
@@ -292,12 +297,8 @@ class _Work:
                 arm = found
             self._configurations.check(arm, attempt)
             uses = self._uses(attempt, arm)
-            record = settle(attempt, arm, self._reports.get(arm), self._prices, uses)
-            # A line of a table is no file of a run.
-            if self._relative_to is not None and attempt.where.line is None:
-                record = msgspec.structs.replace(
-                    record, run_path=os.path.relpath(attempt.where.source, self._relative_to)
-                )
+            path = self._run_path(attempt.where)
+            record = settle(attempt, arm, self._reports.get(arm), self._prices, uses, path)
             line = encoded(record, attempt.where)
         except SourceError as error:
             self.problems.append(error.problem)
@@ -317,6 +318,15 @@ class _Work:
             infra=record.failure == "infra",
             started=attempt.started,
         )
+
+    def _run_path(self, where: Position) -> str | None:
+        """The file of a run, as seen from the folder of the records; a line of a table is none."""
+        if self._relative_to is None or where.line is not None:
+            return None
+        below = where.source[len(self._place) :].lstrip(os.sep)
+        if self._place_seen == os.curdir:
+            return below
+        return f"{self._place_seen}{os.sep}{below}" if below else self._place_seen
 
     def _leave_out(self, one: LeftOut) -> None:
         if one not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:

@@ -53,6 +53,7 @@ def settle(
     report: TaskOutcomes | None,
     prices: Mapping[str, Prices] | None,
     uses: Uses | None = None,
+    run_path: str | None = None,
 ) -> Run:
     """The record of an attempt; raises SourceError if its success cannot be known."""
     outcome = _outcome(attempt, arm, report)
@@ -96,6 +97,7 @@ def settle(
         started_at_utc=utc_text(attempt.started),
         ended_at_utc=utc_text(attempt.ended),
         acceptance_command=attempt.acceptance_command,
+        run_path=run_path,
         tags=sorted(caveats) or None,
     )
 

@@ -4,7 +4,7 @@ import math
 from array import array
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from tempfile import SpooledTemporaryFile
 
 from twoarm.errors import OutputError, Position, Problem
@@ -63,18 +63,22 @@ class Spool:
         self._started.append(math.nan if started is None else started)
         self._offset.append(self._end)
         self._line.append(0 if where.line is None else where.line)
-        with _room():
+        try:
             self._end += self._file.write(
                 b"%s\n%s\n" % (line, where.source.encode("utf-8", "backslashreplace"))
             )
+        except OSError as error:
+            raise _no_room(error) from error
 
     def number(self, *, renumber: bool) -> tuple[list[Problem], int]:
         """Settle every repeat; gives what stands in the way, and how many runs were numbered.
 
         Runs that a source does not number are numbered by start time within task and arm.
         """
-        with _room():
+        try:
             self._file.flush()
+        except OSError as error:
+            raise _no_room(error) from error
         problems: list[Problem] = []
         numbered = 0
         for rows in self._groups():
@@ -171,15 +175,11 @@ class Spool:
         return Position(source, self._line[row] or None)
 
 
-@contextmanager
-def _room() -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise OutputError(
-            f"cannot store the records to sort them: {error.strerror}; "
-            "set TMPDIR to a folder with enough space"
-        ) from error
+def _no_room(error: OSError) -> OutputError:
+    return OutputError(
+        f"cannot store the records to sort them: {error.strerror}; "
+        "set TMPDIR to a folder with enough space"
+    )
 
 
 def _ranks(codes: dict[str, int]) -> list[int]:

@@ -155,9 +155,9 @@ class Uses(msgspec.Struct, frozen=True, kw_only=True):
 
 def count_uses(calls: Calls | None, patterns: Sequence[Pattern]) -> Uses:
     """The calls that match a pattern; one that matches several is one use."""
-    found: Counter[str] = Counter()
     if calls is None:
-        return Uses(count=None, failed=None, by_pattern=found)
+        return Uses(count=None, failed=None, by_pattern={})
+    found: Counter[str] = Counter()
     count = failed = 0
     for call in (*calls.made, *calls.below):
         matched = [pattern.text for pattern in patterns if pattern.matches(call)]

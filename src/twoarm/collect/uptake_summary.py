@@ -29,6 +29,7 @@ class Uptake:
     def __init__(self, every: Sequence[str], of: Mapping[str, Sequence[str]]) -> None:
         self._every = [Pattern(text) for text in every]
         self._of = {arm: [Pattern(text) for text in texts] for arm, texts in of.items()}
+        self._by_arm: dict[str, list[Pattern]] = {}
         self.arms: dict[str, ArmUses] = {}
         # By the text of a pattern: the calls that it was held against, and those that it matched.
         self._calls: Counter[str] = Counter()
@@ -37,7 +38,10 @@ class Uptake:
 
     def patterns(self, arm: str) -> list[Pattern]:
         """The patterns that count in an arm."""
-        return list({one.text: one for one in (*self._every, *self._of.get(arm, ()))}.values())
+        if arm not in self._by_arm:
+            chosen = {one.text: one for one in (*self._every, *self._of.get(arm, ()))}
+            self._by_arm[arm] = list(chosen.values())
+        return self._by_arm[arm]
 
     def add(self, arm: str, uses: Uses, calls: Calls | None) -> None:
         """One more run."""
@@ -47,8 +51,10 @@ class Uptake:
             found.known += 1
             found.used += uses.count > 0
             found.uses += uses.count
+        if calls is None:
+            return
         self._matched.update(uses.by_pattern)
-        held = (*calls.made, *calls.below) if calls is not None else ()
+        held = (*calls.made, *calls.below)
         for call in held:
             if call.name in self._names or len(self._names) < _MOST_NAMES:
                 self._names[call.name] += call.times
