@@ -75,10 +75,11 @@ def task_deltas(runs: list[dict[str, Any]], arm: str, key: str) -> list[float]:
     ]
 
 
-def test_one_sign_per_task_for_all_candidates_by_brute_force() -> None:
-    runs = several(FACTORS, tasks=7)
+@pytest.mark.parametrize("factors", [FACTORS, {"fast": 0.9, "same": 1.0, "slow": 1.15}])
+def test_one_sign_per_task_for_all_candidates_by_brute_force(factors: dict[str, float]) -> None:
+    runs = several(factors, tasks=7)
     metrics = ("success", "duration_seconds", "non_cache_tokens")
-    deltas = np.array([task_deltas(runs, arm, key) for arm in FACTORS for key in metrics])
+    deltas = np.array([task_deltas(runs, arm, key) for arm in factors for key in metrics])
     kept = np.flatnonzero((deltas != 0).any(axis=1))
     size = np.sqrt((deltas[kept] ** 2).sum(axis=1))
     seen = np.abs(deltas[kept].sum(axis=1)) / size

@@ -296,7 +296,7 @@ def _scope(evidence: Evidence) -> str:
     tasks = counted(evidence.tasks, "task")
     scope = evidence.headline
     said = (
-        f"Intervals are for tasks like these {evidence.tasks}"
+        f"Intervals are for tasks like these {evidence.tasks:,}"
         if scope == "tasks_like_these"
         else f"Intervals are for these {tasks} only"
         if evidence.tasks != 1
