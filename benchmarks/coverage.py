@@ -46,12 +46,12 @@ from benchmarks.planning import (
 )
 from benchmarks.verdicts import PROMOTIONS, promotion_cell, runs_of
 from twoarm.arrays import Floats, Ints
-from twoarm.evidence import means, medians
+from twoarm.evidence import means
+from twoarm.evidence.arm_medians import arm_medians
 from twoarm.evidence.cells import Grouped, Layout, Pairs, TaskRuns
 from twoarm.evidence.deltas import weigh_deltas
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.relabel import labels_within_tasks, signs_of_tasks
-from twoarm.evidence.resample import MedianTable, resample_tasks
 from twoarm.evidence.results import FEWEST_TASKS, Interval, P
 from twoarm.metric import DURATION, SUCCESS
 
@@ -160,16 +160,9 @@ def _arm_medians(
     count: Count, ours: Floats, theirs: Floats, counts: Ints, here: Truth, everywhere: Truth
 ) -> None:
     sides = [grouped(values, counts[arm]) for arm, values in enumerate((ours, theirs))]
-    apart = medians.arms_apart(sides[0], sides[1], FRAME)
-    count.interval("arm medians (a)", apart.interval, here.arm_medians)
-    tasks = counts.shape[1]
-    if tasks >= medians.FEWEST_FOR_ARMS:
-        resamples = resample_tasks(tasks, 1, RESAMPLES)
-        drawn = [
-            MedianTable(side, resamples.unit, tasks).medians(resamples.weights) for side in sides
-        ]
-        low, high = resamples.percentiles(drawn[0] - drawn[1], 0.025)
-        count.pair("arm medians (b)", low, high, everywhere.arm_medians)
+    found = arm_medians(sides[0], sides[1], FRAME)
+    count.interval("arm medians (a)", found.these_tasks, here.arm_medians)
+    count.interval("arm medians (b)", found.tasks_like_these, everywhere.arm_medians)
 
 
 def _false_alarms(name: str, runs: TaskRuns, count: Count) -> None:
@@ -199,7 +192,7 @@ def success_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
             count.pair(
                 "naive: success (b), CLT over tasks", middle - half, middle + half, everywhere
             )
-    return count.cell()
+    return count.cell_in_points()
 
 
 Design = tuple[int, int]
@@ -220,7 +213,7 @@ class Kind:
 
 
 KINDS = {
-    "values": Kind(values_cell, tuple(VALUES), DESIGNS),
+    "values": Kind(values_cell, tuple(VALUES), ((1, 30), *DESIGNS)),
     "success": Kind(success_cell, tuple(PASSES), (*DESIGNS, (25, 10), (60, 10))),
     "promotion": Kind(
         promotion_cell,
@@ -324,7 +317,9 @@ def _shown(entry: list[float] | None) -> str:
     if entry is None:
         return "-"
     percent = f"{100 * entry[0] / entry[1]:.1f}"
-    return f"{percent} / {entry[2]:.2f}" if len(entry) > 2 else percent
+    width = f" / {entry[2]:.2f}" if len(entry) > 2 else ""
+    points = f" / {entry[3]:.1f}" if len(entry) > 3 else ""
+    return f"{percent}{width}{points}"
 
 
 if __name__ == "__main__":

@@ -26,7 +26,8 @@ class Values(NamedTuple):
     `jump`: a share of tasks whose effect is larger by so much. `spread_sd`: the noise of a task is
     larger or smaller by such a factor. `modes`: the noise has two modes so far apart. `cap`: no
     value is larger, and all are rounded to whole seconds. `fails`: mean and sd of the logit of
-    success, its shift in the candidate, and how much shorter the log of a failed run is.
+    success, its shift in the candidate, and how much shorter the log of a failed run is. `run_sd`:
+    the noise of a run in each arm.
     """
 
     task_sd: float = 0.8
@@ -39,6 +40,7 @@ class Values(NamedTuple):
     modes: float = 0.0
     cap: float | None = None
     fails: tuple[float, float, float, float] | None = None
+    run_sd: tuple[float, float] = (RUN_SD, RUN_SD)
     sizes: Sizes = "equal"
 
 
@@ -53,6 +55,7 @@ VALUES = {
     "S8 two modes": Values(runaway=(0.0, 0.0), modes=1.2),
     "S9 capped and rounded": Values(cap=400.0),
     "S10 failures are fast": Values(fails=(1.5, 1.5, -0.75, 0.9)),
+    "S11 a steady candidate": Values(task_sd=0.2, run_sd=(0.10, 0.60)),
     "U1 unequal repeats": Values(sizes="random"),
     "U2 repeats follow the effect": Values(sizes="follow the effect"),
     "U3 runs lost": Values(sizes="lost"),
@@ -78,7 +81,7 @@ class Suite(NamedTuple):
     def runs(self, draw: np.random.Generator, arm: int, task: Ints) -> Floats:
         """A value for each run; the first arm is the candidate."""
         kind = self.kind
-        noise = self.spread[task] * draw.normal(0.0, RUN_SD, len(task))
+        noise = self.spread[task] * draw.normal(0.0, kind.run_sd[arm], len(task))
         if kind.runaway[arm]:
             runaway = draw.random(len(task)) < kind.runaway[arm]
             noise = np.where(runaway, draw.normal(kind.runaway_shift, RUNAWAY_SD, len(task)), noise)
@@ -206,6 +209,7 @@ PASSES = {
     "P2 gain": Passes(level=(1.0, 2.0), effect=(0.45, 1.0)),
     "P3 ceiling": Passes(level=(6.0, 2.0), effect=(-0.9, 0.5)),
     "P4 bimodal": Passes(level=(1.0, 5.0), effect=(0.5, 2.0)),
+    "P5 a tenth below the ceiling": Passes(level=(5.293, 0.0), effect=(-3.150, 0.0)),
     "B5 breaks 5% of easy tasks": Passes(level=(5.0, 0.5), broken=0.05),
     "B10 breaks 10% of easy tasks": Passes(level=(5.0, 0.5), broken=0.10),
     "B20 breaks 20% of easy tasks": Passes(level=(5.0, 0.5), broken=0.20),

@@ -1,14 +1,22 @@
 """Planned looks, simulated: false winners over all looks, power, and the repeats that are saved."""
 
 import math
+from functools import lru_cache
 
 import numpy as np
 
 from benchmarks.verdicts import Arms, runs_of, trial
 from twoarm.arrays import Floats
 from twoarm.evidence.cells import TaskRuns
-from twoarm.evidence.kernel import student
-from twoarm.evidence.looks import clear_at, exchanged_labels, flipped_tasks, spending
+from twoarm.evidence.interval import Frame
+from twoarm.evidence.looks import (
+    clear_at,
+    exchanged_labels,
+    flipped_tasks,
+    level_alone,
+    spending,
+)
+from twoarm.evidence.means import ratio_estimate
 from twoarm.evidence.relabel import labels_within_tasks, signs_of_tasks
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
@@ -45,7 +53,6 @@ def looks_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, 
     """Of each plan: how often anything is clear, how often more than repeats were needed."""
     draw = np.random.default_rng([43, len(name), tasks])
     effect = (LOOKED_HERE | LOOKED)[name]
-    truth = np.array([effect.duration, effect.tokens])
     counts: dict[str, list[float]] = {}
     for _ in range(datasets):
         runs = runs_of(trial(effect, tasks, repeats, draw).values, GATED)
@@ -57,9 +64,8 @@ def looks_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, 
             _add(counts, f"{plan}: clear", bool(clear))
             stopped = min(clear.values(), default=len(looks) - 1)
             _add(counts, f"{plan}: share of repeats run", looks[stopped] / R_MAX)
-            if tasks >= FEWEST_TASKS:
-                held = _held(runs[1:], looks, shares, truth)
-                _add(counts, f"{plan}: interval of duration holds at every look", held)
+            held = _held(runs[1], looks, effect.duration)
+            _add(counts, f"{plan}: interval of duration holds at every look", held)
     return counts
 
 
@@ -78,14 +84,22 @@ def _add(counts: dict[str, list[float]], row: str, hit: float) -> None:
     entry[1] += 1
 
 
-def _held(runs: list[TaskRuns], looks: tuple[int, ...], shares: list[float], truth: Floats) -> bool:
+def _held(runs: TaskRuns, looks: tuple[int, ...], truth: float) -> bool:
     """Whether the interval of the duration holds the truth at every look."""
-    layout = runs[0].layout
-    rank = np.arange(layout.rows) % R_MAX + 1
-    for look, share in zip(looks, shares, strict=True):
-        deltas = runs[0].among(rank <= look).deltas
-        reach = student(1.0 - share / 2.0, len(deltas) - 1)
-        half = reach * float(deltas.std(ddof=1)) / math.sqrt(len(deltas))
-        if abs(float(deltas.mean()) - truth[0]) > half:
+    rank = np.arange(runs.layout.rows) % R_MAX + 1
+    many = len(runs.layout.tasks) >= FEWEST_TASKS
+    for look, frame in zip(looks, _frames(looks), strict=True):
+        found = ratio_estimate(runs.among(rank <= look), frame)
+        assert found is not None
+        ends = found.tasks_like_these if many else found.these_tasks
+        assert ends is not None
+        if not ends.low <= math.exp(truth) <= ends.high:
             return False
     return True
+
+
+@lru_cache
+def _frames(looks: tuple[int, ...]) -> list[Frame]:
+    """What the intervals of each look are made with."""
+    levels = [level_alone(looks[: number + 1], R_MAX, 0.95) for number in range(len(looks))]
+    return [Frame(level=level, tests=0.95, seed=1, resamples=1) for level in levels]

@@ -11,12 +11,18 @@ from benchmarks.generators import PASSES, VALUES
 from benchmarks.looking import LOOKED
 
 ROOT = Path(__file__).parent.parent
-CELLS: dict[str, dict[str, dict[str, list[float]]]] = json.loads(
-    (ROOT / "docs" / "coverage.json").read_text(encoding="utf-8")
-)["cells"]
-# What a method cannot do, and the docs say so: plain means where a few differences are large, their
-# bootstrap, ratios of lopsided effects, and arm medians of two tasks that lost runs.
-SHORT = {("mean (b)", "S4"), ("mean (b)", "S6"), ("ratio (b)", "S4"), ("arm medians (a)", "U3")}
+KEPT = json.loads((ROOT / "docs" / "coverage.json").read_text(encoding="utf-8"))
+CELLS: dict[str, dict[str, dict[str, list[float]]]] = KEPT["cells"]
+# What a method cannot do, and the docs say so: plain means where a few differences are large,
+# ratios where one task in ten may be unlike all that were drawn, and the median of one task with
+# two modes.
+SHORT = {
+    **{("mean (b)", name): None for name in ("S4", "S6")},
+    ("ratio (b)", "S4"): None,
+    ("arm medians (a)", "S8"): "1x30",
+}
+# Nearly everything passes, or fails: the guard of success is then all there is to its interval.
+CEILING = {"P3", "B5", "B10", "B20", "F10"}
 
 
 def percent(name: str, design: str, row: str) -> float:
@@ -29,10 +35,36 @@ def error(share: float, count: float = 2000) -> float:
     return 200 * math.sqrt(share * (1 - share) / count)
 
 
+def width_error() -> float:
+    """Two Monte Carlo errors of how much wider an interval is, relative to it."""
+    density = 2 * math.exp(-(1.96**2) / 2) / math.sqrt(2 * math.pi)
+    return 2 * math.sqrt(0.05 * 0.95 / 2000) / (density * 1.96)
+
+
+def test_every_cell_is_of_as_many_data_sets_as_is_said() -> None:
+    assert KEPT["datasets"] == 2000
+    # Too few runs here and there, or runs that are all at the cap.
+    withheld = {"U1", "U2", "U3", "U4", "S9"}
+    for name, cells in CELLS.items():
+        for design, cell in cells.items():
+            for row, entry in cell.items():
+                if row.startswith("naive: m"):
+                    assert entry[1] == 300
+                elif row.endswith(("(a)", "(b)")) and name.split()[0] in withheld:
+                    assert 300 < entry[1] <= 2000, (name, design, row)
+                else:
+                    assert entry[1] == 2000, (name, design, row)
+
+
 def test_the_table_in_the_docs_is_that_of_the_simulation() -> None:
     for name in ("statistics.md", "plan.md"):
         page = (ROOT / "docs" / name).read_text(encoding="utf-8")
         assert coverage.tables(coverage.on_page(CELLS, name)) in page
+
+
+def _short(row: str, name: str, design: str) -> bool:
+    where = SHORT.get((row, name.split()[0]), "nowhere")
+    return where is None or where == design
 
 
 @pytest.mark.parametrize("name", [*VALUES, *PASSES])
@@ -41,16 +73,31 @@ def test_intervals_hold_the_truth(name: str) -> None:
     for design, cell in CELLS[name].items():
         bar = (94 if int(design.split("x")[0]) >= 6 else 93) - error(0.95)
         for row in cell:
-            if row.rsplit(" ", 1)[0] in rows and (row, name.split()[0]) not in SHORT:
+            if row.rsplit(" ", 1)[0] in rows and not _short(row, name, design):
                 assert percent(name, design, row) >= bar, (design, row)
 
 
-def test_ratios_are_no_wider_than_needed() -> None:
-    for name in VALUES:
-        for design, cell in CELLS[name].items():
-            if int(design.split("x")[0]) >= 8:
-                for row in ("ratio (a)", "ratio (b)"):
-                    assert cell[row][2] <= 1.18, (name, design, row)
+@pytest.mark.parametrize("name", [*VALUES, *PASSES])
+def test_intervals_are_no_wider_than_needed(name: str) -> None:
+    rows = ("ratio (a)", "ratio (b)", "arm medians (a)", "arm medians (b)", "success (a)")
+    for design, cell in CELLS[name].items():
+        if int(design.split("x")[0]) < 8:
+            continue
+        for row in cell:
+            if row in rows and not (row == "success (a)" and name.split()[0] in CEILING):
+                assert cell[row][2] <= 1.15 * (1 + width_error()), (design, row)
+
+
+def test_near_the_ceiling_success_is_wider_by_a_few_points_at_most() -> None:
+    """Less would not cover a drop by a tenth from there: P5, which needs all of it."""
+    for name in PASSES:
+        if name.split()[0] in CEILING:
+            for design, cell in CELLS[name].items():
+                tasks, repeats = map(int, design.split("x"))
+                _, _, width, half = cell["success (a)"]
+                if tasks >= 8:
+                    most = 4.5 if tasks * repeats < 100 else 1.5
+                    assert half - half / width <= most, (name, design)
 
 
 @pytest.mark.parametrize("design", CELLS["identical arms"])
@@ -90,6 +137,11 @@ def test_looks_are_wrong_no_more_often_and_save_repeats() -> None:
         for design in CELLS[name]:
             fixed = percent(name, design, "clear without looks, 10 repeats")
             assert percent(name, design, "looks 3, 5, 7, 10: clear") >= fixed - 1.05
+    for name in ("L0 the same in every task", *LOOKED):
+        for design in CELLS[name]:
+            for plan in ("looks 3, 5, 7, 10", "looks 2 to 10"):
+                row = f"{plan}: interval of duration holds at every look"
+                assert percent(name, design, row) >= 94 - error(0.95), (name, design)
     saved = "looks 3, 5, 7, 10: share of repeats run"
     assert percent("L3 -20%, everything passes", "12x10", saved) <= 90
     assert percent("L3 -20%, everything passes", "25x10", saved) <= 70

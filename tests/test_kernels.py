@@ -13,8 +13,6 @@ from twoarm.arrays import Floats, Ints
 from twoarm.evidence import kernel, medians
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.exclusions import fisher
-from twoarm.evidence.interval import Frame
-from twoarm.evidence.kernel import Support
 from twoarm.evidence.means import over_tasks, within_tasks
 
 # Distributions ------------------------------------------------------------------------------------
@@ -90,22 +88,6 @@ def test_the_chance_of_at_least_so_many_is_that_of_every_outcome(chances: list[f
             if sum(hits) >= count
         )
         assert kernel.chance_of_at_least(count, floats(chances)) == pytest.approx(brute, abs=1e-12)
-
-
-@pytest.mark.parametrize("p", [0.01, 0.2, 0.5, 0.83, 0.99])
-def test_difference_quantile_is_that_of_all_differences(p: float) -> None:
-    left = Support(values=floats([1.0, 4.0, 9.0]), chances=floats([0.2, 0.5, 0.3]))
-    right = Support(values=floats([0.0, 2.0]), chances=floats([0.6, 0.4]))
-    differences = sorted(
-        (a - b, pa * pb)
-        for a, pa in zip(left.values, left.chances, strict=True)
-        for b, pb in zip(right.values, right.chances, strict=True)
-    )
-    reached = itertools.accumulate(chance for _, chance in differences)
-    expected = next(
-        value for (value, _), so_far in zip(differences, reached, strict=True) if so_far >= p
-    )
-    assert kernel.difference_quantile(left, right, p) == expected
 
 
 def test_the_distribution_over_tasks_is_that_of_every_resample() -> None:
@@ -253,30 +235,6 @@ def test_the_normal_distribution_within_tasks_is_near_the_exact_one(
     points = floats([0.7, 0.9, 1.0, 1.1, 1.3])
     for one, two in zip(exact.at(points), normal.at(points), strict=True):
         assert two == pytest.approx(one, abs=2e-4)
-
-
-def test_the_difference_of_arm_medians_is_that_of_every_resample() -> None:
-    sides = [[1.0, 5.0, 9.0], [2.0, 7.0, 30.0]], [[4.0, 4.5, 11.0], [8.0, 26.0, 27.0]]
-    tail = stats.norm.cdf(-math.sqrt(3 / 2) * stats.t.ppf(0.975, 4))
-    drawn: list[list[tuple[float, float]]] = []
-    for side in sides:
-        ways = itertools.product(*(itertools.product(part, repeat=3) for part in side))
-        ordered = [sorted(itertools.chain(*resample)) for resample in ways]
-        drawn.append([(values[2], values[3]) for values in ordered])
-    # Once from the lower median to the upper, once the other way round; the end is half-way.
-    apart = [
-        sorted(ours[at] - theirs[1 - at] for ours in drawn[0] for theirs in drawn[1])
-        for at in (0, 1)
-    ]
-    count = len(apart[0])
-    ends = [
-        sum(one[math.ceil(count * chance - 1e-6) - 1] for one in apart) / 2
-        for chance in (tail, 1 - tail)
-    ]
-    frame = Frame(level=0.95, tests=0.95, seed=1, resamples=99)
-    found = medians.arms_apart(grouped(sides[0]), grouped(sides[1]), frame).interval
-    assert found is not None
-    assert (found.low, found.high) == pytest.approx(ends)
 
 
 # Means against scipy ------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def test_a_newcomer_reads_arm_amount_certainty_and_next_step_on_the_first_screen
             "✓ Promote",
             "yes, by the gates: all three gates hold",
             "prefer with_skelly",
-            "fewer tokens; no clear difference in success (could be -18.2 to +22.5 points) or",
+            "fewer tokens; perhaps faster (-27.9% to -2.2%); no clear difference in",
             "none of 12 tasks; up to 22% of tasks like these still could break",
             "could easily change: the same decision in 63%",
             "185.5 s",

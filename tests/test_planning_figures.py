@@ -62,4 +62,4 @@ def test_a_calibration_is_within_four_points_of_fresh_runs(way: str) -> None:
 def test_the_simulation_still_gives_what_was_kept() -> None:
     """One cheap cell, drawn again: code and committed figures belong together."""
     name = next(iter(planning.SMALL_PILOTS))
-    assert planning.small_pilot_cell(name, 6, 10, 1000) == CELLS[name]["6x10"]
+    assert planning.small_pilot_cell(name, 6, 10, 2000) == CELLS[name]["6x10"]

@@ -323,7 +323,7 @@ def test_shifts_of_diagnostics_never_change_the_decision() -> None:
     [
         ([*both(), run("u")], "tasks_in_one_arm", "1 task ran only in `with_skelly`"),
         ([*both(), run("u", WITHOUT)], "tasks_in_one_arm", "only in `without_skelly`"),
-        ([*both(), run(repeat=2)], "unpaired_runs", "1 run without a partner"),
+        ([*both(), run(repeat=2)], "unpaired_runs", "1 run has no partner"),
         ([*both(), run(repeat=2, total_cost_usd=None)], "missing_values", "cost in 1;"),
         (both(total_cost_usd=None), "never_measured", "cost, steps, tool calls"),
         (both(colour="red"), "unknown_keys", "1 unknown key, ignored: `colour`"),

@@ -37,7 +37,7 @@ EXPLAINING = [
     Broken("flips are pairs that ended differently", "run_pages.py", "flipped = np.flatnonzero(pairing.deltas[SUCCESS.name])", "flipped = np.arange(len(pairing))", RUN_PAGES),
     Broken("pages have a limit", "run_pages.py", "ordered[:MOST_PAGES]", "ordered", RUN_PAGES),
     Broken("no task chooses the name of its page", "run_pages.py", 'c if c in _SAFE else "-" for c in task[:40]', "c for c in task", RUN_PAGES),
-    Broken("a run is read inside the folder of its file", "transcript/view.py", '    inside(path, os.path.realpath(base or "."))\n', "", HOSTILE_RUNS),
+    Broken("a run is read inside the folder of its file", "transcript/view.py", '    inside(path, os.path.realpath(base or "."))\n', "    pass\n", HOSTILE_RUNS),
     Broken("a text is cut by what it takes on a page", "transcript/entry.py", "sum(len(html(line).encode(", "sum(len(line.encode(", TRANSCRIPTS),
     Broken("the last events are kept", "transcript/entry.py", "while self._tail > LAST_EVENTS and len(self._last) > 1:", "while self._last:", TRANSCRIPTS),
     Broken("events are limited", "transcript/entry.py", "while self._tail > LAST_EVENTS and len(self._last) > 1:", "while False:", HOSTILE_RUNS),

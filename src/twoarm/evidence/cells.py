@@ -35,7 +35,8 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return np.argsort(self.values, kind="stable")
 
     @cached_property
-    def _task_by_value(self) -> Ints:
+    def task_by_value(self) -> Ints:
+        """The place of the task of each of the ordered values."""
         return np.repeat(np.arange(len(self.sizes)), self.sizes)[self._order]
 
     @cached_property
@@ -48,7 +49,7 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         found = np.empty((len(points), len(self.sizes)), dtype=np.int64)
         below, first = np.zeros(len(self.sizes), dtype=np.int64), 0
         for row, last in enumerate(np.searchsorted(self.ordered, points, side="right").tolist()):
-            part = self._task_by_value[first:last]
+            part = self.task_by_value[first:last]
             below = found[row] = below + np.bincount(part, minlength=len(self.sizes))
             first = last
         return found

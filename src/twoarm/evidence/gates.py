@@ -2,27 +2,21 @@
 
 import msgspec
 
-from twoarm.arrays import median
 from twoarm.comparison import Comparison
 from twoarm.decide import Gate
 from twoarm.escape import counted
-from twoarm.evidence import medians
+from twoarm.evidence.arm_medians import arm_medians
 from twoarm.evidence.cells import Grouped, group_arm, shared_tasks
-from twoarm.evidence.deltas import distinct
-from twoarm.evidence.interval import Frame, between, no_interval_over, no_width, tied
-from twoarm.evidence.resample import Tables, shared_resamples
+from twoarm.evidence.interval import Frame
 from twoarm.evidence.results import Estimate, GateEvidence, Interval, Withheld
-from twoarm.metric import SUCCESS, Metric
+from twoarm.metric import SUCCESS
 from twoarm.number_format import change
-from twoarm.screen import Arms
 
 # From so far apart on, unequal repeats are a large part of a difference of success rates.
 _FAR_APART = 0.01
 
 
-def weigh_gate(
-    gate: Gate, comparison: Comparison, success: Estimate, frame: Frame, tables: Tables
-) -> GateEvidence:
+def weigh_gate(gate: Gate, comparison: Comparison, success: Estimate, frame: Frame) -> GateEvidence:
     """One gate; the difference of success is that of the tasks."""
     if gate.candidate is None or gate.baseline is None:
         return _nothing(None, "not_measured", "Not measured in at least one arm.")
@@ -36,7 +30,7 @@ def weigh_gate(
     )
     if metric is SUCCESS:
         return GateEvidence(difference=_success(ours, theirs, success))
-    found = _medians(metric, ours, theirs, comparison.arms, frame, tables)
+    found = arm_medians(ours, theirs, frame)
     if found.estimate != gate.candidate - gate.baseline:
         tasks = counted(len(shared), "task")
         note = f"On the {tasks} that both arms have; the gate compares all runs."
@@ -77,36 +71,3 @@ def _success(ours: Grouped, theirs: Grouped, found: Estimate) -> Estimate:
         return found
     note = f"Run by run, as the gate counts, the difference is {change(gate, SUCCESS.unit)}."
     return _with_note(found, "unequal_repeats", note)
-
-
-def _medians(
-    metric: Metric, ours: Grouped, theirs: Grouped, arms: Arms, frame: Frame, tables: Tables
-) -> Estimate:
-    these = medians.arms_apart(ours, theirs, frame)
-    tasks = len(ours.sizes)
-    like = None
-    withheld = list(these.withheld)
-    resamples = shared_resamples(tasks, frame)
-    fewest = max(frame.fewest_tasks, medians.FEWEST_FOR_ARMS)
-    if tasks < fewest or resamples is None:
-        withheld.append(no_interval_over(tasks, fewest))
-    else:
-        drawn = [
-            tables.drawn(arm, side, metric, resamples)
-            for arm, side in zip(arms.both, (ours, theirs), strict=True)
-        ]
-        low, high = resamples.percentiles(drawn[0] - drawn[1], (1.0 - frame.level) / 2.0)
-        if no_width(low, high):
-            withheld.append(tied("tasks_like_these"))
-        else:
-            method = f"percentile, tasks resampled{', exact' if resamples.exact else ''}"
-            like = between(low=low, high=high, method=method, caveats=())
-    middles = median(ours.values), median(theirs.values)
-    assert middles[0] is not None
-    assert middles[1] is not None
-    return Estimate(
-        estimate=middles[0] - middles[1],
-        these_tasks=these.interval,
-        tasks_like_these=like,
-        withheld=distinct(*withheld),
-    )

@@ -86,7 +86,7 @@ FLAT_BOOTSTRAP = Withheld(
 
 def tied(scope: Scope) -> Withheld:
     """Why a difference of medians has no interval although the runs vary."""
-    message = "Every resample has the same difference: too many values are tied."
+    message = "No interval: too many values are tied around the medians."
     return Withheld(code="tied", scope=scope, message=message)
 
 

@@ -121,17 +121,6 @@ def _beyond(total: int, bounds: tuple[int, int]) -> tuple[Floats, Floats]:
     return transform.real.copy(), transform.imag.copy()
 
 
-def difference_quantile(left: Support, right: Support, p: float) -> float:
-    """The p-quantile of left minus right, independent of each other."""
-    values = np.subtract.outer(left.values, right.values).ravel()
-    chances = np.multiply.outer(left.chances, right.chances).ravel()
-    values, chances = values[chances > 0], chances[chances > 0]
-    order = np.argsort(values, kind="stable")
-    reached = np.cumsum(chances[order])
-    at = int(np.searchsorted(reached, p * float(chances.sum()) - 1e-12))
-    return float(values[order[min(at, len(order) - 1)]])
-
-
 def chance_of_at_least(count: int, chances: Floats) -> float:
     """The chance that at least so many of some independent events happen."""
     if count <= 0:

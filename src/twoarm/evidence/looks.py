@@ -9,6 +9,7 @@ inside each task among the repeats added since the look before.
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import combinations
 
 import msgspec
@@ -30,6 +31,8 @@ from twoarm.record import PlannedLooks
 MOST_TASKS = 2_000
 # What differs by less is a tie.
 _SLACK = 1e-9
+# No interval is asked to miss more rarely than this.
+_RAREST = 1e-9
 
 # The statistics of each look: a row for each pattern, the first as seen, and a column per metric.
 Statistics = list[Floats]
@@ -138,6 +141,44 @@ def spending(repeats: int, r_max: int, level: float) -> float:
     alpha = 1.0 - level
     end = float(normal_quantile(np.array([1.0 - alpha / 2.0]))[0])
     return float(2.0 - 2.0 * normal_below(np.array([end / math.sqrt(repeats / r_max)]))[0])
+
+
+def level_alone(looks: Sequence[int], r_max: int, level: float) -> float:
+    """The level of an interval at the last of some looks, so that those of all looks together hold
+    the truth at `level`: it lies as far out as a walk of independent steps may have gone by then.
+    """
+    # The chance of each place between the bounds of the look before: at first, of the start alone.
+    places, chances = np.zeros(1), np.ones(1)
+    before = spent = bound = 0.0
+    for look in looks:
+        now, allowed = look / r_max, spending(look, r_max, level)
+        step = math.sqrt(now - before)
+        bound = _bound(places, chances, step, max(allowed - spent, _RAREST))
+        nodes, weights = _nodes(128 if bound < 25.0 * step else 512)
+        moved = bound * nodes
+        steps = (moved[:, None] - places) / step
+        density = np.exp(-(steps**2) / 2.0) @ chances / (step * math.sqrt(2.0 * math.pi))
+        places, chances = moved, density * weights * bound
+        before, spent = now, allowed
+    outside = 2.0 * normal_below(np.array([-bound / math.sqrt(before)]))[0]
+    return 1.0 - max(float(outside), _RAREST)
+
+
+@lru_cache(maxsize=2)
+def _nodes(count: int) -> tuple[Floats, Floats]:
+    """Where to look at a function between -1 and 1, and what each place weighs in its integral."""
+    nodes, weights = np.polynomial.legendre.leggauss(count)
+    return nodes, weights
+
+
+def _bound(places: Floats, chances: Floats, step: float, share: float) -> float:
+    """How far from the start, either way, a step from these places ends with such a chance."""
+    low, high = 0.0, float(np.abs(places).max()) + 40.0 * step
+    for _ in range(60):
+        middle = (low + high) / 2.0
+        out = normal_below((places - middle) / step) + normal_below((-places - middle) / step)
+        low, high = (middle, high) if float(out @ chances) > share else (low, middle)
+    return (low + high) / 2.0
 
 
 def flipped_tasks(deltas: Sequence[Floats], seed: int) -> Statistics:

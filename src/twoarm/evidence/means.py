@@ -34,6 +34,8 @@ PASS_WITHIN_TASKS = "guarded Welch t within tasks"
 # What the two pseudo tasks, one fixed and one broken, add to the variance. The smallest number that
 # covers changes of whole tasks; 1.25 covers 93 %, 2 is wider than needed (docs/statistics.md).
 PSEUDO_TASKS = 1.5
+# A kind of task that is so rare may be missing, unless that is unlikely among so many.
+RARE, UNLIKELY = 0.10, 0.01
 LOPSIDED = "A few large differences can make an interval of a raw mean too narrow."
 
 
@@ -96,13 +98,24 @@ def mean_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
         if math.sqrt(error.variance) <= 1e-12 * size:
             withheld.append(IDENTICAL_TASKS)
         else:
-            notes = (few_tasks(tasks),) if tasks < FEWEST_TASKS else ()
-            notes = notes if runs.logs else (*notes, LOPSIDED)
+            few = (few_tasks(tasks),) if tasks < FEWEST_TASKS else ()
+            notes = few or _unseen(tasks) if runs.logs else (*few, LOPSIDED)
             like = _around(centre, error, OVER_TASKS, notes, frame)
     else:
         withheld.append(no_interval_over(tasks))
     return Estimate(
         estimate=centre, these_tasks=these, tasks_like_these=like, withheld=tuple(withheld)
+    )
+
+
+def _unseen(tasks: int) -> tuple[str, ...]:
+    """What an interval over so few tasks cannot show, and nothing in them would tell."""
+    none = (1.0 - RARE) ** tasks
+    if none < UNLIKELY:
+        return ()
+    return (
+        f"If one task in ten reacts very differently, these {tasks} may hold none of them (a "
+        f"chance of {none:.0%}): the interval is then too narrow.",
     )
 
 

@@ -13,12 +13,11 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, Ints, median, squares
+from twoarm.arrays import Flags, Floats, Ints, median
 from twoarm.escape import counted
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import (
     FEWEST_PAIRS,
-    IDENTICAL_REPEATS,
     NO_PAIRS,
     ONE_REPEAT,
     ONE_TASK,
@@ -28,13 +27,9 @@ from twoarm.evidence.interval import (
     few_tasks,
     no_interval_over,
     no_width,
-    tied,
-    too_few_runs,
 )
 from twoarm.evidence.kernel import (
-    Support,
     binomial_tails,
-    difference_quantile,
     normal_below,
     sum_of_draws,
 )
@@ -43,8 +38,6 @@ from twoarm.evidence.results import FEWEST_TASKS, Interval, Scope, Withheld
 
 # From this many tasks on, the tail is that of all of them, not of one fewer.
 MANY_TASKS = 10
-# The difference of arm medians over six tasks would cover 89 to 93 % in some designs.
-FEWEST_FOR_ARMS = FEWEST_TASKS + 1
 # From this many pairs on the resampling distribution replaces order statistics.
 ENOUGH_PAIRS = 20
 # Beyond these sizes a normal distribution is as good and far cheaper.
@@ -58,8 +51,6 @@ STANDARD_ERROR = "t on the exact bootstrap standard error, tasks resampled"
 WITHIN_TASKS = "expanded percentile, repeats resampled in tasks, exact"
 NORMAL_WITHIN = "expanded percentile, repeats resampled in tasks, normal distribution"
 ORDER_STATISTICS = "order statistics"
-ARMS_APART = "expanded percentile, arms resampled apart in tasks, exact"
-ARMS_APART_NORMAL = "expanded percentile, arms resampled apart in tasks, normal distribution"
 
 
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
@@ -338,57 +329,3 @@ def _answer(
         )
         return _none(Withheld(code="shared_value", scope=scope, message=message))
     return Answer(interval=between(low=low, high=high, method=method, caveats=notes), withheld=())
-
-
-def arms_apart(ours: Grouped, theirs: Grouped, frame: Frame) -> Answer:
-    """The difference of the two arm medians if the same tasks were run again."""
-    for grouped in (ours, theirs):
-        if len(grouped.values) < FEWEST_PAIRS:
-            return _none(too_few_runs(len(grouped)))
-        if grouped.sizes.max() == 1:
-            return _none(ONE_REPEAT)
-    found = [WithinTasks(grouped) for grouped in (ours, theirs)]
-    strata = sum(one.strata for one in found) / 2.0
-    runs = (len(ours) + len(theirs)) / 2.0
-    tail = expanded_tail(frame, runs / strata, runs - strata)
-    (ours_lower, ours_upper), (theirs_lower, theirs_upper) = (
-        _support(one, grouped) for one, grouped in zip(found, (ours, theirs), strict=True)
-    )
-    # Half-way between the lower and the upper medians: outward would be wider than needed.
-    low, high = (
-        (
-            difference_quantile(ours_lower, theirs_upper, chance)
-            + difference_quantile(ours_upper, theirs_lower, chance)
-        )
-        / 2.0
-        for chance in (tail, 1.0 - tail)
-    )
-    if no_width(low, high):
-        vary = any(squares(side.values, side.starts).any() for side in (ours, theirs))
-        return _none(tied("these_tasks") if vary else IDENTICAL_REPEATS)
-    method = ARMS_APART if len(ours.values) <= NORMAL_FROM else ARMS_APART_NORMAL
-    notes = borrowed(int((np.minimum(ours.sizes, theirs.sizes) == 1).sum()), len(ours.sizes))
-    return Answer(interval=between(low=low, high=high, method=method, caveats=notes), withheld=())
-
-
-# Values of one arm's median that are told apart: more would change the interval by less than a
-# rank, and for many runs each costs a pass over all of them.
-_MOST_VALUES = 128
-_MOST_NORMAL_VALUES = 64
-
-
-def _support(found: WithinTasks, grouped: Grouped) -> tuple[Support, Support]:
-    """The lower and the upper median, on the values that carry all but a billionth."""
-    support = grouped.ordered
-    first = _first(support, found, 0, 1e-9)
-    last = _first(support, found, 1, 1.0 - 1e-9)
-    inside = support[first : last + 1]
-    most = _MOST_NORMAL_VALUES if found.normal else _MOST_VALUES
-    step = -(-len(inside) // most)
-    values = np.unique(np.append(inside[::step], inside[-1]))
-    reached = np.maximum.accumulate(found.at(values), axis=0)
-    chances = np.diff(reached, axis=0, prepend=0.0)
-    return (
-        Support(values=values, chances=chances[:, 0]),
-        Support(values=values, chances=chances[:, 1]),
-    )

@@ -328,7 +328,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 class Looks(msgspec.Struct, frozen=True, kw_only=True):
     """Where the runs stand among the looks that were planned.
 
-    `after` is the number of repeats judged, `spent` the share of false alarms that may have come
+    `after` is the number of repeats judged, `level` how often the intervals of all looks together
+    hold the truth, `spent` the share of false alarms that may have come
     until now, `clear` the look at which a metric became clear, `incomplete` the tasks and arms that
     lack a repeat, and `stop` why no more repeats are needed.
     """
@@ -336,6 +337,7 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
     looks: tuple[int, ...]
     r_max: int
     after: int
+    level: float
     spent: float
     clear: dict[str, int]
     incomplete: int

@@ -24,6 +24,7 @@ from twoarm.evidence.looks import (
     Planned,
     chance_at_the_end,
     clear_at,
+    level_alone,
     look,
     planned,
     spending,
@@ -139,8 +140,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         headline=tests.scope,
         deltas=deltas,
         gates={
-            gate.name: weigh_gate(gate, comparison, success, frame, tables)
-            for gate in comparison.gates
+            gate.name: weigh_gate(gate, comparison, success, frame) for gate in comparison.gates
         },
         shared_tasks=hanging.tasks,
         on_shared_tasks=hanging.decision,
@@ -176,7 +176,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
 def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
     """The level and the draws; more of them than memory should hold are refused.
 
-    At a look, an interval may miss as rarely as false alarms have been allowed for until then.
+    At a look, an interval has the level that makes those of all looks hold together.
     """
     # Tasks are drawn in bundles beyond these.
     wide = max(min(tasks, MOST_UNITS), 1)
@@ -188,7 +188,7 @@ def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
         )
     level = options.level
     if plan is not None:
-        level = 1.0 - spending(plan.after, plan.r_max, options.level)
+        level = level_alone(plan.looks[: plan.at + 1], plan.r_max, options.level)
     return Frame(level=level, tests=options.level, seed=options.seed, resamples=options.resamples)
 
 
@@ -262,6 +262,7 @@ def _looks(
         looks=plan.looks,
         r_max=plan.r_max,
         after=plan.after,
+        level=options.level,
         spent=spending(plan.after, plan.r_max, options.level),
         clear={JUDGED[column].name: after for column, after in tests.clear.items()},
         incomplete=plan.incomplete,

@@ -68,7 +68,10 @@ def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table
 
 def level(evidence: Evidence) -> str:
     """What heads a column of intervals."""
-    return f"{math.floor(evidence.level * 1e4 + 1e-6) / 100:g}% interval"
+    looks = evidence.looks
+    promised = evidence.level if looks is None else looks.level
+    percent = f"{math.floor(promised * 1e4 + 1e-6) / 100:g}%"
+    return f"{percent} interval" if looks is None else f"{percent} over all looks"
 
 
 def _each_by_itself(scope: Scope) -> str:

@@ -7,6 +7,7 @@ from twoarm.analysis import Analysis
 from twoarm.evidence.results import Estimate
 from twoarm.metric import SUCCESS
 from twoarm.number_format import change
+from twoarm.render.evidence import level as interval_level
 from twoarm.render.page.marks import (
     AXIS_FORMAT,
     INK,
@@ -42,7 +43,7 @@ def forest(analysis: Analysis) -> Iterator[Chart]:
             found = analysis.evidence.gates[gate.name].difference
             # On the tasks that both arms have, as the bars are.
             moved = moved if found.estimate is None else found.estimate
-            level = f"{analysis.evidence.level * 100:g}% interval"
+            level = interval_level(analysis.evidence)
             if analysis.evidence.headline == "these_tasks":
                 scopes.reverse()
         scale = 100.0 if unit == SUCCESS.unit else 1.0

@@ -1,0 +1,243 @@
+"""The difference of the two arm medians, in closed form: no resampling and no random numbers.
+
+On these tasks, how far the share of runs below a median strays from a half is a mean over tasks,
+whose error is known; the slope of the ordered values around the middle turns it into an error of
+the median. Over tasks, where the middle itself moves from task to task, medians are smoothed: the
+values around the middle are averaged, and how far each task pulls that average is known exactly.
+"""
+
+import math
+from functools import cached_property
+
+import msgspec
+import numpy as np
+
+from twoarm.arrays import Floats, median, squares
+from twoarm.evidence.cells import Grouped
+from twoarm.evidence.interval import (
+    FEWEST_PAIRS,
+    IDENTICAL_REPEATS,
+    ONE_REPEAT,
+    TOO_EXTREME,
+    Frame,
+    between,
+    borrowed,
+    no_interval_over,
+    no_width,
+    tied,
+    too_few_runs,
+)
+from twoarm.evidence.results import Estimate, Interval, Withheld
+
+THESE_TASKS = "linearized medians, Welch t within tasks"
+OVER_TASKS = "smoothed medians, t over tasks"
+# The share below a median is never known better than to half a run: where no task has runs on both
+# sides of it, its error within tasks would be nothing.
+_LEAST_RUNS = 0.5
+# The slope is taken over so many of these errors to each side.
+_SLOPE_OVER = 2.0
+# No number is further from 1 than the exponential of this.
+_FURTHEST = 700.0
+
+
+class Errors(msgspec.Struct, frozen=True, kw_only=True):
+    """Of two medians, or of their logarithms: the variance of their difference, that of their
+    mean, the covariance of the two, and the degrees of freedom."""
+
+    apart: float
+    level: float
+    together: float
+    df: float
+
+
+class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
+    """One arm's median, and what its error is made of."""
+
+    grouped: Grouped
+    middle: float
+    logs: bool
+
+    @cached_property
+    def _below(self) -> Floats:
+        """1 for each run below the median, and a half for each that equals it."""
+        values = self.grouped.values
+        return ((values < self.middle).astype(np.float64) + (values <= self.middle)) / 2.0
+
+    @cached_property
+    def weights(self) -> Floats:
+        """The share of the runs that each task has."""
+        return self.grouped.sizes / len(self.grouped)
+
+    @cached_property
+    def freedom(self) -> int:
+        """The degrees of freedom of the noise inside tasks."""
+        return len(self.grouped) - len(self.grouped.sizes)
+
+    @cached_property
+    def _within(self) -> float:
+        """The variance of the share below if the same tasks were run again.
+
+        A task with a single run borrows the pooled variance of the others.
+        """
+        sizes = self.grouped.sizes
+        apart = squares(self._below, self.grouped.starts)
+        pooled = float(apart.sum()) / self.freedom
+        each = np.where(sizes > 1, apart / np.maximum(sizes - 1, 1), pooled)
+        found = math.fsum(each * sizes) / len(self.grouped) ** 2
+        return max(found, (_LEAST_RUNS / len(self.grouped)) ** 2)
+
+    @cached_property
+    def slope(self) -> float:
+        """How fast the ordered values, or their logarithms, rise around the middle."""
+        count = len(self.grouped)
+        reach = min(_SLOPE_OVER * math.sqrt(self._within), 0.5 - 0.5 / count)
+        shares = (np.arange(count) + 0.5) / count
+        ends = np.interp([0.5 - reach, 0.5 + reach], shares, self.grouped.ordered)
+        low, high = (np.log(ends) if self.logs else ends).tolist()
+        return float(high - low) / (2.0 * reach)
+
+    @cached_property
+    def within(self) -> float:
+        """The variance of the median if the same tasks were run again."""
+        return self.slope**2 * self._within
+
+    @cached_property
+    def _ordered(self) -> Floats:
+        ordered = self.grouped.ordered
+        return np.log(ordered) if self.logs else ordered
+
+    def _near(self, shares: Floats) -> Floats:
+        """What a value at each share weighs in the smoothed median, not yet adding up to 1.
+
+        As in the mean of the middle value of as many draws as there are tasks.
+        """
+        tasks = len(self.grouped.sizes)
+        return np.exp((tasks - 1) / 2.0 * np.log(4.0 * shares * (1.0 - shares)))
+
+    @cached_property
+    def smoothed(self) -> float:
+        """The mean of the values, or of their logarithms, that are near the middle."""
+        count = len(self.grouped)
+        near = self._near((np.arange(count) + 0.5) / count)
+        return float((near * self._ordered).sum() / near.sum())
+
+    @cached_property
+    def pulls(self) -> Floats:
+        """By how much leaving each task out would move the smoothed median."""
+        count = len(self.grouped)
+        below = np.arange(1, count) / count
+        near = self._near(below)
+        steps = np.diff(self._ordered) * near * (count / near.sum())
+        # A run adds to all shares from its own place on; so many steps lie above each run.
+        above = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
+        each = (below * steps).sum() - above
+        tasks = len(self.grouped.sizes)
+        pull = np.bincount(self.grouped.task_by_value, weights=each, minlength=tasks) / count
+        found: Floats = pull / (1.0 - self.weights)
+        return found
+
+
+def arm_medians(ours: Grouped, theirs: Grouped, frame: Frame) -> Estimate:
+    """The difference of the arm medians, with both intervals."""
+    middles = median(ours.values), median(theirs.values)
+    assert middles[0] is not None
+    assert middles[1] is not None
+    logs = min(float(side.ordered[0]) for side in (ours, theirs)) > 0.0
+    arms = (
+        ArmMedian(grouped=ours, middle=middles[0], logs=logs),
+        ArmMedian(grouped=theirs, middle=middles[1], logs=logs),
+    )
+    these, like = _these_tasks(arms, frame), _tasks_like_these(arms, frame)
+    return Estimate(
+        estimate=middles[0] - middles[1],
+        these_tasks=these if isinstance(these, Interval) else None,
+        tasks_like_these=like if isinstance(like, Interval) else None,
+        withheld=tuple(dict.fromkeys(one for one in (these, like) if isinstance(one, Withheld))),
+    )
+
+
+def _these_tasks(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interval | Withheld:
+    sides = [arm.grouped for arm in arms]
+    for side in sides:
+        if len(side) < FEWEST_PAIRS:
+            return too_few_runs(len(side))
+        if side.sizes.max() == 1:
+            return ONE_REPEAT
+    if not any(squares(side.values, side.starts).any() for side in sides):
+        return IDENTICAL_REPEATS
+    ours, theirs = arms
+    parts = ours.within**2 / ours.freedom + theirs.within**2 / theirs.freedom
+    df = (ours.within + theirs.within) ** 2 / parts if parts else 1.0
+    errors = Errors(
+        apart=ours.within + theirs.within,
+        level=(ours.within + theirs.within) / 4.0,
+        together=(ours.within - theirs.within) / 2.0,
+        df=df,
+    )
+    single = int((np.minimum(sides[0].sizes, sides[1].sizes) == 1).sum())
+    notes = borrowed(single, len(sides[0].sizes))
+    return _interval(
+        _ends(ours.middle, theirs.middle, ours.logs, errors, frame), THESE_TASKS, notes
+    ) or tied("these_tasks")
+
+
+def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interval | Withheld:
+    """Every task left out once: those with more runs than others pull more, and leave fewer."""
+    tasks = len(arms[0].weights)
+    if tasks < frame.fewest_tasks:
+        return no_interval_over(tasks, frame.fewest_tasks)
+    ours, theirs = (arm.pulls * math.sqrt((tasks - 1) / tasks) for arm in arms)
+    apart, level = ours - theirs, (ours + theirs) / 2.0
+    weights = (arms[0].weights + arms[1].weights) / 2.0
+    errors = Errors(
+        apart=math.fsum(apart**2),
+        level=math.fsum(level**2),
+        together=math.fsum(apart * level),
+        df=max(1.0, 1.0 / math.fsum(weights**2) - 1.0),
+    )
+    logs = arms[0].logs
+    middles = [math.exp(arm.smoothed) if logs else arm.smoothed for arm in arms]
+    ends = _ends(middles[0], middles[1], logs, errors, frame)
+    if ends is not None and not no_width(*ends):
+        # The plain medians may lie outside a narrow interval around the smoothed ones.
+        seen = arms[0].middle - arms[1].middle
+        ends = min(ends[0], seen), max(ends[1], seen)
+    return _interval(ends, OVER_TASKS, ()) or tied("tasks_like_these")
+
+
+def _interval(
+    ends: tuple[float, float] | None, method: str, notes: tuple[str, ...]
+) -> Interval | Withheld | None:
+    if ends is None:
+        return TOO_EXTREME
+    if no_width(*ends):
+        return None
+    return between(low=ends[0], high=ends[1], method=method, caveats=notes)
+
+
+def _ends(
+    ours: float, theirs: float, logs: bool, errors: Errors, frame: Frame
+) -> tuple[float, float] | None:
+    """Both ends of the difference of two medians; None if they are too far away for a number."""
+    reach = frame.quantile(errors.df)
+    by_ratio, by_level = reach * math.sqrt(errors.apart), reach * math.sqrt(errors.level)
+    if not logs:
+        return ours - theirs - by_ratio, ours - theirs + by_ratio
+    # The difference follows from the ratio of the medians and from their level. Each alone moves it
+    # by so much; the two are joined by how far they go together.
+    product = math.sqrt(errors.apart) * math.sqrt(errors.level)
+    together = errors.together / product if product else 0.0
+    ratio, height = math.log(ours) - math.log(theirs), 2.0 * math.sqrt(ours) * math.sqrt(theirs)
+    if abs(ratio) + by_ratio > _FURTHEST or by_level > _FURTHEST:
+        return None
+    difference = ours - theirs
+    # A higher level takes a difference further from zero, up or down.
+    outward = 1.0 if difference >= 0 else -1.0
+    ends = []
+    for side in (-1.0, 1.0):
+        moved = height * math.sinh((ratio + side * by_ratio) / 2.0) - difference
+        raised = difference * math.expm1(side * outward * by_level)
+        bound = max(-1.0, min(1.0, outward * together))
+        far = math.hypot(moved + bound * raised, math.sqrt(1.0 - bound * bound) * raised)
+        ends.append(difference + side * far)
+    return (ends[0], ends[1]) if all(map(math.isfinite, ends)) else None
