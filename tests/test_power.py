@@ -338,7 +338,7 @@ def test_a_planner_finds_the_fewest_tasks_by_trials_too() -> None:
         (DURATION, [((0.0, 2.0), (2.0, 2.0))] * 3, "is 0 in some runs"),
         (SUCCESS, [((1.0, 1.0), (1.0, 1.0))] * 3, "every run passed"),
         (SUCCESS, [((0.0, 0.0), (0.0, 0.0))] * 3, "every run failed"),
-        (TOKENS, [((math.nan,), (1.0,))] * 3, "was not measured"),
+        (TOKENS, [((math.nan,), (1.0,))] * 3, "no task has total tokens in both arms"),
     ],
 )
 def test_what_a_pilot_lacks_is_said(metric: Metric, cells: Any, said: str) -> None:
