@@ -174,7 +174,7 @@ def test_the_headline_counts_all_runs_and_says_so() -> None:
     assert used.gates == plain.gates
     for report in (used.to_text(full=True, width=200), used.to_markdown()):
         assert "All other figures count every run" in " ".join(report.split())
-    said = "1 of 3 candidate runs and 0 of 3 baseline runs used the change, and all count"
+    said = "1 of 3 candidate runs and 0 of 3 baseline runs used the change; all runs count"
     assert said in " ".join(used.to_text().split())
 
 

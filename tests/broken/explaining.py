@@ -24,7 +24,7 @@ EXPLAINING = [
     Broken("agents name their tools differently", "explain/caveats.py", "if len(agents) > 1:", "if False:", TOOL_USE),
     Broken("a long line of Claude Code is not kept", "collect/claude_code.py", "[_shrunk(line, where) for line in", "[line for line in", HOSTILE_RUNS),
     Broken("a long event of opencode is not kept", "collect/opencode_shapes.py", "if folder.size(name) > WHOLE_FILE else found", "if False else found", HOSTILE_RUNS),
-    Broken("the first line says that all runs count", "render/tables.py", " used the change, and all count", " used the change", UPTAKE_REPORT),
+    Broken("the first line says that all runs count", "render/tables.py", " used the change; all runs count", " used the change", UPTAKE_REPORT),
     Broken("a mark of cost leads to its task", "render/page/links.py", 'yield "cost", {"tasks"', 'yield "none", {"tasks"', RUN_PAGES),
     Broken("the list of runs has flips first", "render/run_index.py", "flips = [one for one in listed if one.flip]", "flips = list(listed)", RUN_PAGES),
     Broken("a flip is gained or lost", "run_pages.py", 'return "gained" if won else "lost"', 'return "lost" if won else "gained"', RUN_PAGES),

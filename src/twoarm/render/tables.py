@@ -340,7 +340,7 @@ def _used(analysis: Analysis) -> str:
         )
         if arm.known_runs
     ]
-    return f"; {series(parts)} used the change, and all count"
+    return f"; {series(parts)} used the change; all runs count"
 
 
 def _excluded_runs(analysis: Analysis, kind: str) -> int:
