@@ -165,6 +165,7 @@ def _refuse_unreachable(pilot: Pilot, change: float) -> None:
 # The plan -----------------------------------------------------------------------------------------
 
 
+# Long because the plan has as many fields, each named once.
 def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
     metric = basis.pilot.metric
     change = options.relative if metric is SUCCESS else math.log1p(options.relative)

@@ -84,6 +84,7 @@ def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> None:
     _add_evidence_options(parser)
 
 
+# Long because it is a list: one entry for each option, and no branch.
 def _add_evidence_options(parser: ArgumentParser) -> None:
     option = Adder(parser)
     option(

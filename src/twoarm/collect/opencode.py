@@ -93,6 +93,7 @@ class Opencode:
         yield finish(folder, sidecar, _parse_output(folder, sidecar, events, export))
 
 
+# Long because events and export are weighed against each other field by field.
 def _parse_output(
     folder: Folder, sidecar: Sidecar, events: list[Event] | None, export: Export | None
 ) -> AgentOutput:

@@ -99,6 +99,7 @@ class _Hanging(msgspec.Struct, frozen=True, kw_only=True):
     influence: Influence
 
 
+# Long because it is the table of contents of the evidence: every part, in its order.
 def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> Evidence:
     """Everything the runs can support."""
     layout, rows = lay_out(comparison)

@@ -87,6 +87,7 @@ def _delta_how(found: MetricDeltas) -> str:
     return how
 
 
+# Long because a chart is one value: its points and its layers belong together.
 def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
     import altair as alt
 
@@ -187,6 +188,7 @@ def successes(points: ChartPoints) -> Chart:
     )
 
 
+# Long because a chart is one value: its points and its layers belong together.
 def _successes(found: Successes) -> dict[str, Any]:
     import altair as alt
 
