@@ -165,7 +165,6 @@ def _refuse_unreachable(pilot: Pilot, change: float) -> None:
 # The plan -----------------------------------------------------------------------------------------
 
 
-# Long because the plan has as many fields, each named once.
 def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
     metric = basis.pilot.metric
     change = options.relative if metric is SUCCESS else math.log1p(options.relative)
@@ -175,21 +174,7 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
         power=options.power,
         first=options.primary,
     )
-    # Without a price, pairs are counted.
-    unpriced = basis.pair_usd is None
-    if unpriced and options.budget is not None:
-        raise refused(
-            "budget", f"no cost is known; say what a pair costs with {option('pair_cost')}"
-        )
-    if unpriced and options.task_cost:
-        priced = option("pair_cost")
-        raise refused(
-            "task_cost", f"has no effect without a cost; say what a pair costs with {priced}"
-        )
-    prices = Prices(
-        pair=basis.pair_usd or (1.0 if unpriced else 1e-9),
-        task=0.0 if unpriced else options.task_cost,
-    )
+    prices, unpriced = _prices(basis, options), basis.pair_usd is None
     outlook = Outlook(pilot=basis.pilot, aim=aim)
     planner = Planner(outlook, prices, options.scoring.seed)
     found = _Found(basis, planner, unpriced)
@@ -230,6 +215,20 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
         upper_limits=limits,
         curve=tuple(found.curve(options_found)),
     )
+
+
+def _prices(basis: _Basis, options: PlanOptions) -> Prices:
+    """What a pair and a task cost; without a price, pairs are counted."""
+    if basis.pair_usd is not None:
+        return Prices(pair=basis.pair_usd or 1e-9, task=options.task_cost)
+    priced = option("pair_cost")
+    if options.budget is not None:
+        raise refused("budget", f"no cost is known; say what a pair costs with {priced}")
+    if options.task_cost:
+        raise refused(
+            "task_cost", f"has no effect without a cost; say what a pair costs with {priced}"
+        )
+    return Prices(pair=1.0, task=0.0)
 
 
 def _scope(design: Design, outlook: Outlook) -> Scope:

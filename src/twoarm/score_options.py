@@ -82,9 +82,10 @@ def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> None:
         help="make the exit code say whether to promote",
     )
     _add_evidence_options(parser)
+    _add_look_options(parser)
+    _add_number_options(parser)
 
 
-# Long because it is a list: one entry for each option, and no branch.
 def _add_evidence_options(parser: ArgumentParser) -> None:
     option = Adder(parser)
     option(
@@ -123,6 +124,10 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
         metavar="N",
         help="let the guard pass a candidate that breaks up to N tasks",
     )
+
+
+def _add_look_options(parser: ArgumentParser) -> None:
+    option = Adder(parser)
     option(
         "looks",
         type=_looks,
@@ -136,6 +141,10 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
         default=SUPPRESS,
         help="judge runs that declare planned looks as if they had none; a caveat says so",
     )
+
+
+def _add_number_options(parser: ArgumentParser) -> None:
+    option = Adder(parser)
     option("level", type=number, help="confidence level, 0.5 to 0.9999")
     option("seed", type=int, help="random seed")
     option("resamples", type=int, help="number of resamples")

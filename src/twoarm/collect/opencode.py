@@ -93,7 +93,6 @@ class Opencode:
         yield finish(folder, sidecar, _parse_output(folder, sidecar, events, export))
 
 
-# Long because events and export are weighed against each other field by field.
 def _parse_output(
     folder: Folder, sidecar: Sidecar, events: list[Event] | None, export: Export | None
 ) -> AgentOutput:
@@ -121,25 +120,14 @@ def _parse_output(
         caveats.append("spend_incomplete")
     if included and cost and any(step.tokens and step.tokens.reasoning for step in work.steps):
         caveats.append("cost_charges_reasoning_twice")
-    first = last = seen = duration = None
-    if events:
-        first, last = events[0].timestamp / 1000, events[-1].timestamp / 1000
-        seen = last
-    model = None
-    if export is not None:
-        first = export.info.time.created / 1000
-        updated = export.info.time.updated
-        done = [entry.info.time.completed for entry in export.messages]
-        # A failing session is not marked as updated while it retries.
-        last = max([at / 1000 for at in (*done, updated) if at is not None], default=last)
-        duration = between(first, last)
-        models = [found for entry in export.messages if (found := _model(entry.info))]
-        model = models[0] if models else None
+    seen = events[-1].timestamp / 1000 if events else None
+    first, last = _times(events, export)
+    models = [_model(entry.info) for entry in export.messages] if export is not None else []
     return AgentOutput(
         name=EVENTS if events is not None else EXPORT,
         agent="opencode",
         failure=failure,
-        duration_seconds=duration,
+        duration_seconds=between(first, last) if export is not None else None,
         first_event=first,
         last_event=last,
         waiting=_waiting(export) or refused_since(folder, seen),
@@ -156,11 +144,23 @@ def _parse_output(
             below=_calls(below.tools),
             hidden=below.missing,
         ),
-        model=model,
+        model=next(filter(None, models), None),
         version=version,
         session_id=work.session_id,
         caveats=tuple(caveats),
     )
+
+
+def _times(events: list[Event] | None, export: Export | None) -> tuple[float | None, float | None]:
+    """When the run began and ended: by its export, otherwise by its events."""
+    first = events[0].timestamp / 1000 if events else None
+    last = events[-1].timestamp / 1000 if events else None
+    if export is None:
+        return first, last
+    # A failing session is not marked as updated while it retries.
+    done = [entry.info.time.completed for entry in export.messages]
+    known = [at / 1000 for at in (*done, export.info.time.updated) if at is not None]
+    return export.info.time.created / 1000, max(known, default=last)
 
 
 def _streamed(events: list[Event]) -> _Work:

@@ -202,7 +202,6 @@ class Tables:
 
     def __init__(self) -> None:
         self._tables: dict[tuple[str, str, bytes, int], MedianTable] = {}
-        self._drawn: dict[tuple[str, str, bytes, int], Floats] = {}
 
     def table(self, arm: str, grouped: Grouped, metric: Metric, unit: Ints) -> MedianTable:
         """The table of one arm and metric over these tasks."""
@@ -211,11 +210,3 @@ class Tables:
         if key not in self._tables:
             self._tables[key] = MedianTable(grouped, unit, units)
         return self._tables[key]
-
-    def drawn(self, arm: str, grouped: Grouped, metric: Metric, resamples: Resamples) -> Floats:
-        """The medians of one arm and metric under the shared resamples."""
-        table = self.table(arm, grouped, metric, resamples.unit)
-        key = (arm, metric.name, grouped.tasks.tobytes(), resamples.weights.shape[1])
-        if key not in self._drawn:
-            self._drawn[key] = table.medians(resamples.weights)
-        return self._drawn[key]

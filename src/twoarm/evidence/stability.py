@@ -91,15 +91,7 @@ def decision_stability(
         chances = np.full(count, 1.0 / count)
         method = TWO_STAGE
     else:
-        columns = [
-            {
-                gate.name: _rates(one, resamples.weights, resamples.unit)
-                if gate.metric is SUCCESS
-                else tables.drawn(one.arm, one.measured(gate.name), gate.metric, resamples)
-                for gate in GATES
-            }
-            for one in samples
-        ]
+        columns = [_weighted(one, resamples.weights, resamples.unit, tables) for one in samples]
         chances = resamples.chances
         method = ONE_STAGE
     kinds, which = _decisions(columns, samples)
@@ -132,21 +124,23 @@ def without_each_task(samples: tuple[ArmSample, ArmSample], tables: Tables) -> l
         return [decision_without(samples, task) for task in range(tasks)]
     weights = 1.0 - np.eye(tasks)
     unit = np.arange(tasks)
-    columns = [
-        {
-            gate.name: _rates(one, weights, unit)
-            if gate.metric is SUCCESS
-            else tables.table(one.arm, one.measured(gate.name), gate.metric, unit).medians(weights)
-            for gate in GATES
-        }
-        for one in samples
-    ]
+    columns = [_weighted(one, weights, unit, tables) for one in samples]
     kinds, which = _decisions(columns, samples)
     return [kinds[number] for number in which]
 
 
 def _arms(samples: tuple[ArmSample, ArmSample]) -> Arms:
     return Arms(candidate=samples[0].arm, baseline=samples[1].arm)
+
+
+def _weighted(one: ArmSample, weights: Floats, unit: Ints, tables: Tables) -> Columns:
+    """What the gates compare, for each row of weights of the tasks."""
+    return {
+        gate.name: _rates(one, weights, unit)
+        if gate.metric is SUCCESS
+        else tables.table(one.arm, one.measured(gate.name), gate.metric, unit).medians(weights)
+        for gate in GATES
+    }
 
 
 def _rates(one: ArmSample, weights: Floats, unit: Ints) -> Floats:

@@ -44,6 +44,7 @@ from twoarm.evidence.results import (
     Guard,
     Influence,
     Looks,
+    Margin,
     MeanWithout,
     P,
     Scope,
@@ -99,7 +100,6 @@ class _Hanging(msgspec.Struct, frozen=True, kw_only=True):
     influence: Influence
 
 
-# Long because it is the table of contents of the evidence: every part, in its order.
 def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> Evidence:
     """Everything the runs can support."""
     layout, rows = lay_out(comparison)
@@ -111,15 +111,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
     if plan is not None:
         tests = at_look(runs, tests, plan, frame, options.primary, family)
     p = _p_values(runs, tests, frame)
-    deltas: dict[str, DeltaEvidence] = {}
-    without: dict[str, MeanWithout] = {}
-    for column, one in enumerate(runs):
-        pairs = group_pairs(one.metric, comparison)
-        deltas[one.metric.name] = weigh_deltas(one, measured[column], pairs, p[column], frame)
-        single = mean_without(pairs, comparison.runs.tasks)
-        if single is not None:
-            without[one.metric.name] = single
-    tables = Tables()
+    deltas, without = _metric_by_metric(runs, measured, p, comparison, frame)
     success = deltas[SUCCESS.name].mean
     guard = watch(
         runs[_COLUMNS[SUCCESS.name]],
@@ -129,7 +121,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         tests.scope,
         frame.level,
     )
-    hanging = _hanging(comparison, frame, tables, without)
+    hanging = _hanging(comparison, frame, without)
     graded = grade_of(runs, tests, options.primary, frame)
     task_count = len(comparison.runs.tasks)
     ours, theirs = comparison.screening.arms
@@ -147,16 +139,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         on_shared_tasks=hanging.decision,
         stability=hanging.stability,
         grade=graded,
-        margin=margin_rule(
-            success,
-            {
-                gate.metric.name: deltas[gate.metric.name].ratio
-                for gate in GATES
-                if gate.metric is not SUCCESS
-            },
-            graded,
-            Margins(success=options.margin_success, ratio=options.margin_ratio),
-        ),
+        margin=_margin(deltas, graded, options),
         guard=guard,
         exclusions=audit(comparison),
         influence=hanging.influence,
@@ -172,6 +155,33 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         ),
         looks=None if plan is None else _looks(runs, tests, plan, graded, guard, options),
     )
+
+
+def _metric_by_metric(
+    runs: list[TaskRuns], measured: list[TaskRuns], p: list[P], comparison: Comparison, frame: Frame
+) -> tuple[dict[str, DeltaEvidence], dict[str, MeanWithout]]:
+    """The intervals of each metric, and its mean without the task that moves it most."""
+    deltas: dict[str, DeltaEvidence] = {}
+    without: dict[str, MeanWithout] = {}
+    for one, raw, chances in zip(runs, measured, p, strict=True):
+        # Of millions of pairs, those of one metric at a time.
+        pairs = group_pairs(one.metric, comparison)
+        deltas[one.metric.name] = weigh_deltas(one, raw, pairs, chances, frame)
+        single = mean_without(pairs, comparison.runs.tasks)
+        if single is not None:
+            without[one.metric.name] = single
+    return deltas, without
+
+
+def _margin(deltas: dict[str, DeltaEvidence], graded: Grade, options: Options) -> Margin:
+    """What the margin rule says of success and of the ratios of the other gates."""
+    ratios = {
+        gate.metric.name: deltas[gate.metric.name].ratio
+        for gate in GATES
+        if gate.metric is not SUCCESS
+    }
+    margins = Margins(success=options.margin_success, ratio=options.margin_ratio)
+    return margin_rule(deltas[SUCCESS.name].mean, ratios, graded, margins)
 
 
 def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
@@ -307,7 +317,7 @@ def grade_of(runs: list[TaskRuns], tests: Tests, primary: str | None, frame: Fra
 
 
 def _hanging(
-    comparison: Comparison, frame: Frame, tables: Tables, means_without: dict[str, MeanWithout]
+    comparison: Comparison, frame: Frame, means_without: dict[str, MeanWithout]
 ) -> _Hanging:
     names, decision = comparison.runs.tasks, comparison.decision
     shared = shared_tasks(SUCCESS, comparison.screening)
@@ -319,6 +329,7 @@ def _hanging(
             on_shared = decision_without((ours, theirs), None)
         # Otherwise what is resampled or left out says nothing about the decision.
         if on_shared == decision:
+            tables = Tables()
             changes = without_tasks(names, decision, (ours, theirs), tables)
             resampled = shared_resamples(len(shared), frame)
             if len(shared) >= FEWEST_TASKS and resampled is not None:

@@ -175,11 +175,13 @@ def _options(plan: Plan, options: tuple[PlanOption, ...], name: str, heading: st
     if kept:
         pilot = counted(plan.tasks, "task")
         notes.append(f"The {pilot} of the pilot keep their {plan.repeats} repeats.")
-    prices = {option.kind: option.usd or option.more_runs for option in options}
+    prices = {
+        option.kind: option.more_runs if option.usd is None else option.usd for option in options
+    }
     if any(price < prices.get("cheapest", 0) for price in prices.values()):
         notes.append(
-            f"Cheapest: of what has the {MINIMUM_REPEATS} repeats that a promotion needs, and "
-            "speaks for tasks like these."
+            f"Cheapest is the least costly way with the {MINIMUM_REPEATS} repeats that a promotion "
+            "needs, and with enough tasks for a verdict on tasks like these."
         )
     return Table(
         name=name,

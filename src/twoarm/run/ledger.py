@@ -1,4 +1,4 @@
-"""The run folder: what was done and spent, told by the folders themselves.
+"""The run folder: what was done and what was spent, as the folders themselves show.
 
 A trial is done when its folder has been renamed into `runs/`; nothing else decides. The journal is
 a log for people.

@@ -87,12 +87,10 @@ def _delta_how(found: MetricDeltas) -> str:
     return how
 
 
-# Long because a chart is one value: its points and its layers belong together.
-def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
-    import altair as alt
-
-    names = [task.task_id for task in found.tasks]
-    labels = labels_of(names)
+def _delta_points(
+    found: MetricDeltas, metric: Metric, labels: list[str]
+) -> dict[str, list[dict[str, Any]]]:
+    """Every pair, and every task by its mean; of too many pairs only how far they reach."""
     spans = _spans(found)
     pairs, means = [], []
     for rank, (task, label) in enumerate(zip(found.tasks, labels, strict=True), 1):
@@ -106,11 +104,19 @@ def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
         if spans:
             mean |= {"low": short(task.points[0]), "high": short(task.points[-1])}
         means.append(place | mean)
+    return {"pairs": pairs, "means": means}
+
+
+def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
+    import altair as alt
+
+    names = [task.task_id for task in found.tasks]
+    labels = labels_of(names)
     axis: dict[str, Any] = {"format": AXIS_FORMAT[metric.unit]}
     by_task, value = axes(alt, labels, axis, axis_title(metric))
     task_hint = alt.Tooltip("task:N", title="task")
     few = len(labels) <= NAMED_TASKS
-    if spans:
+    if _spans(found):
         spread = (
             layer("spans", "means")
             .mark_rule(opacity=0.45)
@@ -149,7 +155,7 @@ def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
     ]
     return chart_spec(
         *layers,
-        datasets={"pairs": pairs, "means": means},
+        datasets=_delta_points(found, metric, labels),
         narrow=narrow(labels, names),
         height=height(labels),
     )
@@ -188,14 +194,9 @@ def successes(points: ChartPoints) -> Chart:
     )
 
 
-# Long because a chart is one value: its points and its layers belong together.
-def _successes(found: Successes) -> dict[str, Any]:
-    import altair as alt
-
-    tasks = found.tasks
-    names = [task.task_id for task in tasks]
-    labels = labels_of(names)
-    rows = [
+def _success_points(found: Successes, labels: list[str]) -> list[dict[str, Any]]:
+    """Every task: its rate in both arms, and the pairs that flipped."""
+    return [
         {
             "task": label,
             "rank": rank,
@@ -209,8 +210,15 @@ def _successes(found: Successes) -> dict[str, Any]:
             "gained": task.gained,
             "lost": task.lost,
         }
-        for rank, (task, label) in enumerate(zip(tasks, labels, strict=True), 1)
+        for rank, (task, label) in enumerate(zip(found.tasks, labels, strict=True), 1)
     ]
+
+
+def _successes(found: Successes) -> dict[str, Any]:
+    import altair as alt
+
+    names = [task.task_id for task in found.tasks]
+    labels = labels_of(names)
     few = len(labels) <= NAMED_TASKS
     domain = rate_domain(_rates(found))
     by_task, value = axes(alt, labels, {"format": "~%"}, "success rate", domain=domain)
@@ -248,7 +256,7 @@ def _successes(found: Successes) -> dict[str, Any]:
     padding = {"left": 5, "top": 5, "bottom": 5, "right": 62 if few else 5}
     return chart_spec(
         *layers,
-        datasets={"tasks": rows},
+        datasets={"tasks": _success_points(found, labels)},
         narrow=narrow(labels, names),
         height=height(labels),
         padding=padding,
