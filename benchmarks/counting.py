@@ -7,7 +7,7 @@ import numpy as np
 from twoarm.evidence.results import Interval
 
 # Rows of a cell: how many data sets held the truth, of how many, and the width where it has one; of
-# success also half the width in points, on average.
+# success also half the width in points, on average. A single number is in points.
 Cell = dict[str, list[float]]
 
 

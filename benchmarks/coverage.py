@@ -7,8 +7,9 @@
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
 very tasks drawn (a), or of the population they come from (b). `width` is how much wider an interval
-is than the same one scaled to hold the truth 95 % of the time. Seeds are fixed: the same call gives
-the same table.
+is than the same one scaled to hold the truth 95 % of the time; `shortest` is half the length that
+no method can go below (benchmarks/shortest.py). Seeds are fixed: the same call gives the same
+table.
 """
 
 import json
@@ -44,6 +45,7 @@ from benchmarks.planning import (
     plan_cell,
     small_pilot_cell,
 )
+from benchmarks.shortest import shortest
 from benchmarks.verdicts import PROMOTIONS, promotion_cell, runs_of
 from twoarm.arrays import Floats, Ints
 from twoarm.evidence import means
@@ -59,6 +61,7 @@ DOCS = Path(__file__).parent.parent / "docs"
 START, END = "<!-- coverage -->", "<!-- /coverage -->"
 RESAMPLES = 999
 NAIVE_DATASETS = 300
+SHORTEST_DATASETS = 400
 FRAME = Frame(level=0.95, tests=0.95, seed=1, resamples=RESAMPLES)
 NO_TEST = P(these_tasks=None, tasks_like_these=None, adjusted=None)
 
@@ -175,15 +178,19 @@ def _false_alarms(name: str, runs: TaskRuns, count: Count) -> None:
 
 def success_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
     draw = np.random.default_rng([13, len(name), tasks, repeats])
+    aside = np.random.default_rng([19, len(name), tasks, repeats])
     everywhere = pass_population(name)
-    count = Count()
-    for _ in range(datasets):
+    count, least = Count(), []
+    for number in range(datasets):
         rates = PASSES[name].rates(tasks, draw)
         passed = (draw.random((2, tasks, repeats)) < rates[:, :, None]).astype(np.float64)
         runs = runs_of({SUCCESS.name: passed}, (SUCCESS,))[0]
         found = means.success_estimate(runs, FRAME)
         count.interval("success (a)", found.these_tasks, float((rates[0] - rates[1]).mean()))
         count.interval("success (b)", found.tasks_like_these, everywhere)
+        if number < SHORTEST_DATASETS and found.these_tasks is not None:
+            half = (found.these_tasks.high - found.these_tasks.low) / 2.0
+            least.append(shortest(rates, repeats, half, aside))
         if tasks > 1:
             low, high = first_edition.success_over_tasks(runs.deltas, repeats)
             count.pair("first edition: success (b)", low, high, everywhere)
@@ -192,7 +199,10 @@ def success_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
             count.pair(
                 "naive: success (b), CLT over tasks", middle - half, middle + half, everywhere
             )
-    return count.cell_in_points()
+    return {
+        **count.cell_in_points(),
+        "shortest success (a)": [round(100.0 * float(np.mean(least)), 2)],
+    }
 
 
 Design = tuple[int, int]
@@ -316,6 +326,8 @@ def tables(results: dict[str, dict[str, Cell]]) -> str:
 def _shown(entry: list[float] | None) -> str:
     if entry is None:
         return "-"
+    if len(entry) == 1:
+        return f"{entry[0]:.1f}"
     percent = f"{100 * entry[0] / entry[1]:.1f}"
     width = f" / {entry[2]:.2f}" if len(entry) > 2 else ""
     points = f" / {entry[3]:.1f}" if len(entry) > 3 else ""

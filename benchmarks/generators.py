@@ -56,6 +56,7 @@ VALUES = {
     "S9 capped and rounded": Values(cap=400.0),
     "S10 failures are fast": Values(fails=(1.5, 1.5, -0.75, 0.9)),
     "S11 a steady candidate": Values(task_sd=0.2, run_sd=(0.10, 0.60)),
+    "S12 two modes, tasks alike": Values(task_sd=0.2, runaway=(0.0, 0.0), modes=1.2),
     "U1 unequal repeats": Values(sizes="random"),
     "U2 repeats follow the effect": Values(sizes="follow the effect"),
     "U3 runs lost": Values(sizes="lost"),

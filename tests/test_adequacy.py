@@ -56,7 +56,7 @@ def test_a_repeat_without_a_gates_metric_is_no_repeat_of_that_gate() -> None:
     (short,) = analysis.adequacy.below_minimum
     assert (short.task_id, short.arm, short.metric) == ("t", WITH, "non_cache_tokens")
     assert analysis.tasks[0].candidate.missing == {"non_cache_tokens": 6}
-    said = "1 of 2 task-arms with fewer than 5 measured repeats (the fewest: 4)"
+    said = "1 of 1 task with fewer than 5 measured repeats in an arm (the fewest: 4)"
     assert said in analysis.to_json()
 
 

@@ -39,30 +39,32 @@ def ends(found: Estimate, scope: str) -> tuple[float, float]:
 
 
 class Plain:
-    """One arm: its median, the share below it in each task, the slope of its log quantiles, and the
-    mean of the logarithms near the middle."""
+    """One arm: its median, how far the share below it strays inside tasks, the runs that stand so
+    far away, and the mean of the logarithms near the middle."""
 
     def __init__(self, side: Side) -> None:
         values = sorted(value for task in side for value in task)
         self.count = len(values)
         self.middle = statistics.median(values)
+        self.weights = [len(task) / self.count for task in side]
+        ties = (0.0, 1.0) if values.count(self.middle) > 1 else (0.5,)
+        self.runs = max(math.sqrt(max(self.strays(side, tie) for tie in ties)), 0.75)
+        self.values = values
+        self.side, self.ordered = side, [math.log(value) for value in values]
+
+    def strays(self, side: Side, tie: float) -> float:
+        """The variance of how many runs are below; all single runs are one more task to pool."""
         marks = [
-            [1.0 if v < self.middle else 0.5 if v == self.middle else 0.0 for v in task]
+            [1.0 if v < self.middle else tie if v == self.middle else 0.0 for v in task]
             for task in side
         ]
-        self.weights = [len(task) / self.count for task in side]
-        self.below = [statistics.fmean(task) for task in marks]
-        free = self.count - len(side)
-        spread = [sum((m - statistics.fmean(task)) ** 2 for m in task) for task in marks]
-        self.share = sum(
-            len(task) * (one / (len(task) - 1) if len(task) > 1 else sum(spread) / free)
-            for task, one in zip(side, spread, strict=True)
+        alone = [task[0] for task in marks if len(task) == 1]
+        pool = [task for task in marks if len(task) > 1] + ([alone] if len(alone) > 1 else [])
+        spread = sum(statistics.variance(task) * (len(task) - 1) for task in pool)
+        lent = spread / sum(len(task) - 1 for task in pool)
+        return sum(
+            len(task) * (statistics.variance(task) if len(task) > 1 else lent) for task in marks
         )
-        self.share = max(self.share / self.count**2, 0.25 / self.count**2)
-        reach = min(2 * math.sqrt(self.share), 0.5 - 0.5 / self.count)
-        at = [self._quantile(values, 0.5 + way * reach) for way in (-1, 1)]
-        self.slope = math.log(at[1] / at[0]) / (2 * reach)
-        self.side, self.ordered = side, [math.log(value) for value in values]
 
     def smoothed(self, weights: Sequence[float]) -> float:
         """Of a distribution that gives each task such a weight, by its steps: the mean of its
@@ -77,11 +79,13 @@ class Plain:
         reached = np.cumsum([share for _, share in found]) / sum(weights)
         return float(np.diff(kernel.cdf(reached), prepend=0.0) @ [value for value, _ in found])
 
-    def _quantile(self, values: list[float], share: float) -> float:
-        place = share * self.count - 0.5
+    def reach(self, t: float, way: int) -> float:
+        """From the median to the run that stands t errors away, each less a sixth of a run."""
+        place = (self.count - 1) / 2 + way * t * (self.runs - 1 / 6)
         low = min(max(math.floor(place), 0), self.count - 2)
         part = min(max(place - low, 0.0), 1.0)
-        return values[low] + part * (values[low + 1] - values[low])
+        at = self.values[low] + part * (self.values[low + 1] - self.values[low])
+        return abs(at - self.middle)
 
 
 def around(ours: float, theirs: float, v1: float, v0: float, both: float, t: float) -> list[float]:
@@ -109,6 +113,7 @@ def around(ours: float, theirs: float, v1: float, v0: float, both: float, t: flo
         ([5] * 8, [5] * 8),
         ([1, 4, 7, 2, 6, 3], [3, 1, 5, 5, 2, 4]),
         ([10, 2] * 6, [10, 2] * 6),
+        ([4, 4, 1, 1, 1, 1], [2, 1, 1, 1, 1, 1]),
     ],
 )
 def test_on_these_tasks_it_is_what_is_written_out(
@@ -118,11 +123,11 @@ def test_on_these_tasks_it_is_what_is_written_out(
     ours, theirs = Plain(sides[0]), Plain(sides[1])
     found = weighed(*sides)
     assert found.estimate == pytest.approx(ours.middle - theirs.middle)
-    v1, v0 = (one.slope**2 * one.share for one in (ours, theirs))
-    tasks = len(sizes[0])
-    df = (v1 + v0) ** 2 / (v1**2 / (ours.count - tasks) + v0**2 / (theirs.count - tasks))
-    expected = around(ours.middle, theirs.middle, v1, v0, 0.0, stats.t.ppf(0.975, df))
-    assert ends(found, "these_tasks") == pytest.approx(expected)
+    t = stats.t.ppf(0.975, ours.count + theirs.count - 2 * len(sizes[0]))
+    low, high = ends(found, "these_tasks")
+    assert found.estimate is not None
+    assert found.estimate - low == pytest.approx(math.hypot(ours.reach(t, -1), theirs.reach(t, 1)))
+    assert high - found.estimate == pytest.approx(math.hypot(ours.reach(t, 1), theirs.reach(t, -1)))
 
 
 @pytest.mark.parametrize("shift", [-0.6, 0.0, 0.5])
@@ -178,6 +183,32 @@ def test_an_interval_is_as_wide_as_fresh_runs_stray(scope: str) -> None:
     assert 0.9 < float(np.mean(claimed)) / stray < 1.2
 
 
+def test_the_median_of_one_task_with_two_modes_is_held_as_often_as_it_says() -> None:
+    """It lies in the gap; what is seen lies in one mode or the other, and the doubt on one side."""
+    draw = np.random.default_rng(21)
+    held = 0
+    for _ in range(1000):
+        modes = np.where(draw.random((2, 100)) < 0.5, -1.0, 1.0)
+        ours, theirs = 9.0 + modes + 0.2 * draw.normal(size=(2, 100))
+        low, high = ends(weighed([ours.tolist()], [theirs.tolist()]), "these_tasks")
+        held += low <= 0.0 <= high
+    assert held >= 940 - 2 * math.sqrt(1000 * 0.94 * 0.06)
+
+
+def test_a_value_that_many_runs_share_is_no_certainty() -> None:
+    """Just above half of the runs have it: whether it is the median is a matter of chance."""
+    draw = np.random.default_rng(5)
+    held = shown = 0
+    for _ in range(1000):
+        ours = np.where(draw.random(20) < 0.48, 1.0, 2.0)
+        found = weighed([ours.tolist()], [[1.0] * 20]).these_tasks
+        if found is not None:
+            shown += 1
+            held += found.low <= 1.0 <= found.high
+    assert shown > 900
+    assert held >= 0.93 * shown
+
+
 # ---- what must hold whatever the runs ----
 
 
@@ -197,8 +228,12 @@ def test_two_tasks_that_stand_apart_have_an_interval_all_the_same() -> None:
     ours = [[1.0, 1.1, 1.2, 1.3, 1.4], [9.0, 9.1, 9.2, 9.3, 9.4]]
     theirs = [[1.0, 1.2, 1.4, 1.6, 1.8], [8.0, 8.1, 8.2, 8.3, 8.4]]
     low, high = ends(weighed(ours, theirs), "these_tasks")
-    assert low < 1.5 - 0.4 - 3.0
-    assert high > 3.0
+    # The share is taken to stray by three quarters of a run; the next runs are half a run away.
+    beyond = stats.t.ppf(0.975, 16) * (0.75 - 1 / 6) - 0.5
+    below, their_above = 5.2 - (1.4 - 0.1 * beyond), (8.0 + 0.1 * beyond) - 4.9
+    above, their_below = (9.0 + 0.1 * beyond) - 5.2, 4.9 - (1.8 - 0.2 * beyond)
+    assert low == pytest.approx(0.3 - math.hypot(below, their_above))
+    assert high == pytest.approx(0.3 + math.hypot(above, their_below))
 
 
 def test_what_was_seen_is_inside() -> None:
@@ -255,6 +290,11 @@ def test_why_there_is_no_interval() -> None:
     assert codes(weighed(tie, tie)) == {"these_tasks": "tied", "tasks_like_these": "tied"}
     messages = [reason.message for reason in weighed(six[:1], six[1:2]).withheld]
     assert "No interval: 5 runs in an arm; it takes 6." in messages
+    # All of seven runs are on one side of the median 1.6 % of the time.
+    strict = Frame(level=0.99, tests=0.99, seed=1, resamples=99)
+    seven = drawn(9, [7])
+    messages = [reason.message for reason in weighed(seven, seven, strict).withheld]
+    assert "No interval: 7 runs in an arm; it takes 8." in messages
 
 
 @pytest.mark.filterwarnings("error")

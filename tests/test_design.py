@@ -185,6 +185,7 @@ def test_a_limit_is_one_even_if_stopping_takes_a_moment() -> None:
     assert "durations_cut" not in codes(runs(lambda task: 100 + draw.random() if task else 10.0))
     assert "durations_cut" not in codes(runs(lambda task: 100.0 * (task + 1), tasks=3))
     assert "durations_cut" not in codes(runs(lambda task: 100.0))
+    assert "durations_cut" not in codes(runs(lambda task: 0.0))
 
 
 def test_repeats_without_tokens_can_be_identical_too() -> None:

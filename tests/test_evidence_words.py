@@ -71,6 +71,19 @@ def test_a_metric_that_was_named_first_is_said_to_be() -> None:
     assert written["evidence"]["grade"]["primary"] == "success"
 
 
+def test_a_clear_change_whose_size_is_open_says_so() -> None:
+    """Six tasks out of six gain: no chance. Whole tasks among others may still break."""
+    runs = [
+        one | {"success": one["arm"] == WITH or one["repeat"] > 2 + (one["task_id"] > "t2")}
+        for one in suite(6, 10, effect=1.0, pass_rate=1.0)
+    ]
+    success = summarize(twoarm.score(runs)).amounts[0]
+    assert success.mark == "better"
+    assert success.low is not None
+    assert success.low < 0.0
+    assert success.mark_note == "that it changes is clear; by how much is not"
+
+
 def test_what_a_sign_flip_assumes_is_said_where_it_is_used() -> None:
     assumed = "assumes that, without a difference, tasks would vary alike both ways"
     for tasks, said in ((7, True), (4, False)):

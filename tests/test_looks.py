@@ -237,4 +237,4 @@ def test_a_repeat_that_is_missing_at_a_look_is_a_caveat() -> None:
     assert report.evidence.looks is not None
     assert report.evidence.looks.incomplete == 1
     (caveat,) = [one for one in report.caveats if one.code == "incomplete_look"]
-    assert caveat.message.startswith("1 task-arm with fewer than 5 counted repeats")
+    assert caveat.message.startswith("1 task with fewer than 5 counted repeats in an arm")

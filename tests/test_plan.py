@@ -316,6 +316,18 @@ def test_next_gives_a_number_of_tasks_and_dollars_that_plan_agrees_with() -> Non
     assert (wanted.tasks, wanted.repeats, wanted.usd) == (best.tasks, best.repeats, best.usd)
 
 
+def test_what_is_clear_for_tasks_like_these_needs_no_more_runs() -> None:
+    runs = [
+        one | {"input_tokens": one["input_tokens"] // 3} if one["arm"] == "with_skelly" else one
+        for one in pilot(9, task_spread=0.3, faster=0.4)
+    ]
+    report = package.score(runs)
+    assert report.evidence is not None
+    standing = {one.metric: one.standing for one in report.evidence.grade.findings}
+    assert (standing["duration_seconds"], standing["non_cache_tokens"]) == ("better", "better")
+    assert report.evidence.next_runs is None
+
+
 def next_line(runs: list[dict[str, Any]], **options: Any) -> str:
     """What --full prints beside NEXT, in one line."""
     text = package.score(runs, **options).to_text(full=True, width=120)

@@ -129,7 +129,7 @@ def test_beyond_one_margin_is_enough_not_to_promote(
         else "success could drop by up to 30.0 points, and the margin is 10"
     ]
     if verdict == "inconclusive":
-        said.append("no interval of duration")
+        said.append("the margin says nothing about duration: it has no interval")
     if beyond:
         said.append("the whole interval is worse than the margin: success")
     elif verdict == "candidate":
@@ -145,13 +145,13 @@ INCONCLUSIVE = [
         (-0.3, -0.1),
         ["success could drop by up to 19.3 points, and the margin is 10"],
     ),
-    ((-0.05, 0.2), (-0.3, 0.15), ["duration could rise by up to +15.0%, and the margin is +10.0%"]),
+    ((-0.05, 0.2), (-0.3, 0.15), ["duration could rise by up to 15.0%, and the margin is 10%"]),
     (
         (-0.10, 0.2),
         (-0.3, 0.10),
         [
             "success could drop by up to 10.0 points, and the margin is 10",
-            "duration could rise by up to +10.0%, and the margin is +10.0%",
+            "duration could rise by up to 10.0%, and the margin is 10%",
         ],
     ),
     (
@@ -226,8 +226,8 @@ def test_what_is_lacking_is_said_all_at_once(clear: Report) -> None:
     for by in MODES:
         assert promote(comparison, clear.evidence, Options(promote_by=by)).reasons == (
             "insufficient data",
-            "not enough repeats to promote: 1 task-arm with fewer than 5 measured repeats (the "
-            "fewest: 4)",
+            "not enough repeats to promote: 1 task with fewer than 5 measured repeats in an arm "
+            "(the fewest: 4)",
         )
 
 

@@ -118,11 +118,10 @@ def test_a_winner_without_evidence_is_said_to_be_one() -> None:
 
     (message,) = said(suite(8, 5, effect=1.0, pass_rate=1.0, seed=103))
     assert message.startswith(
-        f'the gates prefer `{WITH}`, but the evidence says "no clear difference"'
+        f"the gates prefer `{WITH}`, but the evidence does not show that it is better: "
     )
     assert "one time in three" in message
-    (message,) = said(suite(1, 1, effect=0.1, pass_rate=1.0))
-    assert '"too few tasks"' in message
+    assert said(suite(1, 1, effect=0.1, pass_rate=1.0)) == [message]
     assert said(suite(12, 5, effect=0.5, pass_rate=1.0)) == []
     worse = suite(12, 5, effect=2.0, pass_rate=1.0)
     for one in worse:

@@ -65,10 +65,10 @@ def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
         yield Caveat(
             code="too_few_repeats",
             message=say(
-                "not enough repeats to promote: {} of {} with fewer than {} measured repeats (the "
-                "fewest: {})",
+                "not enough repeats to promote: {} of {} with fewer than {} measured repeats in an "
+                "arm (the fewest: {})",
                 adequacy.short,
-                counted(2 * tasks, "task-arm"),
+                counted(tasks, "task"),
                 adequacy.minimum_repeats,
                 adequacy.fewest_repeats,
             ),

@@ -120,8 +120,8 @@ class Adequacy(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def short(self) -> int:
-        """How many pairs of a task and an arm have too few repeats."""
-        return len({(entry.task_id, entry.arm) for entry in self.below_minimum})
+        """How many tasks have too few repeats in an arm."""
+        return len({entry.task_id for entry in self.below_minimum})
 
 
 def number_of_gates() -> str:

@@ -10,8 +10,8 @@ from twoarm.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, numbe
 from twoarm.escape import counted, series
 from twoarm.evidence.guard import HARM, Held, held_back
 from twoarm.evidence.results import (
+    BROKEN_BY_CHANCE,
     Evidence,
-    Guard,
     Margin,
     MarginRange,
     Paid,
@@ -67,9 +67,9 @@ def _lacking(comparison: Comparison) -> Iterator[Sentence]:
     adequacy = comparison.adequacy
     if lacks_repeats(adequacy, comparison.gates):
         yield say(
-            "not enough repeats to promote: {} with fewer than {} measured repeats (the "
+            "not enough repeats to promote: {} with fewer than {} measured repeats in an arm (the "
             "fewest: {})",
-            counted(adequacy.short, "task-arm"),
+            counted(adequacy.short, "task"),
             MINIMUM_REPEATS,
             adequacy.fewest_repeats,
         )
@@ -99,11 +99,10 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         return Promotion(verdict="not enough data", reasons=(reason,))
     if found.scope == "these_tasks":
         fewest = fewest_tasks(options.level)
-        here = f"these {evidence.tasks} tasks" if evidence.tasks > 1 else "this one task"
         reason = say(
             "{} on {}; it takes at least {} to speak for others",
             _FOUND.get(found.verdict, found.verdict),
-            here,
+            _here(evidence),
             fewest,
         )
         return Promotion(verdict="not enough data", reasons=(reason,))
@@ -119,14 +118,19 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
     return Promotion(
         verdict="do not promote" if HARM & set(held) else "not enough data",
         reasons=(
-            *(_against(one, evidence.guard) for one in held),
+            *(_against(one, evidence) for one in held),
             say("otherwise {}", reason),
         ),
     )
 
 
-def _against(held: Held, guard: Guard) -> Sentence:
+def _here(evidence: Evidence) -> str:
+    return f"these {evidence.tasks} tasks" if evidence.tasks > 1 else "this one task"
+
+
+def _against(held: Held, evidence: Evidence) -> Sentence:
     """What stands against a promotion, in words."""
+    guard = evidence.guard
     low, high = guard.success_low or 0.0, guard.success_high or 0.0
     match held:
         case "no success":
@@ -134,7 +138,12 @@ def _against(held: Held, guard: Guard) -> Sentence:
         case "success drops":
             return say("success on these tasks drops by {}", _drop(low, high))
         case "success may drop":
-            return say("a drop of up to {} of success is not ruled out", f"{-low * 100:.1f} points")
+            seen = evidence.deltas[SUCCESS.name].mean.estimate or 0.0
+            lower = f"success was {-seen * 100:.1f} points lower, and " if seen <= -0.001 else ""
+            drop = f"{-low * 100:.1f} points"
+            return say("{}a drop of up to {} of success is not ruled out", lower, drop)
+        case "never succeeds":
+            return say("no run of it succeeded")
         case "breaks tasks":
             tasks = guard.broken.tasks
             names = listed([one.task_id for one in tasks], 3)
@@ -172,10 +181,11 @@ def _by_margin(evidence: Evidence) -> Promotion:
     """Not worse by more than the margins, and better somewhere; beyond one margin is enough not."""
     found = evidence.margin
     if found.verdict == "inconclusive":
-        reasons = list(_inconclusive(found))
+        reasons = list(_inconclusive(found, evidence))
     else:
         ranges = "; ".join(map(_ranged, found.ranges))
-        reasons = [say("{} ({})", _BY_MARGIN[found.verdict], ranges)]
+        here = "" if evidence.headline == "tasks_like_these" else f" on {_here(evidence)}"
+        reasons = [say("{}{} ({})", _BY_MARGIN[found.verdict], here, ranges)]
     beyond = [LABELS[one.metric] for one in found.ranges if one.beyond]
     verdict: Verdict = "promote" if found.verdict == "candidate" else "do not promote"
     if beyond:
@@ -186,10 +196,14 @@ def _by_margin(evidence: Evidence) -> Promotion:
     success = found.ranges[0]
     if verdict == "promote" and success.high is not None and success.high < 0:
         reasons.append(say("success drops, but within the margin"))
+    broken = evidence.guard.broken
+    if verdict == "promote" and broken.p is not None and broken.p <= BROKEN_BY_CHANCE:
+        names = listed([one.task_id for one in broken.tasks], 3)
+        reasons.insert(0, say("it breaks {}, but this rule does not look at single tasks", names))
     return Promotion(verdict=verdict, reasons=tuple(reasons))
 
 
-def _inconclusive(found: Margin) -> Iterator[Sentence]:
+def _inconclusive(found: Margin, evidence: Evidence) -> Iterator[Sentence]:
     """What is not known, or not ruled out."""
     safe = True
     for one in found.ranges:
@@ -197,16 +211,15 @@ def _inconclusive(found: Margin) -> Iterator[Sentence]:
         success = one.metric == SUCCESS.name
         margin = found.margin_success if success else found.margin_ratio
         if one.low is None or one.high is None:
-            yield say("no interval of {}", label)
+            yield say(
+                "the margin says nothing about {}: {}", label, _why_none(one.metric, evidence)
+            )
         elif success and one.low <= -margin:
             drop, limit = f"{-one.low * 100:.1f} points", f"{margin * 100:g}"
             yield say("success could drop by up to {}, and the margin is {}", drop, limit)
         elif not success and one.high >= margin:
-            yield say(
-                "{} could rise by up to {}, and the margin is {}",
-                label,
-                *map(share, (one.high, margin)),
-            )
+            rise, limit = f"{one.high:.1%}", f"{margin * 100:g}%"
+            yield say("{} could rise by up to {}, and the margin is {}", label, rise, limit)
         else:
             continue
         safe = False
@@ -215,6 +228,15 @@ def _inconclusive(found: Margin) -> Iterator[Sentence]:
             "no clear gain, and not equal within the margins ({})",
             "; ".join(map(_ranged, found.ranges)),
         )
+
+
+def _why_none(metric: str, evidence: Evidence) -> str:
+    """Why a range that the margin rule asks for is not there."""
+    found = evidence.deltas[metric]
+    if found.ratio is None and metric != SUCCESS.name and found.tasks:
+        return "it is a share, and some values are zero"
+    reasons = " ".join(found.change.reasons(evidence.headline)) or "it has no interval"
+    return reasons[0].lower() + reasons[1:].rstrip(".")
 
 
 def _ranged(one: MarginRange) -> str:

@@ -3,6 +3,17 @@
 from tests.broken.entry import Broken
 
 REPORTS = [
+    Broken("a clear change has a range", "render/summary.py", "elif role is not None and perhaps:", "elif False:", "tests/test_evidence_words.py"),
+    Broken("a clear loss is no all-clear", "render/findings.py", 'one.standing == "worse" for one in', 'one.standing == "none" for one in', "tests/test_could_break.py"),
+    Broken("nothing is said about others below six tasks", "render/findings.py", 'if evidence.headline == "these_tasks":', "if False:", "tests/test_could_break.py"),
+    Broken("to fail faster is no gain", "render/steps.py", "if not any(summary.successes for summary in analysis.arm_summaries):", "if False:", "tests/test_next_step.py"),
+    Broken("what an arm never ran is run first", "render/steps.py", "if not runs[entry.task_id, entry.arm]:", "if False:", "tests/test_next_step.py"),
+    Broken("what was never measured is recorded first", "render/steps.py", "elif not entry.repeats:", "elif False:", "tests/test_next_step.py"),
+    Broken("arms in blocks are not promoted", "render/steps.py", "elif harm or any(_unlike(analysis)):", "elif harm:", "tests/test_next_step.py"),
+    Broken("what breaks tasks is not promoted in passing", "render/steps.py", "elif harm or any(_unlike(analysis)):", "elif any(_unlike(analysis)):", "tests/test_next_step.py"),
+    Broken("the margin rule names what it does not see", "promote.py", 'if verdict == "promote" and broken.p is not None', 'if verdict == "no" and broken.p is not None', "tests/test_next_step.py"),
+    Broken("the gates keep the baseline, and say so", "render/summary.py", 'return "gates" if refused and gates_decide(analysis.decision, by) else by', "return by", "tests/test_next_step.py"),
+    Broken("what was never measured comes last", "render/summary.py", "key=lambda caveat: caveat.code in _QUIET,", "key=lambda caveat: False,", "tests/test_next_step.py"),
     Broken("cost is shown once", "render/summary.py", "if any(gate.rule.metric is COST for gate in analysis.gates):", "if False:", "tests/test_fourth_gate.py"),
     Broken("a copied sentence keeps its names", "sentence.py", "return (self.parts,)", "return ((),)", "tests/test_sentence.py"),
     Broken("a sentence in a sentence keeps its names", "sentence.py", "parts += value.parts", "parts.append(str(value))", "tests/test_sentence.py"),

@@ -1,9 +1,9 @@
 """The difference of the two arm medians, in closed form: no resampling and no random numbers.
 
 On these tasks, how far the share of runs below a median strays from a half is a mean over tasks,
-whose error is known; the slope of the ordered values around the middle turns it into an error of
-the median. Over tasks, where the middle itself moves from task to task, medians are smoothed: the
-values around the middle are averaged, and how far each task pulls that average is known exactly.
+whose error is known; the runs that stand so far from the middle are the ends of that median. Over
+tasks, where the middle itself moves from task to task, medians are smoothed: the values around the
+middle are averaged, and how far each task pulls that average is known exactly.
 """
 
 import math
@@ -15,7 +15,6 @@ import numpy as np
 from twoarm.arrays import Floats, median, squares
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import (
-    FEWEST_PAIRS,
     IDENTICAL_REPEATS,
     ONE_REPEAT,
     TOO_EXTREME,
@@ -29,13 +28,14 @@ from twoarm.evidence.interval import (
 )
 from twoarm.evidence.results import Estimate, Interval, Withheld
 
-THESE_TASKS = "linearized medians, Welch t within tasks"
+THESE_TASKS = "ordered runs, joined in quadrature"
 OVER_TASKS = "smoothed medians, t over tasks"
-# The share below a median is never known better than to half a run: where no task has runs on both
-# sides of it, its error within tasks would be nothing.
-_LEAST_RUNS = 0.5
-# The slope is taken over so many of these errors to each side.
-_SLOPE_OVER = 2.0
+# The share below a median is never known better than to so many runs: where no task has runs on
+# both sides of it, its error within tasks would be nothing.
+_LEAST_RUNS = 0.75
+# Of each error so many runs less are enough: a median that is too high has a run far below it,
+# too, so that two of them are seldom both outside (docs/statistics.md).
+_INWARD = 1.0 / 6.0
 # No number is further from 1 than the exponential of this.
 _FURTHEST = 700.0
 
@@ -58,12 +58,6 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     logs: bool
 
     @cached_property
-    def _below(self) -> Floats:
-        """1 for each run below the median, and a half for each that equals it."""
-        values = self.grouped.values
-        return ((values < self.middle).astype(np.float64) + (values <= self.middle)) / 2.0
-
-    @cached_property
     def weights(self) -> Floats:
         """The share of the runs that each task has."""
         return self.grouped.sizes / len(self.grouped)
@@ -74,32 +68,42 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return len(self.grouped) - len(self.grouped.sizes)
 
     @cached_property
-    def _within(self) -> float:
-        """The variance of the share below if the same tasks were run again.
+    def _error(self) -> float:
+        """By how many runs the number below would stray if the same tasks were run again.
 
-        A task with a single run borrows the pooled variance of the others.
+        A run that equals the median counts half; several may be below it or not, whichever strays
+        more.
+        """
+        values = self.grouped.values
+        below, equal = (values < self.middle).astype(np.float64), values == self.middle
+        parts = (0.5,) if equal.sum() <= 1 else (0.0, 1.0)
+        strays = max(self._variance(below + part * equal) for part in parts)
+        return max(math.sqrt(strays), _LEAST_RUNS)
+
+    def _variance(self, marks: Floats) -> float:
+        """Of how much these runs count, inside tasks.
+
+        A task with a single run borrows the pooled variance of the others. All single runs are one
+        more task in that pool: the others may stand too far from the median to vary.
         """
         sizes = self.grouped.sizes
-        apart = squares(self._below, self.grouped.starts)
-        pooled = float(apart.sum()) / self.freedom
-        each = np.where(sizes > 1, apart / np.maximum(sizes - 1, 1), pooled)
-        found = math.fsum(each * sizes) / len(self.grouped) ** 2
-        return max(found, (_LEAST_RUNS / len(self.grouped)) ** 2)
+        apart = squares(marks, self.grouped.starts)
+        alone = marks[np.repeat(sizes == 1, sizes)]
+        pooled, freedom = float(apart.sum()), self.freedom
+        if len(alone) > 1:
+            pooled += float(alone.var()) * len(alone)
+            freedom += len(alone) - 1
+        lent = pooled / freedom
+        each = np.where(sizes > 1, apart / np.maximum(sizes - 1, 1), lent)
+        return math.fsum(each * sizes)
 
-    @cached_property
-    def slope(self) -> float:
-        """How fast the ordered values, or their logarithms, rise around the middle."""
+    def reaches(self, errors: float) -> tuple[float, float]:
+        """How far below and above the median the runs stand that are so many errors away."""
         count = len(self.grouped)
-        reach = min(_SLOPE_OVER * math.sqrt(self._within), 0.5 - 0.5 / count)
+        share = min(errors * (self._error - _INWARD) / count, 0.5 - 0.5 / count)
         shares = (np.arange(count) + 0.5) / count
-        ends = np.interp([0.5 - reach, 0.5 + reach], shares, self.grouped.ordered)
-        low, high = (np.log(ends) if self.logs else ends).tolist()
-        return float(high - low) / (2.0 * reach)
-
-    @cached_property
-    def within(self) -> float:
-        """The variance of the median if the same tasks were run again."""
-        return self.slope**2 * self._within
+        low, high = np.interp([0.5 - share, 0.5 + share], shares, self.grouped.ordered).tolist()
+        return self.middle - low, high - self.middle
 
     @cached_property
     def _ordered(self) -> Floats:
@@ -159,26 +163,20 @@ def arm_medians(ours: Grouped, theirs: Grouped, frame: Frame) -> Estimate:
 def _these_tasks(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interval | Withheld:
     sides = [arm.grouped for arm in arms]
     for side in sides:
-        if len(side) < FEWEST_PAIRS:
-            return too_few_runs(len(side))
+        if len(side) < frame.fewest_runs:
+            return too_few_runs(len(side), frame.fewest_runs)
         if side.sizes.max() == 1:
             return ONE_REPEAT
     if not any(squares(side.values, side.starts).any() for side in sides):
         return IDENTICAL_REPEATS
     ours, theirs = arms
-    parts = ours.within**2 / ours.freedom + theirs.within**2 / theirs.freedom
-    df = (ours.within + theirs.within) ** 2 / parts if parts else 1.0
-    errors = Errors(
-        apart=ours.within + theirs.within,
-        level=(ours.within + theirs.within) / 4.0,
-        together=(ours.within - theirs.within) / 2.0,
-        df=df,
-    )
+    errors = frame.quantile(ours.freedom + theirs.freedom)
+    (below, above), (their_below, their_above) = ours.reaches(errors), theirs.reaches(errors)
+    seen = ours.middle - theirs.middle
+    ends = seen - math.hypot(below, their_above), seen + math.hypot(above, their_below)
     single = int((np.minimum(sides[0].sizes, sides[1].sizes) == 1).sum())
     notes = borrowed(single, len(sides[0].sizes))
-    return _interval(
-        _ends(ours.middle, theirs.middle, ours.logs, errors, frame), THESE_TASKS, notes
-    ) or tied("these_tasks")
+    return _interval(ends, THESE_TASKS, notes) or tied("these_tasks")
 
 
 def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interval | Withheld:

@@ -68,9 +68,9 @@ def _on_looks(evidence: Evidence, comparison: Comparison, options: Options) -> I
         yield Caveat(
             code="incomplete_look",
             message=say(
-                "{} with fewer than {} counted repeats at this look: the look is valid, with less "
-                "to go by",
-                counted(looks.incomplete, "task-arm"),
+                "{} with fewer than {} counted repeats in an arm at this look: the look is valid, "
+                "with less to go by",
+                counted(looks.incomplete, "task"),
                 looks.after,
             ),
         )
@@ -154,7 +154,7 @@ def _on_zeros(evidence: Evidence) -> Iterator[Caveat]:
             code="zeros",
             message=say(
                 "some values are zero, so there is no ratio and the test is on plain differences: "
-                "{}",
+                "{}; where a zero stands for a value that was not measured, write null",
                 series(zeros),
             ),
         )
@@ -165,10 +165,10 @@ def _on_the_winner(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
         yield Caveat(
             code="winner_without_evidence",
             message=say(
-                'the gates prefer {}, but the evidence says "{}": even when two arms are the same, '
-                "the gates name a winner about one time in three, however many the repeats",
+                "the gates prefer {}, but the evidence does not show that it is better: even when "
+                "two arms are the same, the gates name a winner about one time in three, however "
+                "many the repeats",
                 Name(decision.arm),
-                evidence.grade.verdict,
             ),
         )
 

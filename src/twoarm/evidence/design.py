@@ -222,6 +222,9 @@ def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
     if not len(durations):
         return
     longest = float(durations.max())
+    # Runs that all took no time were not measured.
+    if longest <= 0.0:
+        return
     at_limit = durations >= longest * (1.0 - _NEAR)
     count = int(at_limit.sum())
     if count < _FEWEST_CUT or count <= CUT * len(durations):

@@ -10,9 +10,16 @@ from typing import Literal
 from twoarm.evidence.results import BROKEN_BY_CHANCE, Guard
 from twoarm.options import Options
 
-Held = Literal["no success", "success drops", "success may drop", "breaks tasks", "costs more"]
-# What was seen to be worse; the others are only not ruled out.
-HARM: frozenset[Held] = frozenset(("success drops", "breaks tasks", "costs more"))
+Held = Literal[
+    "never succeeds",
+    "no success",
+    "success drops",
+    "success may drop",
+    "breaks tasks",
+    "costs more",
+]
+# What was seen to be bad; the others are only not ruled out.
+HARM: frozenset[Held] = frozenset(("never succeeds", "success drops", "breaks tasks", "costs more"))
 
 
 def held_back(guard: Guard, options: Options) -> tuple[Held, ...]:
@@ -22,6 +29,8 @@ def held_back(guard: Guard, options: Options) -> tuple[Held, ...]:
 
 def _held_back(guard: Guard, options: Options) -> Iterator[Held]:
     low, high = guard.success_low, guard.success_high
+    if not guard.successes:
+        yield "never succeeds"
     if low is None or high is None:
         yield "no success"
     elif low <= -options.margin_success:

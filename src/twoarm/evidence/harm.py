@@ -37,6 +37,7 @@ def watch(
     """Everything the guard looks at; `fewest` counts measured repeats of a task in an arm."""
     here = deltas[SUCCESS.name].mean.these_tasks
     return Guard(
+        successes=round(float(np.nansum(passes.means[0] * passes.sizes[0]))),
         success_low=None if here is None else here.low,
         success_high=None if here is None else here.high,
         broken=broken_tasks(passes, names, level),

@@ -6,7 +6,7 @@ from twoarm.escape import counted
 from twoarm.evidence.kernel import student
 from twoarm.evidence.results import FEWEST_TASKS, Interval, Scope, Withheld, fewest_tasks
 
-# The smallest number of pairs or runs about which anything can be said at 95 %.
+# The smallest number of pairs about which anything can be said at 95 %.
 FEWEST_PAIRS = 6
 
 
@@ -41,6 +41,11 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
     def fewest_tasks(self) -> int:
         """From how many tasks on anything can be said about others without assuming a shape."""
         return fewest_tasks(self.tests)
+
+    @property
+    def fewest_runs(self) -> int:
+        """From how many runs on their range holds the median."""
+        return fewest_tasks(self.level)
 
     def quantile(self, df: float) -> float:
         """How many standard errors the interval reaches to each side."""
@@ -98,9 +103,9 @@ def no_interval_over(count: int, fewest: int = FEWEST_TASKS) -> Withheld:
     return Withheld(code="too_few_tasks", scope="tasks_like_these", message=message)
 
 
-def too_few_runs(count: int) -> Withheld:
+def too_few_runs(count: int, fewest: int) -> Withheld:
     """Why there is no interval of an arm's median on these tasks."""
-    message = f"No interval: {counted(count, 'run')} in an arm; it takes {FEWEST_PAIRS}."
+    message = f"No interval: {counted(count, 'run')} in an arm; it takes {fewest}."
     return Withheld(code="too_few_runs", scope="these_tasks", message=message)
 
 

@@ -87,7 +87,7 @@ def planned(
         looks=looks,
         at=at,
         block=np.searchsorted(looks, rank.ravel() + 1),
-        incomplete=int((layout.sizes < len(distinct)).sum()),
+        incomplete=int((layout.sizes < len(distinct)).any(axis=0).sum()),
     )
 
 

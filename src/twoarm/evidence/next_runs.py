@@ -56,14 +56,19 @@ def next_runs(
 
 
 def _metric(runs: Sequence[TaskRuns], grade: Grade) -> Metric | None:
-    """The one that was named to be tested first; or the least clear that is no share."""
+    """The one that was named to be tested first; or the least clear that is no share.
+
+    What is clear for tasks like these needs no more runs.
+    """
     plannable = {one.metric.name for one in runs if lacking(one) is None}
     if grade.primary is not None:
         return BY_NAME[grade.primary] if grade.primary in plannable else None
     gates = [
         finding
         for finding in grade.findings
-        if finding.metric in plannable and finding.metric != SUCCESS.name
+        if finding.metric in plannable
+        and finding.metric != SUCCESS.name
+        and (grade.scope == "these_tasks" or finding.standing not in ("better", "worse"))
     ]
     if not gates:
         return None

@@ -196,6 +196,7 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
     """What a promotion by the evidence needs besides the verdict; null is not known."""
 
+    successes: int
     success_low: float | None
     success_high: float | None
     broken: Broken

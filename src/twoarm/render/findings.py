@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from twoarm.analysis import Analysis
 from twoarm.escape import counted, series
 from twoarm.evidence.results import BROKEN_BY_CHANCE, Evidence, Interval
-from twoarm.metric import BY_NAME, LABELS, Better, Metric
+from twoarm.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
 from twoarm.render.evidence import difference_range, ratio_range
 from twoarm.sentence import Sentence, listed, say
 
@@ -120,12 +120,22 @@ def broken_said(evidence: Evidence) -> Sentence:
         return say("not known: no task has enough successful baseline runs to tell")
     if evidence.tasks == 1:
         return say("not this task; what happens to others is not known")
+    if any(
+        one.metric == SUCCESS.name and one.standing == "worse" for one in evidence.grade.findings
+    ):
+        return say(
+            "no single task for certain, but success is lower in {} of {}",
+            broken.got_worse,
+            counted(evidence.tasks, "task"),
+        )
     few = broken.watched < evidence.tasks
     if few and broken.watched == 1:
         return say("cannot tell: only one task passes often enough in the baseline")
     those = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
     tasks = those if few else counted(broken.watched, "task")
     seen, could = (" got worse", "") if not broken.got_worse else ("", " break")
+    if evidence.headline == "these_tasks":
+        return say("none of {}{}; what happens to others is not known", tasks, seen)
     share = f"{broken.could_break:.0%}"
     return say(
         "none of {}{}; up to {} of tasks like these still could{}", tasks, seen, share, could

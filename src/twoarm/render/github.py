@@ -24,7 +24,7 @@ def render(analysis: Analysis) -> str:
     first = [MARKER, *markdown.first_screen(summary)]
     if summary.caveats:
         listed = "\n".join(f"- {caveat}" for caveat in summary.caveats[:CAVEATS])
-        first.append(f"**Caveats** ({len(summary.caveats)})\n\n{listed}")
+        first.append(f"**Caveats** ({len(summary.caveats)})\n{listed}")
     text = "\n\n".join((*first, folded(markdown.render(analysis), "Full report"))) + "\n"
     if len(text.encode()) > LONGEST:
         first.append("The full report is too long for a comment; see `analysis.md`.")

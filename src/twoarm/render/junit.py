@@ -83,8 +83,8 @@ def cases(analysis: Analysis) -> Iterator[Case]:
     yield Case(
         name="adequacy",
         outcome="passed" if enough else "failure",
-        message=f"{counted(short, 'task-arm')} with fewer than {adequacy.minimum_repeats} measured "
-        f"repeats (the fewest: {adequacy.fewest_repeats})",
+        message=f"{counted(short, 'task')} with fewer than {adequacy.minimum_repeats} measured "
+        f"repeats in an arm (the fewest: {adequacy.fewest_repeats})",
         details="",
     )
     if by != "gates":

@@ -52,7 +52,7 @@ def first_screen(summary: Summary) -> list[str]:
     if summary.scope:
         parts.append(summary.scope)
     if summary.steps:
-        parts.append("**Next**: " + "; then ".join(summary.steps) + ".")
+        parts.append("\n".join(("**Next**", *(f"- {step}" for step in summary.steps))))
     return parts
 
 

@@ -33,6 +33,12 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
         yield alone
         return
     yield from _unused(analysis)
+    if not any(summary.successes for summary in analysis.arm_summaries):
+        yield say(
+            "check the tasks and the acceptance command: no run succeeded in either arm, and to "
+            "fail faster is no gain"
+        )
+        return
     evidence = analysis.evidence
     tied = all(gate.standing == "tied" for gate in analysis.gates)
     if tied:
@@ -45,21 +51,15 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
     if analysis.decision.kind == "insufficient":
         yield say("measure what is missing, then score again: without it there is no decision")
     if lacks_repeats(analysis.adequacy, analysis.gates):
-        yield say(
-            "run more repeats: a promotion needs at least {} of every task in both arms ({} "
-            "below that)",
-            analysis.adequacy.minimum_repeats,
-            counted(analysis.adequacy.short, "task-arm"),
-        )
+        yield from _lacking(analysis)
     if evidence is not None and evidence.looks is not None:
         yield from _looks(evidence.looks)
     if evidence is not None and evidence.exclusions.could_flip:
         yield say("find out why runs were excluded: counting them could change the decision")
     if evidence is not None and evidence.on_shared_tasks != analysis.decision:
         yield say("run both arms on the same tasks: the ones they share give a different decision")
+    yield from _unlike(analysis)
     yield from _verdict(analysis, tied)
-    if evidence is not None and evidence.order.in_separate_blocks:
-        yield say("interleave the arms next time: here one ran after the other")
     if evidence is not None and evidence.influence.decision_changes_without:
         yield _look_at([one.task_id for one in evidence.influence.decision_changes_without])
 
@@ -85,6 +85,59 @@ def _unused(analysis: Analysis) -> Iterator[Sentence]:
     for caveat in analysis.caveats:
         if caveat.code in said:
             yield say(said[caveat.code])
+
+
+def _lacking(analysis: Analysis) -> Iterator[Sentence]:
+    """What to run or to record before a promotion."""
+    runs = {
+        (task.task_id, arm): one.runs
+        for task in analysis.tasks
+        for arm, one in (
+            (analysis.candidate, task.candidate),
+            (analysis.baseline, task.baseline),
+        )
+    }
+    unrun: dict[str, list[str]] = {}
+    unmeasured: dict[str, list[str]] = {}
+    few: set[str] = set()
+    for entry in analysis.adequacy.below_minimum:
+        if not runs[entry.task_id, entry.arm]:
+            kind, key = unrun, entry.arm
+        elif not entry.repeats:
+            kind, key = unmeasured, entry.metric
+        else:
+            few.add(entry.task_id)
+            continue
+        tasks = kind.setdefault(key, [])
+        if entry.task_id not in tasks:
+            tasks.append(entry.task_id)
+    for arm, tasks in unrun.items():
+        them = "it" if len(tasks) == 1 else "them"
+        yield say("run {} with {}: only the other arm has {}", listed(tasks, 3), Name(arm), them)
+    for metric, tasks in unmeasured.items():
+        yield say("record {} for {}: an arm has none", LABELS[metric], listed(tasks, 3))
+    if few:
+        yield say(
+            "run more repeats: a promotion needs at least {} of every task in both arms ({} "
+            "below that)",
+            analysis.adequacy.minimum_repeats,
+            counted(len(few), "task"),
+        )
+
+
+def _unlike(analysis: Analysis) -> Iterator[Sentence]:
+    """What else differed between the arms, and could be all there is to the difference."""
+    evidence = analysis.evidence
+    if evidence is not None and evidence.order.in_separate_blocks:
+        yield say(
+            "run them again with the arms interleaved: here one ran after the other, and whatever "
+            "changed in between looks like an effect"
+        )
+    if any(caveat.code == "different_models" for caveat in analysis.caveats):
+        yield say(
+            "use one model in both arms: otherwise its effect cannot be told from that of the "
+            "change"
+        )
 
 
 def _hurt(analysis: Analysis) -> Sentence:
@@ -146,12 +199,13 @@ def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
         shaky = True
         if graded != "candidate better":
             yield say("get more runs before telling anyone: the evidence does not show a gain")
+        elif harm or any(_unlike(analysis)):
+            shaky = False
         elif evidence.stability is None or evidence.stability.decision_share < FAIRLY_STABLE:
             yield say("promote if being wrong is cheap; otherwise get more runs first")
         else:
             shaky = False
-            if not harm:
-                yield say("promote {}: the gates and the evidence agree", Name(analysis.candidate))
+            yield say("promote {}: the gates and the evidence agree", Name(analysis.candidate))
     if shaky and evidence is not None:
         yield from _more_runs(analysis, evidence)
 
@@ -214,7 +268,7 @@ def _although(analysis: Analysis) -> Iterator[Sentence]:
     if promoted and failed:
         yield say("note that {} {}", Name(analysis.candidate), failed)
     elif not failed:
-        yield say("note that all {} hold", number_of_gates())
+        yield say("the gates alone would promote it: all {} hold", number_of_gates())
 
 
 def _part(share: float) -> str:

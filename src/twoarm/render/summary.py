@@ -20,6 +20,7 @@ from twoarm.evidence.results import (
 )
 from twoarm.metric import COST, SUCCESS, Better, Metric
 from twoarm.number_format import NOT_MEASURED, change, figure, share
+from twoarm.options import PromoteBy
 from twoarm.promote import Verdict, gates_decide
 from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
 from twoarm.render.findings import broken_said, evidence_said, is_clear, short_label
@@ -51,6 +52,7 @@ ALARMING = (
     "nothing_succeeded",
     "nothing_differs",
     "unshared_tasks_decide",
+    "tasks_in_one_arm",
     "unpaired_runs_decide",
     "excluded_could_flip",
     "uneven_exclusion",
@@ -59,12 +61,17 @@ ALARMING = (
     "separate_time_blocks",
     "different_models",
     "different_agents",
+    "zeros",
     "bad_lines",
 )
+# What hardly anyone can act on comes last.
+_QUIET = ("never_measured", "unknown_keys")
 # What the lines above the caveats say already.
 _SAID = ("too_few_repeats", "insufficient_data", "add_tasks")
 
 _NOT_A_GATE = "not a gate"
+# A test and an interval that also allows for tasks unlike these do not have to agree.
+_NOT_HOW_MUCH = "that it changes is clear; by how much is not"
 
 
 class Amount(msgspec.Struct, frozen=True, kw_only=True):
@@ -127,7 +134,7 @@ def summarize(analysis: Analysis) -> Summary:
         promote=say(
             "{}, by {}: {}",
             ANSWERS[promotion.verdict],
-            PROMOTED_BY[analysis.options.promote_by],
+            PROMOTED_BY[_went_by(analysis)],
             joined(promotion.reasons, "; "),
         ),
         decision=analysis.decision,
@@ -146,10 +153,16 @@ def summarize(analysis: Analysis) -> Summary:
     )
 
 
+def _went_by(analysis: Analysis) -> PromoteBy:
+    """What settled the promotion: the gates, whatever it goes by, if they prefer the baseline."""
+    by = analysis.options.promote_by
+    refused = analysis.promotion.verdict == "do not promote"
+    return "gates" if refused and gates_decide(analysis.decision, by) else by
+
+
 def _fails(analysis: Analysis) -> str:
     """Why a decision is mixed, unless that is why the candidate is not promoted."""
-    refused = analysis.promotion.verdict == "do not promote"
-    if refused and gates_decide(analysis.decision, analysis.options.promote_by):
+    if analysis.promotion.verdict == "do not promote" and _went_by(analysis) == "gates":
         return ""
     return fails(analysis.gates) if analysis.decision.kind == "mixed" else ""
 
@@ -160,7 +173,10 @@ def _caveats(analysis: Analysis) -> tuple[Sentence, ...]:
         (caveat for caveat in left if caveat.code in ALARMING),
         key=lambda caveat: ALARMING.index(caveat.code),
     )
-    rest = (caveat for caveat in left if caveat.code not in ALARMING)
+    rest = sorted(
+        (caveat for caveat in left if caveat.code not in ALARMING),
+        key=lambda caveat: caveat.code in _QUIET,
+    )
     return tuple(caveat.message for caveat in (*first, *rest))
 
 
@@ -215,8 +231,12 @@ def _amount(
         why = " ".join(found.reasons(scope)) if one is None else ""
         mark, role = _mark(analysis.evidence, metric)
         nothing = 1.0 if ratio else 0.0
-        if mark == NO_DIFFERENCE and one is not None and not one.low <= nothing <= one.high:
-            note = _why_unclear(analysis.evidence)
+        if one is not None:
+            perhaps = one.low <= nothing <= one.high
+            if mark == NO_DIFFERENCE and not perhaps:
+                note = _why_unclear(analysis.evidence)
+            elif role is not None and perhaps:
+                note = _NOT_HOW_MUCH
     return Amount(
         gate=gate,
         label=label,
