@@ -289,6 +289,14 @@ def test_without_runs_or_a_measured_gate_there_is_insufficient_data(
 # Diagnostics -------------------------------------------------------------------------------------
 
 
+def test_a_gate_that_fails_by_little_does_not_fail_by_none() -> None:
+    runs = [one for repeat in range(1, 6) for one in both("t", repeat, duration_seconds=100.0)]
+    for one in runs:
+        one["duration_seconds"] += 0.31 * (one["arm"] == WITH)
+    (said,) = twoarm.score(runs).diagnostics.explanations
+    assert said.startswith("duration +0.31%; ")
+
+
 def test_a_failed_gate_is_explained_by_what_moved_with_it_and_nothing_blocks() -> None:
     analysis = decided(
         {"input_tokens": 1430, "output_tokens": 11, "step_count": 14, "tool_call_count": 26},

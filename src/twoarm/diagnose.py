@@ -77,7 +77,8 @@ def _explain(gate: Gate, shifts: tuple[Shift, ...], tools: ToolUse | None) -> Se
     if metric is SUCCESS:
         worse = f"{metric.label} {moved * 100:+.1f} points"
     elif (moved_share := _share(moved, gate.baseline)) is not None:
-        worse = f"{metric.label} {share(moved_share, 0)}"
+        # Whole percent, unless that would be none.
+        worse = f"{metric.label} {share(moved_share, 0 if abs(moved_share) >= 0.005 else 2)}"
     else:
         worse = f"{metric.label} {moved:+,.10g}"
     labels = {metric.name: metric.label for metric in DIAGNOSTICS}

@@ -11,7 +11,6 @@ from twoarm.evidence.results import BROKEN_BY_CHANCE, Evidence, Interval
 from twoarm.metric import JUDGED, LABELS, SUCCESS
 from twoarm.number_format import change, share
 from twoarm.options import Options
-from twoarm.screen import Arms
 from twoarm.sentence import Name, joined, listed, say
 
 # Below this share of run-to-run noise, more repeats would narrow nothing much.
@@ -37,8 +36,8 @@ def evidence_caveats(
     yield from _on_broken(evidence)
     yield from _on_ungated(evidence)
     yield from _on_the_winner(evidence, comparison.decision)
-    yield from _on_excluded(evidence)
-    yield from _on_missing(evidence, comparison.arms)
+    yield from _on_excluded(evidence, comparison.decision)
+    yield from _on_missing(evidence, comparison)
     yield from _on_single_tasks(evidence)
     yield from _on_weights(evidence)
     yield from _on_zeros(evidence)
@@ -173,13 +172,17 @@ def _on_the_winner(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
         )
 
 
-def _on_excluded(evidence: Evidence) -> Iterator[Caveat]:
-    if evidence.exclusions.could_flip:
+def _on_excluded(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
+    other = next((one for one in evidence.exclusions.bounds if one.decision != decision), None)
+    if other is not None:
         yield Caveat(
             code="excluded_could_flip",
             message=say(
-                "excluded runs could flip this decision: it would change if all excluded runs of "
-                "one arm had failed, or all had passed"
+                "excluded runs could flip this decision: it would be {} if all excluded runs of {} "
+                "had {}",
+                Name(other.decision),
+                Name(other.arm),
+                other.outcome,
             ),
         )
     p = evidence.exclusions.p
@@ -194,12 +197,14 @@ def _on_excluded(evidence: Evidence) -> Iterator[Caveat]:
         )
 
 
-def _on_missing(evidence: Evidence, arms: Arms) -> Iterator[Caveat]:
+def _on_missing(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
     for found in evidence.exclusions.missing:
         label = LABELS[found.metric]
         shares = [
             say("{} of {} of {}", missing, counted(runs, "run"), Name(arm))
-            for missing, runs, arm in zip(found.missing, found.runs, arms.both, strict=True)
+            for missing, runs, arm in zip(
+                found.missing, found.runs, comparison.arms.both, strict=True
+            )
         ]
         if found.p <= 1.0 - evidence.level:
             yield Caveat(
@@ -212,13 +217,17 @@ def _on_missing(evidence: Evidence, arms: Arms) -> Iterator[Caveat]:
                     f"{found.p:.3g}",
                 ),
             )
-        if found.could_flip:
+        other = next((one for one in found.bounds if one.decision != comparison.decision), None)
+        if other is not None:
             yield Caveat(
                 code="missing_could_flip",
                 message=say(
-                    "missing values could flip this decision: it would change if {} were very low, "
-                    "or very high, in every run that lacks it",
+                    "missing values could flip this decision: it would be {} if {} were very {} in "
+                    "every run of {} that lacks it",
+                    Name(other.decision),
                     label,
+                    other.values,
+                    Name(other.arm),
                 ),
             )
 
