@@ -10,9 +10,7 @@ from twoarm.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, numbe
 from twoarm.escape import counted, series
 from twoarm.evidence.guard import HARM, Held, held_back
 from twoarm.evidence.results import (
-    BROKEN_BY_CHANCE,
     Evidence,
-    Margin,
     MarginRange,
     Paid,
     fewest_tasks,
@@ -102,7 +100,7 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         reason = say(
             "{} on {}; it takes at least {} to speak for others",
             _FOUND.get(found.verdict, found.verdict),
-            _here(evidence),
+            here(evidence),
             fewest,
         )
         return Promotion(verdict="not enough data", reasons=(reason,))
@@ -124,7 +122,8 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
     )
 
 
-def _here(evidence: Evidence) -> str:
+def here(evidence: Evidence) -> str:
+    """The tasks that were run, and no others."""
     return f"these {evidence.tasks} tasks" if evidence.tasks > 1 else "this one task"
 
 
@@ -181,11 +180,11 @@ def _by_margin(evidence: Evidence) -> Promotion:
     """Not worse by more than the margins, and better somewhere; beyond one margin is enough not."""
     found = evidence.margin
     if found.verdict == "inconclusive":
-        reasons = list(_inconclusive(found, evidence))
+        reasons = list(_inconclusive(evidence))
     else:
         ranges = "; ".join(map(_ranged, found.ranges))
-        here = "" if evidence.headline == "tasks_like_these" else f" on {_here(evidence)}"
-        reasons = [say("{}{} ({})", _BY_MARGIN[found.verdict], here, ranges)]
+        where = "" if evidence.headline == "tasks_like_these" else f" on {here(evidence)}"
+        reasons = [say("{}{} ({})", _BY_MARGIN[found.verdict], where, ranges)]
     beyond = [LABELS[one.metric] for one in found.ranges if one.beyond]
     verdict: Verdict = "promote" if found.verdict == "candidate" else "do not promote"
     if beyond:
@@ -197,15 +196,15 @@ def _by_margin(evidence: Evidence) -> Promotion:
     if verdict == "promote" and success.high is not None and success.high < 0:
         reasons.append(say("success drops, but within the margin"))
     broken = evidence.guard.broken
-    if verdict == "promote" and broken.p is not None and broken.p <= BROKEN_BY_CHANCE:
+    if verdict == "promote" and broken.beyond_chance:
         names = listed([one.task_id for one in broken.tasks], 3)
         reasons.insert(0, say("it breaks {}, but this rule does not look at single tasks", names))
     return Promotion(verdict=verdict, reasons=tuple(reasons))
 
 
-def _inconclusive(found: Margin, evidence: Evidence) -> Iterator[Sentence]:
+def _inconclusive(evidence: Evidence) -> Iterator[Sentence]:
     """What is not known, or not ruled out."""
-    safe = True
+    found, safe = evidence.margin, True
     for one in found.ranges:
         label = LABELS[one.metric]
         success = one.metric == SUCCESS.name

@@ -67,7 +67,7 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """The degrees of freedom of the noise inside tasks."""
         return len(self.grouped) - len(self.grouped.sizes)
 
-    @cached_property
+    @property
     def _error(self) -> float:
         """By how many runs the number below would stray if the same tasks were run again.
 

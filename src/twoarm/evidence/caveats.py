@@ -7,7 +7,7 @@ from twoarm.decide import GATES, Decision
 from twoarm.errors import Caveat
 from twoarm.escape import counted, series
 from twoarm.evidence.harm import clearly_worse
-from twoarm.evidence.results import BROKEN_BY_CHANCE, Evidence, Interval
+from twoarm.evidence.results import Evidence, Interval
 from twoarm.metric import JUDGED, LABELS, SUCCESS
 from twoarm.number_format import change, share
 from twoarm.options import Options
@@ -91,9 +91,7 @@ def _on_broken(evidence: Evidence) -> Iterator[Caveat]:
                 "succeeds" if len(broken.tasks) == 1 else "succeed",
                 joined(tasks, ", "),
                 f" and {more} more" if more > 0 else "",
-                ""
-                if (broken.p or 0.0) <= BROKEN_BY_CHANCE
-                else "; among so many tasks that can be chance",
+                "" if broken.beyond_chance else "; among so many tasks that can be chance",
             ),
         )
 

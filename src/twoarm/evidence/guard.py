@@ -7,7 +7,7 @@ worse.
 from collections.abc import Iterator
 from typing import Literal
 
-from twoarm.evidence.results import BROKEN_BY_CHANCE, Guard
+from twoarm.evidence.results import Guard
 from twoarm.options import Options
 
 Held = Literal[
@@ -36,7 +36,7 @@ def _held_back(guard: Guard, options: Options) -> Iterator[Held]:
     elif low <= -options.margin_success:
         yield "success drops" if high < 0 else "success may drop"
     broken = guard.broken
-    if len(broken.tasks) > options.allow_broken and (broken.p or 0.0) <= BROKEN_BY_CHANCE:
+    if len(broken.tasks) > options.allow_broken and broken.beyond_chance:
         yield "breaks tasks"
     if guard.paid.worse:
         yield "costs more"

@@ -181,6 +181,11 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True):
     got_worse: int
     could_break: float | None
 
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether so many tasks would seldom be named between equal arms."""
+        return self.p is not None and self.p <= BROKEN_BY_CHANCE
+
 
 class Paid(msgspec.Struct, frozen=True, kw_only=True):
     """What people pay for, at the headline question; `metric` is null where nothing was measured
@@ -330,9 +335,9 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
     """Where the runs stand among the looks that were planned.
 
     `after` is the number of repeats judged, `level` how often the intervals of all looks together
-    hold the truth, `spent` the share of false alarms that may have come
-    until now, `clear` the look at which a metric became clear, `incomplete` the tasks and arms that
-    lack a repeat, and `stop` why no more repeats are needed.
+    hold the truth, `spent` the share of false alarms that may have come until now, `clear` the look
+    at which a metric became clear, `incomplete` how many tasks lack a repeat in an arm, and `stop`
+    why no more repeats are needed.
     """
 
     looks: tuple[int, ...]

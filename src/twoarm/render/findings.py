@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from twoarm.analysis import Analysis
 from twoarm.escape import counted, series
-from twoarm.evidence.results import BROKEN_BY_CHANCE, Evidence, Interval
+from twoarm.evidence.results import Evidence, Interval
 from twoarm.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
+from twoarm.promote import here
 from twoarm.render.evidence import difference_range, ratio_range
 from twoarm.sentence import Sentence, listed, say
 
@@ -21,9 +22,7 @@ def evidence_said(analysis: Analysis) -> Sentence:
         return say("too few runs: even the largest difference could not be clear")
     where = ""
     if evidence.grade.scope == "these_tasks":
-        where = (
-            ", on this one task" if evidence.tasks == 1 else f", on these {evidence.tasks} tasks"
-        )
+        where = f", on {here(evidence)}"
     at = ""
     if evidence.looks is not None:
         number = evidence.looks.looks.index(evidence.looks.after) + 1
@@ -113,7 +112,7 @@ def broken_said(evidence: Evidence) -> Sentence:
     """Whole tasks that the candidate broke, or how many still could."""
     broken = evidence.guard.broken
     if broken.tasks:
-        chance = "" if (broken.p or 0.0) <= BROKEN_BY_CHANCE else ", which can be chance"
+        chance = "" if broken.beyond_chance else ", which can be chance"
         count = f"{len(broken.tasks)} of {counted(evidence.tasks, 'task')}{chance}"
         return say("{}: {}", count, listed([one.task_id for one in broken.tasks], 3))
     if broken.could_break is None:

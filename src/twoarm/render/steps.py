@@ -8,7 +8,6 @@ from twoarm.escape import counted, series
 from twoarm.evidence.caveats import FEW_REPEATS_HELP
 from twoarm.evidence.means import tasks_within
 from twoarm.evidence.results import (
-    BROKEN_BY_CHANCE,
     FUTILE,
     Evidence,
     Looks,
@@ -58,7 +57,6 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
         yield say("find out why runs were excluded: counting them could change the decision")
     if evidence is not None and evidence.on_shared_tasks != analysis.decision:
         yield say("run both arms on the same tasks: the ones they share give a different decision")
-    yield from _unlike(analysis)
     yield from _verdict(analysis, tied)
     if evidence is not None and evidence.influence.decision_changes_without:
         yield _look_at([one.task_id for one in evidence.influence.decision_changes_without])
@@ -182,7 +180,8 @@ def _look_at(tasks: list[str]) -> Sentence:
 def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
     """What the promotion means, and where more runs would help if it is in doubt."""
     evidence, verdict = analysis.evidence, analysis.promotion.verdict
-    harm = tuple(_harm(analysis))
+    unlike, harm = tuple(_unlike(analysis)), tuple(_harm(analysis))
+    yield from unlike
     yield from harm
     graded = evidence.grade.verdict if evidence is not None else None
     shaky = graded == "too few tasks"
@@ -199,7 +198,7 @@ def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
         shaky = True
         if graded != "candidate better":
             yield say("get more runs before telling anyone: the evidence does not show a gain")
-        elif harm or any(_unlike(analysis)):
+        elif harm or unlike:
             shaky = False
         elif evidence.stability is None or evidence.stability.decision_share < FAIRLY_STABLE:
             yield say("promote if being wrong is cheap; otherwise get more runs first")
@@ -216,7 +215,7 @@ def _harm(analysis: Analysis) -> Iterator[Sentence]:
     if evidence is None or analysis.decision.kind == "baseline":
         return
     broken, paid = evidence.guard.broken, evidence.guard.paid
-    if broken.p is not None and broken.p <= BROKEN_BY_CHANCE:
+    if broken.beyond_chance:
         yield say(
             "look at {} before anything else: the candidate breaks {}",
             listed([one.task_id for one in broken.tasks], 3),
