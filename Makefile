@@ -18,7 +18,8 @@ test: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadfile
 
 # What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
-CORE = tests/test_rules.py tests/test_adequacy.py tests/test_screening.py tests/test_reading.py \
+CORE = tests/test_rules.py tests/test_adequacy.py tests/test_screening.py tests/test_trials.py \
+  tests/test_losses.py tests/test_reading.py \
   tests/test_nothing_lost.py tests/test_arrays.py tests/test_kernels.py tests/test_resampling.py \
   tests/test_evidence.py tests/test_uneven_suites.py tests/test_stability.py tests/test_grade.py \
   tests/test_design.py tests/test_repeats.py tests/test_evidence_words.py tests/test_properties.py \

@@ -12,6 +12,7 @@ from playwright.sync_api import Browser
 import twoarm as package
 from tests.browsing import Opened, browsed
 from tests.conftest import both, run, twoarm
+from tests.losing import missing
 
 HOSTILE = [
     "<script>alert(1)</script>",
@@ -58,6 +59,7 @@ def hostile() -> list[dict[str, Any]]:
         for repeat in range(1, 4)
     ]
     runs.append(run("t", arms[0], 9, failure="infra", failure_reason=HOSTILE[2]))
+    runs.append(missing("t", arms[1], 9, HOSTILE[3]))
     runs[0][HOSTILE[3]] = HOSTILE[4]
     return runs
 

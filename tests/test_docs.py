@@ -12,6 +12,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
+from tests.losing import missing
 
 ROOT = Path(__file__).parent.parent
 SCHEMA_FILE = ROOT / "src" / "twoarm" / "run_record.schema.json"
@@ -83,6 +84,7 @@ def test_the_record_schema_takes_what_is_read_and_refuses_what_is_not() -> None:
     validator = jsonschema.Draft202012Validator(schema)
     for line in twoarm("demo", "--runs").out.splitlines():
         validator.validate(json.loads(line))
+    validator.validate(missing())
     validator.validate(run(unknown=1, tags=["a"], failure=None, opencode_exit_code=3))
     for changed in (
         {"repeat": 0},
@@ -102,6 +104,17 @@ def test_the_record_schema_takes_what_is_read_and_refuses_what_is_not() -> None:
         [run()],
         both(input_tokens=None, total_cost_usd=None),
         [*both(), run(repeat=2, failure="infra", odd=1)],
+        [*both(), missing(), missing(repeat=2), missing("u", "without_skelly")],
+        [
+            *(run(repeat=r) for r in range(1, 40)),
+            *(missing("t", "without_skelly", r) for r in (1, 2)),
+        ],
+        [
+            one
+            for repeat in range(1, 21)
+            for one in (run(repeat=repeat), run("t", "without_skelly", repeat))
+        ]
+        + [missing(repeat=repeat) for repeat in range(21, 60)],
         [
             one
             for repeat in range(1, 7)

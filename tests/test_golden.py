@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import both, lines, run, twoarm
+from tests.losing import missing
 from tests.piloting import pilot_runs
+from tests.suites import spread
 
 REPORTS = [
     ("demo.txt", "demo"),
@@ -29,6 +31,8 @@ REPORTS = [
     ("mixed-bootstrap.txt", "score mixed.jsonl --full --interval bootstrap"),
     ("mixed.md", "score mixed.jsonl --format markdown"),
     ("few.txt", "score few.jsonl"),
+    ("lost.txt", "score lost.jsonl"),
+    ("lost-full.txt", "score lost.jsonl --full"),
     ("nothing.txt", "score nothing.jsonl"),
     ("bad.txt", "check bad.jsonl"),
 ]
@@ -67,9 +71,24 @@ def mixed() -> list[dict[str, Any]]:
     return runs
 
 
+def lost() -> list[dict[str, Any]]:
+    """Better throughout, but the candidate lost a run in four, and one more is not made yet."""
+    runs = []
+    for one in spread(8, 8, 0.5):
+        key = one["task_id"], one["arm"], one["repeat"]
+        if one["arm"] == "with_skelly" and one["repeat"] > 6:
+            runs.append(missing(*key, "lost: the machine went away"))
+        elif key == ("t7", "without_skelly", 8):
+            runs.append(missing(*key))
+        else:
+            runs.append(one)
+    return runs
+
+
 INPUTS = {
     "mixed.jsonl": lines(mixed()),
     "few.jsonl": lines(both()),
+    "lost.jsonl": lines(lost()),
     "pilot.jsonl": lines(pilot_runs(8, 6)),
     "nothing.jsonl": lines([run(total_cost_usd=None, input_tokens=None)]),
     "bad.jsonl": lines(both())

@@ -8,6 +8,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
+from tests.losing import missing
 from tests.marking import code_spans
 from twoarm.escape import columns, visible
 
@@ -55,6 +56,7 @@ def test_hostile_names_cannot_break_any_output(name: str, tmp_path: Path) -> Non
     candidate = f"{name} new"
     made = [run(name, candidate, 1), run(name, "old", 1), run(name, "old", 2, failure="infra")]
     made[2]["failure_reason"] = name
+    made.append(missing(name, candidate, 2, name))
     made[0][f"key {name}"] = name
     path.write_bytes(lines(made))
     roles = [f"--candidate={candidate}", "--baseline=old"]

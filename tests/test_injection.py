@@ -13,6 +13,7 @@ import pytest
 import twoarm as package
 from tests.collecting import copied, sidecar
 from tests.conftest import run, twoarm
+from tests.losing import missing
 from tests.runners import commands
 from twoarm.escape import columns, inert_json, inert_lines, visible
 
@@ -97,6 +98,7 @@ def hostile(name: str, **changed: Any) -> list[dict[str, Any]]:
     ]
     made += [run(name, name, 3, failure="infra"), run("only here", name, 1)]
     made[-2]["failure_reason"] = name
+    made += [missing(name, "old", 3, name), missing("t", name, 3, f"lost: {name}")]
     made[0] |= {name: name, "model": name, "agent": name}
     made[1] |= {"model": "other", "agent": "other"}
     return made

@@ -9,6 +9,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import lines, run, twoarm
+from tests.losing import missing
 from twoarm.escape import shortened
 from twoarm.number_format import share
 from twoarm.render import github
@@ -30,6 +31,7 @@ def long_runs(letter: str, tasks: int = 3) -> list[dict[str, Any]]:
     ]
     made += [run(f"0{name}", f"{name}c", 1), run(f"0{name}", f"{name}a", 9, failure="infra")]
     made[-1]["failure_reason"] = name
+    made += [missing(f"0{name}", f"{name}a", 10, name), missing(f"0{name}", f"{name}b", 10, name)]
     for one in made[::2]:
         one["model"] = f"{name}{one['task_id'][:1]}"
     return made

@@ -69,7 +69,10 @@ BAD = [
         LINE.replace("bad", "b\0d"),
         "not one JSON object: invalid control character at column 15; write one object per line",
     ),
-    (added('"failure": "\\udc00\\ud800"'), 'failure: expected "agent", "infra" or null, got'),
+    (
+        added('"failure": "\\udc00\\ud800"'),
+        'failure: expected "agent", "infra", "missing" or null, got',
+    ),
 ]
 
 
@@ -210,7 +213,7 @@ OPTIONAL: dict[str, list[Any]] = {
     "agent_exit_code": [None, 0, 1, 86],
     "opencode_exit_code": [None, 0, 86],
     "acceptance_exit_code": [None, 0, 99],
-    "failure": [None, "agent", "infra"],
+    "failure": [None, "agent", "infra", "missing"],
     "failure_reason": [None, "late", 'said "no"'],
     "model": [None, "m", "n:1"],
     "agent": [None, "a"],

@@ -13,6 +13,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
+from tests.losing import missing
 from tests.suites import jitter, spread, suite
 from tests.test_golden import mixed
 from twoarm import Report
@@ -28,6 +29,7 @@ MOST_LINES = 24
 LABELS = ("PROMOTE", "DECISION", "EVIDENCE", "BROKEN", "NEXT", "CAVEATS")
 LONG = ("x" * 300, "y" * 300)
 SPACED = ("a name of many words " * 15, "another name of many words " * 11)
+WHY = ("lost: " + "no disk " * 20, "interrupted: SIGKILL", "not yet run", "no word of ours")
 WIDE_WORDS = ("漢 字 " * 12 + "a", "字 漢 " * 12 + "b")
 
 
@@ -55,6 +57,26 @@ def troubled() -> list[dict[str, Any]]:
         if number % 11 == 0:
             one["failure"], one["failure_reason"] = "infra", f"sandbox {number} lost"
     return [*runs, run("only-here", "with_skelly", 1), run("t0", "third", 1)]
+
+
+def unfinished() -> list[dict[str, Any]]:
+    """Runs that were lost, interrupted, not made yet, or broken off for a reason of their own."""
+    runs = [*troubled(), *(missing("t0", "third", repeat) for repeat in (2, 3))]
+    for number, one in enumerate(runs):
+        if number % 5 == 0:
+            why = WHY[number // 5 % len(WHY)]
+            runs[number] = missing(one["task_id"], one["arm"], one["repeat"], why)
+    return runs
+
+
+def lopsided() -> list[dict[str, Any]]:
+    """The candidate lost every other run, and used the change in few others."""
+    runs = spread(12, 12, 0.5)
+    for number, one in enumerate(runs):
+        one["uptake_count"] = int(one["arm"] == "with_skelly" and number % 3 == 0)
+        if one["arm"] == "with_skelly" and one["repeat"] % 2:
+            runs[number] = missing(one["task_id"], one["arm"], one["repeat"], "lost: all of it")
+    return runs
 
 
 def large() -> list[dict[str, Any]]:
@@ -101,6 +123,13 @@ RUNS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "no success": lambda: suite(success=False, duration_seconds=1),
     "troubled": troubled,
     "large": large,
+    "unfinished": unfinished,
+    "lost on one side": lopsided,
+    "one arm missing": lambda: [
+        missing(one["task_id"], one["arm"], one["repeat"]) if one["arm"] == "with_skelly" else one
+        for one in spread(8, 5, 0.5)
+    ],
+    "all missing": lambda: [missing("t", arm, 1) for arm in ("with_skelly", "without_skelly")],
 }
 ARMS = {
     "long arms": LONG,
@@ -108,6 +137,7 @@ ARMS = {
     "wide letters": ("漢字" * 60, "字漢" * 60),
     "wide words": WIDE_WORDS,
     "troubled": ("with_skelly", "without_skelly"),
+    "unfinished": ("with_skelly", "without_skelly"),
 }
 
 
@@ -131,7 +161,14 @@ def words_of(report: Report) -> set[str]:
     """Every word that the report may hold."""
     summary = summarize(report)
     texts = [
-        *(summary.overview, summary.promote, summary.decision, summary.fails, summary.evidence),
+        *(
+            summary.overview,
+            summary.brief,
+            summary.promote,
+            summary.decision,
+            summary.fails,
+            summary.evidence,
+        ),
         *(summary.scope, summary.broken or "", *summary.steps, *summary.caveats),
         *(amount.why for amount in summary.amounts),
         *(report.to_text(full=True, width=120), "CAVEATS more with --full"),
@@ -211,7 +248,9 @@ def test_long_arms_are_told_apart_in_the_heading_and_named_by_the_decision() -> 
         assert re.fullmatch(r"DECISION   prefer x{10,}…x{10,}", decision)
 
 
-@pytest.mark.parametrize("kind", ["demo", "mixed", "few", "nothing", "troubled"])
+@pytest.mark.parametrize(
+    "kind", ["demo", "mixed", "few", "nothing", "troubled", "unfinished", "lost on one side"]
+)
 @pytest.mark.parametrize("mode", [*MODES, "no evidence"])
 def test_the_full_report_holds_every_caveat(kind: str, mode: str) -> None:
     report = scored(kind, mode)
@@ -244,7 +283,11 @@ GOES_BY = {"gates": "the gates", "evidence": "the evidence", "margin": "the marg
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
-    "kind", ["demo", "mixed", "few", "nothing", "long arms", "better", "worse", "noise", "troubled"]
+    "kind",
+    [
+        *("demo", "mixed", "few", "nothing", "long arms", "better", "worse", "noise", "troubled"),
+        *("unfinished", "lost on one side", "one arm missing", "all missing"),
+    ],
 )
 def test_every_report_says_the_verdict_first_and_what_it_goes_by(
     kind: str, mode: str, tmp_path: Path

@@ -41,7 +41,7 @@ run_values = st.fixed_dictionaries(
     },
     optional={
         "step_count": amounts,
-        "failure": st.sampled_from([None, "agent", "infra"]),
+        "failure": st.sampled_from([None, "agent", "infra", "missing"]),
         "agent_exit_code": st.sampled_from([0, 1, 86]),
         "acceptance_exit_code": st.sampled_from([0, 1, 99]),
     },
@@ -100,9 +100,9 @@ def test_the_order_of_lines_does_not_matter(runs: list[dict[str, Any]], random: 
 # An independent computation: dicts, `statistics` and `fractions`, nothing of ours.
 
 
-def infra(one: dict[str, Any]) -> bool:
+def left_out(one: dict[str, Any]) -> bool:
     if "failure" in one:
-        return bool(one["failure"] == "infra")
+        return one["failure"] in ("infra", "missing")
     code = one.get("agent_exit_code")
     return code == 86 or (bool(code) and one.get("acceptance_exit_code") == 99)
 
@@ -128,10 +128,10 @@ def mean_of(values: list[float]) -> float | None:
 
 
 def counted_runs(runs: list[dict[str, Any]]) -> dict[str, dict[tuple[str, int], dict[str, Any]]]:
-    """The runs that are no infra failures: by arm, then by task and repeat."""
+    """The runs that are neither infra failures nor missing: by arm, then by task and repeat."""
     by_arm: dict[str, dict[tuple[str, int], dict[str, Any]]] = {arm: {} for arm in ARMS}
     for one in runs:
-        if not infra(one):
+        if not left_out(one):
             by_arm[one["arm"]][one["task_id"], one["repeat"]] = one
     return by_arm
 

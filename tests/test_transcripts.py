@@ -79,6 +79,10 @@ def line(**keys: Any) -> Any:
         ),
         ({"failure": "infra"}, ["excluded: an infra failure: `no reason given`"]),
         (
+            {"success": False, "failure": "missing", "failure_reason": "lost: x"},
+            ["missing: planned, and without a run: `lost: x`"],
+        ),
+        (
             {"acceptance_exit_code": 3, "uptake_count": 0},
             ["counts as passed", "acceptance ended with exit code 3", "uses of the change: 0"],
         ),
@@ -119,6 +123,7 @@ def test_why_a_run_counts_as_it_does(keys: dict[str, Any], said: list[str]) -> N
         ({"success": False, "failure": None}, "failed"),
         ({"success": True, "failure": "agent"}, "failed"),
         ({"success": True, "failure": "infra"}, "excluded"),
+        ({"success": False, "failure": "missing"}, "missing"),
     ],
 )
 def test_how_a_run_ended_in_one_word(keys: dict[str, Any], outcome: str) -> None:

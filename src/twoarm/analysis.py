@@ -16,10 +16,10 @@ from twoarm.pair import Paired
 from twoarm.promote import Promotion
 from twoarm.record import tidied
 from twoarm.runs import Input
-from twoarm.screen import Excluded
 from twoarm.sentence import Sentence
 from twoarm.summarize import ArmSummary
 from twoarm.tasks import Task
+from twoarm.trials import Excluded, Trials
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.analysis/1"] = "twoarm.analysis/1"
@@ -49,6 +49,7 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     effective_run_count: int
     excluded_infra_failures: int
     task_count: int
+    trials: tuple[Trials, Trials]
     arm_summaries: tuple[ArmSummary, ArmSummary]
     paired: Paired
     gates: tuple[Gate, ...]
@@ -69,11 +70,13 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
         decided = shortened(self.decision, _NAME + len("prefer "))
         verdict = self.promotion.verdict
         promotion = f"{verdict} to promote" if verdict == "not enough data" else verdict
+        lost = sum(arm.lost for arm in self.trials)
+        runs = counted(sum(arm.planned for arm in self.trials), "planned run")
         return (
             f"<twoarm.{type(self).__name__}: {shortened(self.candidate, _NAME)} vs. "
             f"{shortened(self.baseline, _NAME)}: {decided}; {promotion}; "
             f"{counted(self.task_count, 'task')}, {self.effective_run_count:,} of "
-            f"{counted(self.run_count, 'run')} counted>"
+            f"{runs if lost else counted(self.run_count, 'run')} counted>"
         )
 
     def to_dict(self) -> dict[str, Any]:

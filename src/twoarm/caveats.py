@@ -8,9 +8,13 @@ from twoarm.errors import Caveat
 from twoarm.escape import counted
 from twoarm.metric import METRICS
 from twoarm.options import Options
-from twoarm.screen import WITH, Arms, opposite
-from twoarm.sentence import Name, joined, listed, say
+from twoarm.screen import WITH, Arms, Screening, opposite
+from twoarm.sentence import Name, Sentence, joined, listed, say
 from twoarm.summarize import ArmSummary
+from twoarm.trials import Trials
+
+# How many reasons for missing runs are named for an arm.
+_REASONS = 3
 
 
 def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
@@ -112,9 +116,20 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
         yield Caveat(
             code="infra_excluded",
             message=say(
-                "{} excluded: {}",
+                "{} excluded: {}{}",
                 counted(screening.excluded_runs("infra"), "infra failure"),
                 joined(by_arm, ", "),
+                _nothing_else(comparison.screening),
+            ),
+        )
+    if any(arm.missing for arm in screening.trials):
+        yield Caveat(
+            code="missing_runs",
+            message=say(
+                "{} of {} missing: {}",
+                f"{sum(arm.missing for arm in screening.trials):,}",
+                counted(sum(arm.planned for arm in screening.trials), "planned run"),
+                joined([_missing(arm) for arm in screening.trials if arm.missing], "; "),
             ),
         )
     if options.keep_infra and any(outcome.failure == "infra" for outcome in runs.outcomes):
@@ -138,6 +153,23 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
         gone = counted(screening.excluded_runs("other arm"), "run")
         message = say("{} in other arms excluded: {}", gone, listed(others))
         yield Caveat(code="other_arms", message=message)
+
+
+def _nothing_else(screening: Screening) -> str:
+    """How many planned runs the infra failures cost, where some were tried more than once."""
+    left = sum(arm.excluded for arm in screening.trials)
+    again = left != screening.excluded_runs("infra")
+    return f"; planned runs with nothing else: {left:,}" if again else ""
+
+
+def _missing(arm: Trials) -> Sentence:
+    """The missing runs of an arm, by reason; the most frequent first."""
+    ranked = sorted(arm.missing_reasons, key=lambda one: (-one.trials, one.reason))
+    reasons = [say("{} {}", f"{one.trials:,}", Name(one.reason)) for one in ranked[:_REASONS]]
+    more = sum(one.trials for one in ranked[_REASONS:])
+    if more:
+        reasons.append(say("{} for other reasons", f"{more:,}"))
+    return say("{} in {} ({})", f"{arm.missing:,}", Name(arm.arm), joined(reasons, ", "))
 
 
 def _on_tasks(comparison: Comparison) -> Iterator[Caveat]:

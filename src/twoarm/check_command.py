@@ -30,7 +30,9 @@ def run(given: Namespace, streams: Streams) -> int:
         streams.say(f"twoarm: {counted(len(found.problems), 'problem')}")
         return BAD
     arms = ", ".join(map(named, found.arms))
-    counts = f"{counted(found.run_count, 'run')}, {counted(found.task_count, 'task')}"
+    runs = counted(found.run_count - found.missing_count, "run")
+    missing = f"{found.missing_count:,} missing, " if found.missing_count else ""
+    counts = f"{runs}, {missing}{counted(found.task_count, 'task')}"
     streams.write(f"no problems: {counts}, arms {arms}\n")
     for key in found.unknown_keys:
         streams.write(f"unknown key, ignored: {named(key)}\n")

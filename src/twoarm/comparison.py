@@ -7,9 +7,10 @@ from twoarm.options import Options
 from twoarm.pair import Paired, Pairing, aggregate, pair
 from twoarm.runs import Runs
 from twoarm.screen import Arms, Screening, screen
-from twoarm.sentence import Sentence, listed, say
+from twoarm.sentence import Name, Sentence, joined, listed, say
 from twoarm.summarize import ArmSummary, summarize
 from twoarm.tasks import Task, tabulate
+from twoarm.trials import Trials
 
 
 class Comparison(msgspec.Struct, frozen=True, kw_only=True):
@@ -38,7 +39,7 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
     summaries = (summarize(screening.candidate), summarize(screening.baseline))
     tasks = tabulate(runs.tasks, screening, pairing, [gate.metric for gate in GATES])
     gates = judge(*(figures(arm.values) for arm in screening.arms))
-    why = _insufficient(runs, summaries, tasks, gates)
+    why = _insufficient(runs, screening.trials, tasks, gates)
     decision = decide(gates, arms) if why is None else Decision("insufficient", why=why)
     return Comparison(
         runs=runs,
@@ -57,12 +58,15 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
 
 def _insufficient(
     runs: Runs,
-    summaries: tuple[ArmSummary, ArmSummary],
+    trials: tuple[Trials, Trials],
     tasks: tuple[Task, ...],
     gates: tuple[Gate, ...],
 ) -> Sentence | None:
     """Why the runs allow no decision; None if they do."""
-    empty = [summary.arm for summary in summaries if not summary.runs]
+    unmade = [_unmade(arm) for arm in trials if arm.missing and arm.missing == arm.planned]
+    if unmade:
+        return joined(unmade, "; ")
+    empty = [arm.arm for arm in trials if not arm.counted]
     absent = [arm for arm in empty if arm not in runs.arms]
     if absent:
         return say("no run of {}; one arm alone cannot be compared", listed(absent))
@@ -74,6 +78,13 @@ def _insufficient(
     if unmeasured:
         return say("not measured in at least one arm: {}", ", ".join(unmeasured))
     return None
+
+
+def _unmade(arm: Trials) -> Sentence:
+    all_of_them = "its one planned run is"
+    if arm.planned > 1:
+        all_of_them = f"all of its {arm.planned:,} planned runs are"
+    return say("no run of {}: {} missing", Name(arm.arm), all_of_them)
 
 
 def _on_pairs(screening: Screening, pairing: Pairing, arms: Arms) -> Decision:

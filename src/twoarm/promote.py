@@ -8,17 +8,20 @@ import msgspec
 from twoarm.comparison import Comparison
 from twoarm.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
 from twoarm.escape import counted, series
+from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.guard import HARM, Held, held_back
 from twoarm.evidence.results import (
     Evidence,
     MarginRange,
+    OneSided,
     Paid,
     fewest_tasks,
 )
 from twoarm.metric import BY_NAME, LABELS, SUCCESS
 from twoarm.number_format import change, share
 from twoarm.options import Options, PromoteBy
-from twoarm.sentence import Name, Sentence, listed, say
+from twoarm.screen import Arms
+from twoarm.sentence import Name, Sentence, joined, listed, say
 
 Verdict = Literal["promote", "do not promote", "not enough data"]
 
@@ -35,17 +38,67 @@ _BY_MARGIN = {
 
 
 class Promotion(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the candidate may be promoted, and why."""
+    """Whether the candidate may be promoted, and why.
+
+    `withheld` are losses on one side, where nothing else stands against a promotion.
+    """
 
     verdict: Verdict
     reasons: tuple[Sentence, ...]
+    withheld: tuple[OneSided, ...]
 
 
 def promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
+    """What the promotion goes by, unless losses on one side leave it in doubt."""
+    found = _promote(comparison, evidence, options)
+    lost = one_sided(comparison) if found.verdict == "promote" else ()
+    if not lost:
+        return found
+    return Promotion(
+        verdict="not enough data",
+        reasons=(
+            *(_lost(one, comparison.arms) for one in lost),
+            say("otherwise {}", joined(found.reasons, "; ")),
+        ),
+        withheld=lost,
+    )
+
+
+def _lost(found: OneSided, arms: Arms) -> Sentence:
+    """What was lost on one side, the arm that lost more first, and what to do about it."""
+    sides = list(zip(arms.both, found.lost, found.of, strict=True))
+    (arm, lost, of), (other, less, of_other) = sides if found.arm == arms.candidate else sides[::-1]
+    if found.metric is None:
+        return say(
+            "{} lost {} of {}, {} {} of {}: find out why, then run them again",
+            Name(arm),
+            f"{lost:,}",
+            counted(of, "planned run"),
+            Name(other),
+            f"{less:,}",
+            f"{of_other:,}",
+        )
+    return say(
+        "{} lacks {} in {} of {}, {} in {} of {}: find out why, then run them again",
+        Name(arm),
+        LABELS[found.metric],
+        f"{lost:,}",
+        counted(of, "run"),
+        Name(other),
+        f"{less:,}",
+        f"{of_other:,}",
+    )
+
+
+def _settled(verdict: Verdict, *reasons: Sentence) -> Promotion:
+    return Promotion(verdict=verdict, reasons=reasons, withheld=())
+
+
+def _promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """Enough data first, then the gates, then what the promotion goes by."""
     lacking = tuple(_lacking(comparison))
     if lacking:
-        return Promotion(verdict="not enough data", reasons=lacking)
+        return _settled("not enough data", *lacking)
     if gates_decide(comparison.decision, options.promote_by):
         return _by_gates(comparison)
     assert evidence is not None
@@ -76,17 +129,13 @@ def _lacking(comparison: Comparison) -> Iterator[Sentence]:
 def _by_gates(comparison: Comparison) -> Promotion:
     if comparison.decision.kind == "candidate":
         fewest = comparison.adequacy.fewest_repeats
-        return Promotion(
-            verdict="promote",
-            reasons=(
-                say("all {} hold", number_of_gates()),
-                say("every task has at least {} repeats in both arms", fewest),
-            ),
+        return _settled(
+            "promote",
+            say("all {} hold", number_of_gates()),
+            say("every task has at least {} repeats in both arms", fewest),
         )
-    return Promotion(
-        verdict="do not promote",
-        reasons=(say("{} {}", Name(comparison.arms.candidate), fails(comparison.gates)),),
-    )
+    failed = say("{} {}", Name(comparison.arms.candidate), fails(comparison.gates))
+    return _settled("do not promote", failed)
 
 
 def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
@@ -94,7 +143,7 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
     found = evidence.grade
     if found.verdict == "too few tasks":
         reason = say("too few runs: even the largest difference could not be clear")
-        return Promotion(verdict="not enough data", reasons=(reason,))
+        return _settled("not enough data", reason)
     if found.scope == "these_tasks":
         fewest = fewest_tasks(options.level)
         reason = say(
@@ -103,22 +152,20 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
             here(evidence),
             fewest,
         )
-        return Promotion(verdict="not enough data", reasons=(reason,))
+        return _settled("not enough data", reason)
     reason = say("{} for tasks like these", _FOUND.get(found.verdict, found.verdict))
     if found.verdict != "candidate better":
-        return Promotion(verdict="do not promote", reasons=(reason,))
+        return _settled("do not promote", reason)
     if options.guard == "none":
         off = say("the guard is off: success, broken tasks and cost were not checked")
-        return Promotion(verdict="promote", reasons=(reason, off))
+        return _settled("promote", reason, off)
     held = held_back(evidence.guard, options)
     if not held:
-        return Promotion(verdict="promote", reasons=(reason, *_passed(evidence)))
-    return Promotion(
-        verdict="do not promote" if HARM & set(held) else "not enough data",
-        reasons=(
-            *(_against(one, evidence) for one in held),
-            say("otherwise {}", reason),
-        ),
+        return _settled("promote", reason, *_passed(evidence))
+    return _settled(
+        "do not promote" if HARM & set(held) else "not enough data",
+        *(_against(one, evidence) for one in held),
+        say("otherwise {}", reason),
     )
 
 
@@ -199,7 +246,7 @@ def _by_margin(evidence: Evidence) -> Promotion:
     if verdict == "promote" and broken.beyond_chance:
         names = listed([one.task_id for one in broken.tasks], 3)
         reasons.insert(0, say("it breaks {}, but this rule does not look at single tasks", names))
-    return Promotion(verdict=verdict, reasons=tuple(reasons))
+    return _settled(verdict, *reasons)
 
 
 def _inconclusive(evidence: Evidence) -> Iterator[Sentence]:

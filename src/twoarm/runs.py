@@ -56,7 +56,7 @@ class Input(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
-    """How a run ended, apart from its success: not failed, the agent's failure, or infra."""
+    """How a run ended, apart from its success: not failed, or by what; or that it is missing."""
 
     failure: str | None
     reason: str

@@ -121,6 +121,7 @@ def _report(
         effective_run_count=sum(summary.runs for summary in comparison.summaries),
         excluded_infra_failures=comparison.screening.excluded_runs("infra"),
         task_count=len(comparison.tasks),
+        trials=comparison.screening.trials,
         arm_summaries=comparison.summaries,
         paired=comparison.paired,
         gates=comparison.gates,

@@ -1,7 +1,6 @@
 """Which runs count; every excluded run keeps its reason."""
 
 from collections.abc import Sequence
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -13,12 +12,11 @@ from twoarm.metric import METRICS
 from twoarm.options import Missing, Options, either, option
 from twoarm.runs import Runs
 from twoarm.sentence import Name, listed, say
+from twoarm.trials import Excluded, ExcludedKind, Trials, account, left_out
 
 WITH, WITHOUT = "with_", "without_"
 # How many arms an error lists before it only counts.
 _LISTED_ARMS = 20
-
-ExcludedKind = Literal["infra", "duplicate", "other arm"]
 
 
 class Arms(msgspec.Struct, frozen=True, kw_only=True):
@@ -31,15 +29,6 @@ class Arms(msgspec.Struct, frozen=True, kw_only=True):
     def both(self) -> tuple[str, str]:
         """Candidate and baseline, in this order everywhere."""
         return self.candidate, self.baseline
-
-
-class Excluded(msgspec.Struct, frozen=True, kw_only=True):
-    """How many runs of one arm were read but not counted, for one reason."""
-
-    kind: ExcludedKind
-    reason: str
-    arm: str
-    runs: int
 
 
 class ArmRuns(msgspec.Struct, frozen=True, kw_only=True):
@@ -71,6 +60,7 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
     candidate: ArmRuns
     baseline: ArmRuns
     excluded: tuple[Excluded, ...]
+    trials: tuple[Trials, Trials]
     caveats: tuple[Caveat, ...]
 
     @property
@@ -161,27 +151,31 @@ def _by_prefix(one: str, other: str) -> Arms:
 def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     """Split the runs into those of the two arms that count and those that do not, and why."""
     sizes = dict(zip(runs.arms, np.bincount(runs.arm, minlength=len(runs.arms)), strict=True))
-    excluded = [
+    others = [
         Excluded(kind="other arm", reason="another arm", arm=arm, runs=int(sizes[arm]))
         for arm in sorted(set(runs.arms).difference(arms.both))
     ]
-    if not options.keep_infra:
-        excluded += [group for arm in arms.both for group in _infra_runs(runs, arm)]
-    kept = [_rows(runs, arm, keep_infra=options.keep_infra) for arm in arms.both]
+    unwanted = left_out(runs, keep_infra=options.keep_infra)
+    kept, lines = (
+        [_rows(runs, arm, flags) for arm in arms.both] for flags in (~unwanted, unwanted)
+    )
     if options.duplicates == "error":
         problems = Problems(
             problem for rows in kept for problem in _duplicate_problems(runs, rows, runs.key[rows])
         )
         if problems.count:
             raise BadRunsError(problems)
+    duplicates = []
     for number, arm in enumerate(arms.both):
         again = _repeated(runs.key[kept[number]])
         if len(again):
             # Of two neighbors with one key, the earlier in the file stands first.
-            unwanted = again if options.duplicates == "first" else again - 1
-            kept[number] = np.delete(kept[number], unwanted)
+            surplus = again if options.duplicates == "first" else again - 1
+            kept[number] = np.delete(kept[number], surplus)
             reason = f"duplicate: not the {options.duplicates} of its task and repeat"
-            excluded.append(Excluded(kind="duplicate", reason=reason, arm=arm, runs=len(again)))
+            found = Excluded(kind="duplicate", reason=reason, arm=arm, runs=len(again))
+            duplicates.append(found)
+    ours, theirs = (account(runs, *one) for one in zip(arms.both, kept, lines, strict=True))
     caveats: list[Caveat] = []
     candidate, baseline = (
         _arm_runs(runs, arm, rows, options.missing, caveats)
@@ -190,14 +184,15 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     return Screening(
         candidate=candidate,
         baseline=baseline,
-        excluded=tuple(excluded),
+        excluded=(*others, *ours.excluded, *theirs.excluded, *duplicates),
+        trials=(ours.trials, theirs.trials),
         caveats=tuple(caveats),
     )
 
 
 def find_duplicates(runs: Runs) -> list[Problem]:
-    """Every second run of a task, arm and repeat among those that are not infra failures."""
-    rows = np.flatnonzero(~_infra(runs)[runs.outcome])
+    """Every second run of a task, arm and repeat among those that are neither infra nor missing."""
+    rows = np.flatnonzero(~left_out(runs, keep_infra=False)[runs.outcome])
     order = np.lexsort((runs.key[rows], runs.arm[rows]))
     rows = rows[order]
     # One number per arm and key, in this order.
@@ -205,36 +200,24 @@ def find_duplicates(runs: Runs) -> list[Problem]:
     return _duplicate_problems(runs, rows, np.concatenate(([0], np.cumsum(new)))[: len(rows)])
 
 
-def _infra(runs: Runs) -> Flags:
-    return np.array([outcome.failure == "infra" for outcome in runs.outcomes])
-
-
 def _of_arm(runs: Runs, arm: str) -> Ints:
     code = runs.arms.index(arm) if arm in runs.arms else -1
     return np.flatnonzero(runs.arm == code)
 
 
-def _rows(runs: Runs, arm: str, *, keep_infra: bool) -> Ints:
-    """The rows of an arm, ordered by task and repeat."""
+def _rows(runs: Runs, arm: str, wanted: Flags) -> Ints:
+    """The rows of an arm with some outcomes, ordered by task and repeat."""
+    if not wanted.any():
+        return np.zeros(0, dtype=np.int64)
     rows = _of_arm(runs, arm)
-    if not keep_infra and len(runs.outcomes) > 1:
-        rows = rows[~_infra(runs)[runs.outcome[rows]]]
+    if not wanted.all():
+        rows = rows[wanted[runs.outcome[rows]]]
     return rows[np.argsort(runs.key[rows], kind="stable")]
 
 
 def _repeated(ordered: Ints) -> Ints:
     """The positions in an ordered column whose value is that of the position before."""
     return np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
-
-
-def _infra_runs(runs: Runs, arm: str) -> list[Excluded]:
-    counts = np.bincount(runs.outcome[_of_arm(runs, arm)], minlength=len(runs.outcomes))
-    groups = [
-        Excluded(kind="infra", reason=f"infra: {outcome.reason}", arm=arm, runs=int(count))
-        for outcome, count in zip(runs.outcomes, counts, strict=True)
-        if outcome.failure == "infra" and count
-    ]
-    return sorted(groups, key=lambda group: group.reason)
 
 
 def _duplicate_problems(runs: Runs, rows: Ints, keys: Ints) -> list[Problem]:

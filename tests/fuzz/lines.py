@@ -97,7 +97,7 @@ def _checked(found: Any) -> None:
         _hold(found.get(key) is None or isinstance(found[key], str))
     _hold(found.get("acceptance_first_pass") in (None, True, False))
     _hold(not _number(found.get("acceptance_first_pass")))
-    _hold(found.get("failure") is None or found["failure"] in ("agent", "infra"))
+    _hold(found.get("failure") is None or found["failure"] in ("agent", "infra", "missing"))
 
 
 def _hold(what: bool) -> None:

@@ -12,6 +12,7 @@ from twoarm.metric import JUDGED, LABELS, SUCCESS
 from twoarm.number_format import change, share
 from twoarm.options import Options
 from twoarm.sentence import Name, joined, listed, say
+from twoarm.trials import lost_runs
 
 # Below this share of run-to-run noise, more repeats would narrow nothing much.
 FEW_REPEATS_HELP = 0.25
@@ -36,7 +37,7 @@ def evidence_caveats(
     yield from _on_broken(evidence)
     yield from _on_ungated(evidence)
     yield from _on_the_winner(evidence, comparison.decision)
-    yield from _on_excluded(evidence, comparison.decision)
+    yield from _on_excluded(evidence, comparison)
     yield from _on_missing(evidence, comparison)
     yield from _on_single_tasks(evidence)
     yield from _on_weights(evidence)
@@ -170,15 +171,18 @@ def _on_the_winner(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
         )
 
 
-def _on_excluded(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
-    other = next((one for one in evidence.exclusions.bounds if one.decision != decision), None)
+def _on_excluded(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
+    bounds = evidence.exclusions.bounds
+    other = next((one for one in bounds if one.decision != comparison.decision), None)
+    lost = lost_runs(comparison.screening.trials)
     if other is not None:
         yield Caveat(
             code="excluded_could_flip",
             message=say(
-                "excluded runs could flip this decision: it would be {} if all excluded runs of {} "
-                "had {}",
+                "{} could flip this decision: it would be {} if all {} of {} had {}",
+                lost,
                 Name(other.decision),
+                lost,
                 Name(other.arm),
                 other.outcome,
             ),

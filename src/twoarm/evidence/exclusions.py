@@ -1,4 +1,5 @@
-"""Whether the runs that were excluded could change the decision."""
+"""Whether runs without a result, or values that are missing, could change the decision, and
+whether one arm clearly lost more of them than the other."""
 
 import math
 from collections.abc import Iterator
@@ -11,14 +12,18 @@ from twoarm.comparison import Comparison
 from twoarm.decide import GATES, Decision, GateRule, decide, judge
 from twoarm.evidence.kernel import log_choose
 from twoarm.evidence.results import (
+    LOSS_BY_CHANCE,
+    LOSS_POINTS,
     Bound,
     ExcludedArm,
     Exclusions,
     MissingBound,
     MissingValues,
+    OneSided,
 )
 from twoarm.metric import SUCCESS
-from twoarm.summarize import ArmSummary
+from twoarm.screen import Arms
+from twoarm.trials import Trials
 
 # Up to so many runs the tables are counted in whole numbers.
 _COUNTED = 2_000
@@ -28,8 +33,8 @@ _EXTREMES: tuple[Literal["low"], Literal["high"]] = ("low", "high")
 
 
 def audit(comparison: Comparison) -> Exclusions:
-    """Count the excluded runs, compare their rates, and try the extremes."""
-    arms = [_excluded_arm(comparison, summary) for summary in comparison.summaries]
+    """Count the planned runs without a result, compare their rates, and try the extremes."""
+    arms = [_excluded_arm(trials) for trials in comparison.screening.trials]
     bounds = tuple(
         Bound(
             arm=arm.arm,
@@ -65,7 +70,7 @@ def _decided(comparison: Comparison, side: int, gate: GateRule, values: Floats) 
 def _with_outcome(
     comparison: Comparison, side: int, excluded: int, outcome: Literal["failed", "passed"]
 ) -> Decision:
-    """The decision with the excluded runs of one arm counted; only success is known of them."""
+    """The decision with the lost runs of one arm counted; only success is known of them."""
     gate = next(gate for gate in GATES if gate.metric is SUCCESS)
     successes = comparison.screening.arms[side].values[SUCCESS.name]
     more = np.full(excluded, 1.0 if outcome == "passed" else 0.0)
@@ -112,16 +117,41 @@ def _with_missing(
     return _decided(comparison, side, gate, filled)
 
 
-def _excluded_arm(comparison: Comparison, summary: ArmSummary) -> ExcludedArm:
-    reasons = {
-        group.reason: group.runs
-        for group in comparison.screening.excluded
-        if group.arm == summary.arm and group.kind == "infra"
-    }
-    excluded = sum(reasons.values())
-    return ExcludedArm(
-        arm=summary.arm, runs=summary.runs + excluded, excluded=excluded, reasons=reasons
+def _excluded_arm(trials: Trials) -> ExcludedArm:
+    reasons = {f"infra: {one.reason}": one.trials for one in trials.excluded_reasons}
+    reasons |= {f"missing: {one.reason}": one.trials for one in trials.missing_reasons}
+    return ExcludedArm(arm=trials.arm, runs=trials.planned, excluded=trials.lost, reasons=reasons)
+
+
+def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
+    """What one arm lost clearly more of, whole runs or values of a gate's metric: neither chance
+    nor a trifle, and perhaps the very runs that would have told against it."""
+    ours, theirs = comparison.screening.trials
+    candidate, baseline = comparison.summaries
+    runs = candidate.runs, baseline.runs
+    found = (
+        _one_sided(comparison.arms, None, (ours.lost, theirs.lost), (ours.planned, theirs.planned)),
+        *(
+            _one_sided(
+                comparison.arms, name, (candidate.missing[name], baseline.missing[name]), runs
+            )
+            for name in (gate.metric.name for gate in GATES)
+        ),
     )
+    return tuple(one for one in found if one is not None)
+
+
+def _one_sided(
+    arms: Arms, metric: str | None, lost: tuple[int, int], of: tuple[int, int]
+) -> OneSided | None:
+    # The shares are compared in whole numbers: ten points are ten points.
+    apart = lost[0] * of[1] - lost[1] * of[0]
+    if not all(of) or 100 * abs(apart) < LOSS_POINTS * of[0] * of[1]:
+        return None
+    p = fisher(lost[0], of[0], lost[1], of[1])
+    if p >= LOSS_BY_CHANCE:
+        return None
+    return OneSided(metric=metric, arm=arms.both[apart < 0], lost=lost, of=of, p=p)
 
 
 def fisher(a: int, n: int, b: int, m: int) -> float:

@@ -21,6 +21,9 @@ FEWEST_TASKS = 6
 BLOCKS_BY_CHANCE = 0.01
 # ... and so many that the candidate seems to have broken.
 BROKEN_BY_CHANCE = 0.05
+# Losses are on one side if chance is rarer than this, and the shares this many points apart.
+LOSS_BY_CHANCE = 0.01
+LOSS_POINTS = 10
 
 
 # Below this chance of a verdict after all planned repeats, going on is not worth it.
@@ -218,7 +221,7 @@ class Stability(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ExcludedArm(msgspec.Struct, frozen=True, kw_only=True):
-    """The infra failures of one arm."""
+    """The planned runs of one arm, and those of them without a result: infra failures, missing."""
 
     arm: str
     runs: int
@@ -227,7 +230,7 @@ class ExcludedArm(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Bound(msgspec.Struct, frozen=True, kw_only=True):
-    """The decision if every excluded run of one arm had failed, or passed."""
+    """The decision if every run of one arm without a result had failed, or passed."""
 
     arm: str
     outcome: Literal["failed", "passed"]
@@ -251,6 +254,20 @@ class MissingValues(msgspec.Struct, frozen=True, kw_only=True):
     p: float
     bounds: tuple[MissingBound, ...]
     could_flip: bool
+
+
+class OneSided(msgspec.Struct, frozen=True, kw_only=True):
+    """What one arm lost clearly more of: whole runs, or values of a metric.
+
+    `metric` is null for whole runs. `lost` and `of` are the candidate's and the baseline's: of
+    planned runs, or of runs that count.
+    """
+
+    metric: str | None
+    arm: str
+    lost: tuple[int, int]
+    of: tuple[int, int]
+    p: float
 
 
 class Exclusions(msgspec.Struct, frozen=True, kw_only=True):

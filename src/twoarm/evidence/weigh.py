@@ -13,7 +13,7 @@ from twoarm.evidence import means
 from twoarm.evidence.cells import TaskRuns, group_pairs, lay_out, shared_tasks, task_runs
 from twoarm.evidence.deltas import weigh_deltas
 from twoarm.evidence.design import order_of_arms
-from twoarm.evidence.exclusions import audit
+from twoarm.evidence.exclusions import audit, one_sided
 from twoarm.evidence.gates import weigh_gate
 from twoarm.evidence.grade import Margins, Tested, grade, margin_rule
 from twoarm.evidence.guard import held_back
@@ -153,7 +153,9 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
             (1.0 - frame.tests) / family.candidates,
             pair_cost(comparison),
         ),
-        looks=None if plan is None else _looks(runs, tests, plan, graded, guard, options),
+        looks=None
+        if plan is None
+        else _looks(runs, tests, plan, graded, options, held=_held(comparison, guard, options)),
     )
 
 
@@ -253,8 +255,9 @@ def _looks(
     tests: Tests,
     plan: Planned,
     found: Grade,
-    guard: Guard,
     options: Options,
+    *,
+    held: bool,
 ) -> Looks:
     """Where the runs stand, and whether more repeats are needed."""
     stop: Literal["candidate better", "baseline better", "futility"] | None = None
@@ -265,7 +268,7 @@ def _looks(
         if found.verdict == "baseline better":
             stop = "baseline better"
         elif found.verdict == "candidate better":
-            if options.guard == "none" or not held_back(guard, options):
+            if not held:
                 stop = "candidate better"
         elif not tests.clear and known and max(known) < FUTILE:
             stop = "futility"
@@ -279,6 +282,12 @@ def _looks(
         incomplete=plan.incomplete,
         stop=stop,
     )
+
+
+def _held(comparison: Comparison, guard: Guard, options: Options) -> bool:
+    """Whether a candidate that is better would not be promoted all the same."""
+    guarded = options.guard != "none" and bool(held_back(guard, options))
+    return guarded or bool(one_sided(comparison))
 
 
 def _p_values(runs: list[TaskRuns], tests: Tests, frame: Frame) -> list[P]:

@@ -10,9 +10,10 @@ from twoarm.render import github as comment
 from twoarm.render import markdown as pages
 from twoarm.render.evidence import Shown, level
 from twoarm.render.summary import ANSWERS, PROMOTED_BY, summarize
-from twoarm.render.tables import Cell, Column, Table, number, words
+from twoarm.render.tables import Cell, Column, Table, number, of_planned, why_lost, words
 from twoarm.render.text import Look, lay_out, render
 from twoarm.sentence import Name, joined
+from twoarm.trials import Trials
 
 
 def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:
@@ -22,6 +23,9 @@ def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:
 
 def _promotions(analyses: Sequence[Analysis]) -> Table:
     by = PROMOTED_BY[analyses[0].options.promote_by]
+    lost = any(arm.lost for one in analyses for arm in one.trials)
+    baseline = analyses[0].trials[1]
+    why = f": {', '.join(why_lost([baseline]))}" if baseline.lost else ""
     return Table(
         name="candidates",
         heading=f"May each be promoted, by {by}?",
@@ -30,6 +34,7 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
             Column("promote", "text"),
             Column("decision", "text"),
             Column("evidence", "text"),
+            *((Column("planned runs"),) if lost else ()),
             Column("why", "text", brief=False),
         ),
         rows=tuple(
@@ -42,11 +47,20 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
                 ),
                 words(Name(one.decision)),
                 words(NOT_MEASURED if one.evidence is None else one.evidence.grade.verdict),
+                *((_counted(one.trials[0]),) if lost else ()),
                 words(joined(one.promotion.reasons, "; ")),
             )
             for one in analyses
         ),
+        notes=(f"Of the baseline, {of_planned(baseline)} planned runs are counted{why}.",)
+        if lost
+        else (),
     )
+
+
+def _counted(arm: Trials) -> Cell:
+    why = f" ({', '.join(why_lost([arm]))})" if arm.lost else ""
+    return number(f"{of_planned(arm)}{why}", arm.counted / arm.planned if arm.planned else None)
 
 
 def _gates(analyses: Sequence[Analysis]) -> Table:

@@ -9,6 +9,7 @@ from twoarm.decide import Gate
 from twoarm.escape import counted, xml
 from twoarm.number_format import NOT_MEASURED, figure
 from twoarm.render.summary import PROMOTED_BY, Amount, Summary, summarize
+from twoarm.render.tables import runs_counted
 
 SUITE = "twoarm"
 _PROMOTION = {"promote": "passed", "do not promote": "failure", "not enough data": "skipped"}
@@ -24,8 +25,8 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def render(*analyses: Analysis) -> str:
-    """A suite for each candidate: a test case per gate and one for adequacy; one more for a
-    promotion by anything else."""
+    """A suite for each candidate: a test case per gate, one for adequacy, and one for losses if
+    there are any; one more for a promotion by anything but the gates."""
     suites = [(analysis, list(cases(analysis))) for analysis in analyses]
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
@@ -53,6 +54,8 @@ def _suite(analysis: Analysis, found: list[Case]) -> Iterator[str]:
         "candidate": analysis.candidate,
         "baseline": analysis.baseline,
     }
+    if any(arm.lost for arm in analysis.trials):
+        properties["runs"] = runs_counted(analysis)
     yield f'  <testsuite name="{SUITE}" {_counts(found)} time="0"{when}>'
     yield "    <properties>"
     for name, value in properties.items():
@@ -87,6 +90,15 @@ def cases(analysis: Analysis) -> Iterator[Case]:
         f"repeats in an arm (the fewest: {adequacy.fewest_repeats})",
         details="",
     )
+    withheld = analysis.promotion.withheld
+    if withheld or any(arm.lost for arm in analysis.trials):
+        yield Case(
+            name="losses",
+            outcome="failure" if withheld else "passed",
+            message="; ".join(analysis.promotion.reasons[: len(withheld)])
+            or runs_counted(analysis),
+            details="",
+        )
     if by != "gates":
         yield Case(
             name=f"promotion by {PROMOTED_BY[by]}",

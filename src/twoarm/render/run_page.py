@@ -160,6 +160,8 @@ def _spent(spend: Spend) -> str:
 
 def facts_of(record: Line) -> Iterator[tuple[str, str]]:
     """The figures of a run, and what made it."""
+    if record.failure == "missing":
+        return
     yield "duration", figure(record.duration_seconds, "seconds")
     yield "cost", figure(record.total_cost_usd, "usd")
     yield "non-cache tokens", figure(record.non_cache_tokens, "tokens")
@@ -175,13 +177,15 @@ def outcome_of(record: Line) -> str:
     """How a run ended, in one word."""
     if record.failure == "infra":
         return "excluded"
+    if record.failure == "missing":
+        return "missing"
     return "passed" if record.success and record.failure != "agent" else "failed"
 
 
 def _mark(record: Line) -> str:
     outcome = outcome_of(record)
-    role = {"passed": "good", "failed": "bad", "excluded": "faint"}[outcome]
-    sign = {"passed": "✓", "failed": "✗", "excluded": "-"}[outcome]
+    role = {"passed": "good", "failed": "bad", "excluded": "faint", "missing": "faint"}[outcome]
+    sign = {"passed": "✓", "failed": "✗", "excluded": "-", "missing": "-"}[outcome]
     return f'<span class="{role}">{sign} {outcome}</span>'
 
 

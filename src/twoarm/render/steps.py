@@ -12,6 +12,7 @@ from twoarm.evidence.results import (
     Evidence,
     Looks,
     NextRuns,
+    OneSided,
     fewest_tasks,
 )
 from twoarm.metric import DURATION, LABELS, SUCCESS
@@ -27,10 +28,14 @@ REPEATS_HELP = 0.5
 
 def next_steps(analysis: Analysis) -> Iterator[Sentence]:
     """What to do next, the most important first."""
-    alone = _other_arm(analysis)
+    unfinished, alone = _unfinished(analysis), _other_arm(analysis)
+    if unfinished is not None:
+        yield unfinished
     if alone is not None:
-        yield alone
+        if unfinished is None:
+            yield alone
         return
+    yield from map(_one_sided, analysis.promotion.withheld)
     yield from _unused(analysis)
     if not any(summary.successes for summary in analysis.arm_summaries):
         yield say(
@@ -53,13 +58,47 @@ def next_steps(analysis: Analysis) -> Iterator[Sentence]:
         yield from _lacking(analysis)
     if evidence is not None and evidence.looks is not None:
         yield from _looks(evidence.looks)
-    if evidence is not None and evidence.exclusions.could_flip:
+    if evidence is not None and evidence.exclusions.could_flip and _unexplained(analysis):
         yield say("find out why runs were excluded: counting them could change the decision")
     if evidence is not None and evidence.on_shared_tasks != analysis.decision:
         yield say("run both arms on the same tasks: the ones they share give a different decision")
     yield from _verdict(analysis, tied)
     if evidence is not None and evidence.influence.decision_changes_without:
         yield _look_at([one.task_id for one in evidence.influence.decision_changes_without])
+
+
+def _unfinished(analysis: Analysis) -> Sentence | None:
+    """That planned runs are missing, and how to make them."""
+    missing = sum(arm.missing for arm in analysis.trials)
+    if not missing:
+        return None
+    planned = counted(sum(arm.planned for arm in analysis.trials), "planned run")
+    return say(
+        "finish the run with {}: {} of {} {} missing",
+        Name("twoarm run --resume DIR"),
+        f"{missing:,}",
+        planned,
+        "is" if missing == 1 else "are",
+    )
+
+
+def _one_sided(found: OneSided) -> Sentence:
+    """What has to be looked into before a promotion that was withheld."""
+    if found.metric is None:
+        return say(
+            "find out why {} lost so many more runs: they may be the bad ones", Name(found.arm)
+        )
+    return say(
+        "find out why {} lacks {} so much more often: it may be in the bad runs",
+        Name(found.arm),
+        LABELS[found.metric],
+    )
+
+
+def _unexplained(analysis: Analysis) -> bool:
+    """Whether runs were excluded, and no other step asks why."""
+    asked = any(one.metric is None for one in analysis.promotion.withheld)
+    return not asked and any(arm.excluded for arm in analysis.trials)
 
 
 def _other_arm(analysis: Analysis) -> Sentence | None:
@@ -185,6 +224,8 @@ def _verdict(analysis: Analysis, tied: bool) -> Iterator[Sentence]:
     yield from harm
     graded = evidence.grade.verdict if evidence is not None else None
     shaky = graded == "too few tasks"
+    if analysis.promotion.withheld:
+        return
     if verdict == "do not promote":
         yield from _not_promoted(analysis, bool(harm))
         shaky = shaky or (graded == "no clear difference" and not _equal(analysis))

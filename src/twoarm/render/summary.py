@@ -58,6 +58,7 @@ ALARMING = (
     "uneven_exclusion",
     "missing_could_flip",
     "uneven_missing",
+    "missing_runs",
     "separate_time_blocks",
     "different_models",
     "different_agents",
@@ -104,6 +105,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     candidate: Name
     baseline: Name
     overview: str
+    # The same for one line of a terminal.
+    brief: str
     verdict: Verdict
     promote: Sentence
     decision: Decision
@@ -130,6 +133,7 @@ def summarize(analysis: Analysis) -> Summary:
         candidate=Name(analysis.candidate),
         baseline=Name(analysis.baseline),
         overview=overview(analysis),
+        brief=overview(analysis, brief=True),
         verdict=promotion.verdict,
         promote=say(
             "{}, by {}: {}",

@@ -1,6 +1,7 @@
 """The tables of a report as data: each format only has to lay them out."""
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from twoarm.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
 from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.sentence import Name, Sentence
 from twoarm.tasks import Task
+from twoarm.trials import Trials, lost_runs
 
 # What a cell says beside its text: good or bad news, for formats that have color.
 Role = Literal["good", "bad"]
@@ -31,12 +33,13 @@ _ARM_FIGURES = (
     ("solved per dollar", "rate", "solved_per_dollar", None),
 )
 
-# The kinds of excluded runs, what one of them is called, and where it is.
+# The kinds of excluded runs that are not about a plan, what one is called, and where it is.
 _LEFT_OUT = (
-    ("infra", "infra failure", ""),
     ("duplicate", "duplicate", ""),
     ("other arm", "run", " in other arms"),
 )
+# How a reason for a missing run may begin, in the words of the record.
+_WHY_MISSING = ("lost", "interrupted", "not yet run")
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -255,17 +258,20 @@ def _task(task: Task) -> tuple[Cell, ...]:
 
 def excluded(analysis: Analysis, most: int) -> Iterator[Table]:
     """What was read and not counted, and why; nothing if all was."""
-    groups = analysis.excluded
+    groups, lost = analysis.excluded, any(arm.lost for arm in analysis.trials)
+    if lost:
+        yield _trials(analysis)
     if not groups:
         return
     notes = more(len(groups), most)
     if analysis.evidence is not None:
         flips = analysis.evidence.exclusions.could_flip
+        gone = lost_runs(analysis.trials) if lost else "excluded runs"
         notes += (
-            "Excluded runs could flip this decision."
+            f"{gone.capitalize()} could flip this decision."
             if flips
-            else "The decision would be the same if all excluded runs of one arm had failed, or "
-            "all had passed.",
+            else f"The decision would be the same if all {gone} of one arm had failed, or all had "
+            "passed.",
         )
     yield Table(
         name="excluded",
@@ -280,6 +286,28 @@ def excluded(analysis: Analysis, most: int) -> Iterator[Table]:
             for group in groups[:most]
         ),
         notes=notes,
+    )
+
+
+def _trials(analysis: Analysis) -> Table:
+    """What became of the planned runs."""
+    return Table(
+        name="trials",
+        heading="Planned runs",
+        columns=(
+            Column("arm", "text"),
+            *(Column(name) for name in ("planned", "counted", "excluded", "missing")),
+        ),
+        rows=tuple(
+            (
+                words(Name(arm.arm)),
+                *(
+                    number(f"{count:,}", count)
+                    for count in (arm.planned, arm.counted, arm.excluded, arm.missing)
+                ),
+            )
+            for arm in analysis.trials
+        ),
     )
 
 
@@ -310,22 +338,56 @@ def shortfalls(analysis: Analysis, most: int) -> Iterator[Table]:
     )
 
 
-def overview(analysis: Analysis) -> str:
-    """What was read and what counts, in one line."""
-    runs = {run for task in analysis.tasks for run in (task.candidate.runs, task.baseline.runs)}
-    fewest, most = min(runs, default=0), max(runs, default=0)
+def overview(analysis: Analysis, *, brief: bool = False) -> str:
+    """What was read and what counts; `brief` is for one line of a terminal."""
+    each = {run for task in analysis.tasks for run in (task.candidate.runs, task.baseline.runs)}
+    fewest, most = min(each, default=0), max(each, default=0)
     repeats = counted(most, "repeat") if fewest == most else f"{fewest}-{most} repeats"
+    runs = runs_counted(analysis, brief=brief)
+    return f"{counted(analysis.task_count, 'task')} x {repeats}; {runs}{_used(analysis)}"
+
+
+def runs_counted(analysis: Analysis, *, brief: bool = False) -> str:
+    """How many runs count: of those planned, by arm, where some have no result."""
     left_out = [
         counted(count, noun) + where
         for kind, noun, where in _LEFT_OUT
         if (count := _excluded_runs(analysis, kind))
     ]
-    return (
-        f"{counted(analysis.task_count, 'task')} x {repeats}; {analysis.effective_run_count:,} of "
-        f"{counted(analysis.run_count, 'run')} counted"
-        + (f", {series(left_out)} excluded" if left_out else "")
-        + _used(analysis)
-    )
+    excluded = f"{series(left_out)} excluded" if left_out else ""
+    ours, theirs = analysis.trials
+    if not (ours.lost or theirs.lost):
+        infra = _excluded_runs(analysis, "infra")
+        again = f"{counted(infra, 'infra failure')} run again" if infra else ""
+        read = analysis.run_count - infra - _excluded_runs(analysis, "missing")
+        total = f"{analysis.effective_run_count:,} of {counted(read, 'run')} counted"
+        return ", ".join(filter(None, (total, again, excluded)))
+    planned = counted(ours.planned + theirs.planned, "planned run")
+    total = f"{analysis.effective_run_count:,} of {planned} counted"
+    arms = f"{total} (candidate {of_planned(ours)}, baseline {of_planned(theirs)})"
+    if brief:
+        shares = " vs. ".join(f"{arm.counted:,}/{arm.planned:,}" for arm in (ours, theirs))
+        arms = f"{shares} planned runs"
+    lost = ", ".join(why_lost(analysis.trials))
+    return "; ".join(filter(None, (f"{arms}: {lost}", excluded)))
+
+
+def why_lost(trials: Sequence[Trials]) -> Iterator[str]:
+    """What became of planned runs without a result, in a few words."""
+    excluded = sum(arm.excluded for arm in trials)
+    if excluded:
+        yield counted(excluded, "infra failure")
+    words = Counter[str]()
+    for arm in trials:
+        for one in arm.missing_reasons:
+            start = one.reason.partition(":")[0]
+            words[start if start in _WHY_MISSING else "missing"] += one.trials
+    yield from (f"{count:,} {word}" for word, count in words.most_common())
+
+
+def of_planned(arm: Trials) -> str:
+    """How many of its planned runs count."""
+    return f"{arm.counted:,} of {arm.planned:,}"
 
 
 def _used(analysis: Analysis) -> str:

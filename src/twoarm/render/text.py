@@ -91,7 +91,7 @@ class _Screen:
         why = f": {summary.why}" if summary.why else ""
         above = [
             *self._heading(summary),
-            *self._labelled("", summary.overview, "", full=full),
+            *self._labelled("", summary.overview if full else summary.brief, "", full=full),
             "",
             *self._labelled("PROMOTE", summary.promote, role, full=full),
             *self._labelled("DECISION", f"{decision}{why}{fails}", "strong", full=full),

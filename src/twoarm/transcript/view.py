@@ -215,9 +215,11 @@ def why(record: Line) -> Iterator[Sentence]:
         yield say("excluded: an infra failure: {}", Name(reason))
     elif failure == "agent":
         yield say("counts as failed: a failure of the agent: {}", Name(reason))
+    elif failure == "missing":
+        yield say("missing: planned, and without a run: {}", Name(reason))
     code = record.acceptance_exit_code
     ended = None if code is None else say("acceptance ended with exit code {}", code)
-    if failure not in ("infra", "agent"):
+    if failure is None:
         counts = "counts as passed" if record.success else "counts as failed"
         because = ended is not None and (code == 0) == record.success
         yield say("{}: {}", counts, ended) if because else say(counts)
