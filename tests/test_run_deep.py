@@ -5,12 +5,14 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import pytest
 
 from tests.conftest import twoarm
 from tests.run_folders import QUICK
 from tests.running import SOLVE, attempt, order_of, suite_of
+from twoarm.run import strike
 from twoarm.run.remove import remove
 from twoarm.run.strike import Strike
 
@@ -87,19 +89,18 @@ def test_a_file_that_cannot_be_read_is_left_out(
     (tmp_path / "source").mkdir()
     for name in ("one", "two"):
         (tmp_path / "source" / name).touch()
-    whole = Strike.copy
 
-    def copy(self: Strike, source: str, target: str, most: int) -> None:
-        if source.endswith("one"):
-            raise PermissionError(13, "Permission denied", source)
-        whole(self, source, target, most)
+    def opened(path: str, mode: str) -> BinaryIO:
+        if path.endswith("source/one"):
+            raise PermissionError(13, "Permission denied", path)
+        return cast(BinaryIO, open(path, mode))
 
-    monkeypatch.setattr(Strike, "copy", copy)
+    monkeypatch.setattr(strike, "open", opened, raising=False)
     Strike({}).tree(str(tmp_path / "source"), str(tmp_path / "target"), 100)
     assert [path.name for path in (tmp_path / "target").iterdir()] == ["two"]
 
-    def full(self: Strike, source: str, target: str, most: int) -> None:
-        raise OSError(28, "No space left on device", target)
+    def full(self: Strike, source: BinaryIO, target: BinaryIO, most: int) -> None:
+        raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Strike, "copy", full)
     with pytest.raises(OSError, match="No space left"):

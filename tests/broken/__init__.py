@@ -10,6 +10,7 @@ from tests.broken.reading import READING
 from tests.broken.reports import REPORTS
 from tests.broken.running import RUNNING
 from tests.broken.scoring import SCORING
+from tests.broken.striking import STRIKING
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -23,4 +24,5 @@ BROKEN = [
     *COMMANDS,
     *COLLECTING,
     *RUNNING,
+    *STRIKING,
 ]

@@ -5,105 +5,86 @@ Standard library only, as the supervisor that uses it.
 
 import errno
 import os
-from binascii import b2a_base64
+from io import BytesIO
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    import re
-    from collections.abc import Iterable
+    from collections.abc import Iterator
     from typing import BinaryIO
 
-_PIECE = 1 << 20
+_PIECE = 1 << 17
 # An agent may leave what cannot be read, what is too deep for a path, and names that are the same
 # without a secret; a full disk is not its doing.
 _UNKEPT = (errno.EACCES, errno.ENAMETOOLONG, errno.EEXIST)
 
 
-def forms(secret: str) -> list[bytes]:
-    """A secret as it may be written: plain, escaped, encoded."""
-    from json import dumps
-
-    raw = secret.encode()
-    found = {raw, raw.hex().encode(), raw.hex().upper().encode()}
-    for ascii_only in (True, False):
-        once = dumps(secret, ensure_ascii=ascii_only)[1:-1]
-        twice = dumps(once, ensure_ascii=ascii_only)[1:-1]
-        found |= {text.encode() for text in (once, twice, once.replace("/", "\\/"))}
-    for kept in (b"-._~", b"-._~/"):
-        for code in ("%{:02X}", "%{:02x}"):
-            quoted = b"".join(
-                bytes((c,))
-                if (c < 128 and chr(c).isalnum()) or c in kept
-                else code.format(c).encode()
-                for c in raw
-            )
-            found |= {quoted, quoted.replace(b"%20", b"+")}
-    for before in range(3):
-        # In base64 the neighbours share the first and the last character.
-        bits = (before + len(raw)) * 8
-        inner = b2a_base64(b"\0" * before + raw)[(before * 8 + 5) // 6 : bits // 6]
-        found |= {inner, inner.replace(b"+", b"-").replace(b"/", b"_")}
-    return sorted(found, key=lambda form: (-len(form), form))
-
-
-def _any_of(texts: "Iterable[bytes]") -> "re.Pattern[bytes] | None":
-    """What finds any of the texts, the longest first."""
-    ordered = sorted(texts, key=lambda text: (-len(text), text))
-    if not ordered:
-        return None
-    from re import compile, escape
-
-    return compile(b"|".join(map(escape, ordered)))
-
-
 class Strike:
     """Copies with every form of every secret struck out."""
 
-    def __init__(self, secrets: dict[str, str]) -> None:
-        self._names = {form: name for name, value in secrets.items() for form in forms(value)}
-        self._longest = max(map(len, self._names), default=1)
-        self._pattern = _any_of(self._names)
+    def __init__(self, secrets: dict[str, str], piece: int | None = None) -> None:
+        self._piece = piece or _PIECE
+        self._seeker = None
+        if secrets:
+            # What it imports takes longer than all else that a supervisor starts with.
+            from twoarm.run.seek import Seeker
 
-    def _struck(self, found: "re.Match[bytes]") -> bytes:
-        return b"[secret " + self._names[found[0]].encode() + b"]"
+            self._seeker = Seeker(secrets)
+            self._piece = piece or max(_PIECE, 4 * self._seeker.reach)
 
     def text(self, text: str) -> str:
-        """A text without secrets."""
-        if self._pattern is None:
-            return text
-        return self._pattern.sub(self._struck, os.fsencode(text)).decode("utf-8", "replace")
+        """A text without secrets; names of files need not be text."""
+        struck = self.content(text.encode("utf-8", "surrogateescape"))
+        return struck.decode("utf-8", "surrogateescape")
 
-    def copy(self, source: str, target: str, most: int) -> None:
-        """At most so many bytes of a file, in pieces: a secret may lie across two of them."""
-        rest = b""
-        with open(source, "rb") as file, open(target, "wb") as made:
-            while most > 0:
-                piece = file.read(min(_PIECE, most))
+    def content(self, content: bytes) -> bytes:
+        """Bytes without secrets."""
+        return b"".join(self._struck(BytesIO(content), len(content)))
+
+    def copy(self, source: "BinaryIO", target: "BinaryIO", most: int) -> None:
+        """At most so many bytes of a file, without secrets."""
+        for piece in self._struck(source, most):
+            target.write(piece)
+
+    def holds(self, source: "BinaryIO") -> bool:
+        """Whether a secret is in a file."""
+        if self._seeker is None:
+            return False
+        held = b""
+        while piece := source.read(self._piece):
+            held = held[-self._seeker.reach :] + piece
+            if self._seeker.spans(held):
+                return True
+        return False
+
+    def _struck(self, source: "BinaryIO", most: int) -> "Iterator[bytes]":
+        """What is written instead, in pieces: a secret may lie across several of them."""
+        if self._seeker is None:
+            while most > 0 and (piece := source.read(min(self._piece, most))):
                 most -= len(piece)
-                last = not piece or most <= 0
-                rest += piece
-                if self._pattern is None:
-                    made.write(rest)
-                    rest = b""
-                else:
-                    rest = self._written(made, rest, last=last)
-                if last:
-                    return
-
-    def _written(self, made: "BinaryIO", rest: bytes, *, last: bool) -> bytes:
-        assert self._pattern is not None
-        settled = len(rest) if last else len(rest) - self._longest + 1
-        at = 0
-        for found in self._pattern.finditer(rest):
-            if found.start() >= settled:
-                break
-            made.write(rest[at : found.start()])
-            made.write(self._struck(found))
-            at = found.end()
-        if at < settled:
-            made.write(rest[at:settled])
-            at = settled
-        return rest[at:]
+                yield piece
+            return
+        # What is searched, where it begins in the source, and how much of it has been written. It
+        # overlaps: a secret may begin inside of another one, and escapes before it.
+        held, begin, written, settled = b"", 0, 0, 0
+        while begin + settled < most:
+            # Beyond the end as well: a secret may begin before it.
+            piece = source.read(self._piece)
+            held += piece
+            settled = len(held) - self._seeker.reach if piece else len(held)
+            settled = max(0, min(settled, most - begin))
+            for start, end, mark in self._seeker.spans(held):
+                if start >= settled:
+                    break
+                if start >= written:
+                    yield held[written:start]
+                    yield mark
+                written = max(written, end)
+            yield held[written:settled]
+            written = max(written, settled)
+            if not piece:
+                return
+            cut = max(0, settled - self._seeker.before)
+            held, begin, written, settled = held[cut:], begin + cut, written - cut, settled - cut
 
     def tree(self, source: str, target: str, most: int) -> None:
         """The files of a workspace, without its history and without what cannot be kept."""
@@ -130,7 +111,8 @@ class Strike:
             if entry.is_symlink():
                 os.symlink(self.text(os.readlink(entry.path)), place)
             elif entry.is_file():
-                self.copy(entry.path, place, most)
+                with open(entry.path, "rb") as source, open(place, "wb") as made:
+                    self.copy(source, made, most)
         except OSError as error:
             if error.errno not in _UNKEPT:
                 raise

@@ -287,7 +287,8 @@ def hand_over(attempt: Attempt, facts: "dict[str, Any]") -> None:
         if _is_file(attempt.aside(name)):
             os.chmod(attempt.aside(name), 0o600)
             target = os.path.join(order["folder"], name)
-            strike.copy(attempt.aside(name), target, order["output_bytes"])
+            with open(attempt.aside(name), "rb") as source, open(target, "wb") as made:
+                strike.copy(source, made, order["output_bytes"])
             sizes[name] = os.stat(target).st_size
     facts["files"] = sizes
     facts["leftovers"] = [strike.text(name) for name in attempt.steps.leftovers[:20]]

@@ -1,0 +1,47 @@
+"""Rules of striking secrets out: every form, broken in any way, and nothing else."""
+
+from tests.broken.entry import Broken
+
+STRIKE = "tests/test_run_strike.py"
+
+STRIKING = [
+    Broken("a secret across two pieces", "run/strike.py", "len(held) - self._seeker.reach if piece else len(held)", "len(held)", STRIKE),
+    Broken("a secret across two pieces of a binary file", "run/strike.py", "held = held[-self._seeker.reach :] + piece", "held = piece", STRIKE),
+    Broken("a secret across the end of what is kept", "run/strike.py", "piece = source.read(self._piece)\n            held", "piece = source.read(min(self._piece, most - begin - len(held)))\n            held", STRIKE),
+    Broken("a secret that begins in another one", "run/strike.py", "written = max(written, end)", "written = end", STRIKE),
+    Broken("an escape that begins before a piece", "run/strike.py", "max(0, settled - self._seeker.before)", "settled", STRIKE),
+    Broken("names stay what they are", "run/strike.py", 'struck.decode("utf-8", "surrogateescape")', 'struck.decode("utf-8", "replace")', STRIKE),
+    Broken("a secret in base64", "run/forms.py", "for before in range(3):", "for before in range(1):", STRIKE),
+    Broken("a secret in JSON in JSON", "run/forms.py", '_ANY + re.escape(bytes_of(part))', "re.escape(bytes_of(part))", STRIKE),
+    Broken("a secret that was trimmed", "run/forms.py", "trimmed if len(trimmed) >= SHORTEST else secret", "secret", STRIKE),
+    Broken("a secret that is little but space", "run/forms.py", "trimmed if len(trimmed) >= SHORTEST else secret", "trimmed", STRIKE),
+    Broken("a secret in base64 of JSON", "run/forms.py", "for text in texts} | {encoded", "for text in [secret]} | {encoded", STRIKE),
+    Broken("a secret in UTF-16, either way", "run/forms.py", '("utf-16-le", "utf-16-be")', '("utf-16-be",)', STRIKE),
+    Broken("a secret in base64 of UTF-16", "run/forms.py", " | {encoded(secret, codec) for codec in WIDE}", "", STRIKE),
+    Broken("a secret in swapped pairs", "run/forms.py", "pair[::-1].hex()", "pair.hex()", STRIKE),
+    Broken("a secret by its characters", "run/forms.py", 'f"{ord(c):x}"', 'f"{ord(c):02x}"', STRIKE),
+    Broken("a secret in octal digits", "run/forms.py", 'f"{c:03o}"', 'f"{c:o}"', STRIKE),
+    Broken("a secret in numbers", "run/forms.py", '"".join(map(str, octets)).encode(),', "", STRIKE),
+    Broken("a backslash before an escape", "run/forms.py", 'rb"\\\\{%d,%d}"', 'rb"\\\\{%d,%d}+"', STRIKE),
+    Broken("lines in quoted secrets", "run/forms.py", '"\\n": [END + rb"[ \\t+\\->#*/|]{0,12}?"],', "", STRIKE),
+    Broken("a secret in entities with names", "run/forms.py", "if char in _NAMED:", "if False:", STRIKE),
+    Broken("a secret between the quotes of a shell", "run/forms.py", 'b"\'" + _SOME + b"\'\'", ', "", STRIKE),
+    Broken("half an escape", "run/seek.py", "_begun(_BEGUN, text, start)", "start", STRIKE),
+    Broken("an escape that is alive", "run/seek.py", "_begun(_ESCAPING, text, start)", "start", STRIKE),
+    Broken("an escape that is not", "run/seek.py", 'rb"(?<!\\\\)(?:\\\\\\\\)*(', ' rb"(', STRIKE),
+    Broken("line ends in strings", "run/seek.py", 'b"|".join((_NUMBERED, _COLORED, _ESCAPED))', '_NUMBERED + b"|" + _COLORED', STRIKE),
+    Broken("numbers of lines", "run/seek.py", 'b"|".join((_NUMBERED, _COLORED, _ESCAPED))', '_COLORED + b"|" + _ESCAPED', STRIKE),
+    Broken("colors in a secret", "run/seek.py", "(_NUMBERED, _COLORED, _ESCAPED)", "(_NUMBERED, _ESCAPED)", STRIKE),
+    Broken("dumps with offsets", "run/seek.py", 'b"0x|" + _DUMPED', 'b"0x"', STRIKE),
+    Broken("numbers of lines before digits", "run/seek.py", 'b"0x|" + _NUMBERED, ', "", STRIKE),
+    Broken("what a dump shows beside the digits", "run/seek.py", "shown.end() if shown else end", "end", STRIKE),
+    Broken("a string ends after a dump", "run/seek.py", '\\"(?![\\s,}\\]:]|\\Z)|', '\\"|', STRIKE),
+    Broken("numbers of a program", "run/seek.py", 'b"".join(b"0%02x" % octet for octet in octets)', "octets.hex().encode()", STRIKE),
+    Broken("one of two windows is whole", "run/seek.py", "{run[middle - size : middle], run[middle : middle + size]}", "{run[middle - size : middle]}", STRIKE),
+    Broken("words that meet by chance", "run/seek.py", "_LONG = 24", "_LONG = 8", STRIKE),
+    Broken("a long secret whatever is between", "run/seek.py", "if sum(map(len, runs)) >= _LONG:", "if False:", STRIKE),
+    Broken("letters between digits", "run/seek.py", 'b"0-9a-mo-qsu-z"', 'b"0-9"', STRIKE),
+    Broken("letters between hexadecimal digits", "run/seek.py", 'b"0-9a-mo-qsvwyz"', 'b"0-9a-f"', STRIKE),
+    Broken("halves overlap", "run/seek.py", "text[: middle + self.reach]", "text[:middle]", STRIKE),
+    Broken("what is spread too far", "run/seek.py", "if span[1] - span[0] <= self.reach:", "if True:", STRIKE),
+]  # fmt: skip
