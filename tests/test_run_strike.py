@@ -86,6 +86,13 @@ def test_of_base64_no_more_is_left_than_its_neighbours_share(before: str, after:
     assert len(kept) <= len(base64.b64encode((before + after).encode())) + 4
 
 
+def test_base64_with_hardly_a_letter_is_found_in_both_alphabets() -> None:
+    for before in ("", "a", "ab"):
+        for code in (base64.b64encode, base64.urlsafe_b64encode):
+            coded = code(f"{before}>>>>>>>>cd".encode())
+            assert b"[secret KEY]" in Strike({"KEY": ">>>>>>>>"}).content(coded), coded
+
+
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 def test_pieces_of_any_size_give_what_the_whole_gives(secret: str) -> None:
     codings = (coding(secret + " and ") for coding in CODINGS.values())

@@ -36,6 +36,8 @@ STRIKING = [
     Broken("numbers of lines before digits", "run/seek.py", 'b"0x|" + _NUMBERED, ', "", STRIKE),
     Broken("what a dump shows beside the digits", "run/seek.py", "shown.end() if shown else end", "end", STRIKE),
     Broken("a string ends after a dump", "run/seek.py", '\\"(?![\\s,}\\]:]|\\Z)|', '\\"|', STRIKE),
+    Broken("base64 with hardly a letter", "run/seek.py", "for alphabet in (form, forms.safe_in_urls(form)):", "for alphabet in ():", STRIKE),
+    Broken("base64 with hardly a letter, for URLs", "run/forms.py", 'form.replace(b"+", b"-").replace(b"/", b"_")', "form", STRIKE),
     Broken("numbers of a program", "run/seek.py", 'b"".join(b"0%02x" % octet for octet in octets)', "octets.hex().encode()", STRIKE),
     Broken("one of two windows is whole", "run/seek.py", "{run[middle - size : middle], run[middle : middle + size]}", "{run[middle - size : middle]}", STRIKE),
     Broken("words that meet by chance", "run/seek.py", "_LONG = 24", "_LONG = 8", STRIKE),
