@@ -202,7 +202,7 @@ def test_a_file_that_fails_while_it_is_read_is_listed(
 
     monkeypatch.setattr(os, "read", broken)
     text = refusal("opencode", folder)
-    assert text == f"{folder}/export.json: cannot be read: Input/output error"
+    assert text == f"{folder}/run.json: cannot be read: Input/output error"
 
 
 # Mixed programs ----------------------------------------------------------------------------------

@@ -161,8 +161,9 @@ def test_a_moment_is_text_in_utc(at: float | None, text: str | None) -> None:
 def test_the_tags_of_a_record_explain_themselves() -> None:
     from twoarm.collect.caveats import CAVEATS
 
-    folder = Path(__file__).parent.parent / "src" / "twoarm" / "collect"
-    source = "".join(path.read_text() for path in folder.glob("*.py") if path.name != "caveats.py")
+    root = Path(__file__).parent.parent / "src" / "twoarm"
+    paths = (*root.glob("collect/*.py"), *root.glob("run/*.py"))
+    source = "".join(path.read_text() for path in paths if path.name != "caveats.py")
     for code in CAVEATS:
         # Or by a constant of that name.
         spelled = (f'"{code}"', f"'{code}'", f"({code.upper()})")

@@ -27,7 +27,7 @@ FAULTS = {
     "is killed": ("kill -9 $$", False, None, None),
     "kills its supervisor": ("kill -9 $PPID; sleep 60", False, "agent", "supervisor"),
     "deletes its test runner": ("cd ..; rm -rf work; true", False, None, None),
-    "leaves counts that are none": ("echo '{' > $TWOARM_USAGE", False, "agent", "cannot be read"),
+    "leaves counts that are none": (f"echo '{{' > $TWOARM_USAGE; {SOLVE}", True, None, None),
     "passes": (SOLVE, True, None, None),
 }
 

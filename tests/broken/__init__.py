@@ -1,5 +1,6 @@
 """Every rule with code that breaks it: a table for each part of the program."""
 
+from tests.broken.accounts import ACCOUNTS
 from tests.broken.collecting import COLLECTING
 from tests.broken.commands import COMMANDS
 from tests.broken.entry import Broken
@@ -25,4 +26,5 @@ BROKEN = [
     *COLLECTING,
     *RUNNING,
     *STRIKING,
+    *ACCOUNTS,
 ]

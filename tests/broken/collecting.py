@@ -37,7 +37,7 @@ COLLECTING = [
     Broken("claude: no result was killed", "collect/claude_code.py", 'return agent("no result was written")', "return None", "tests/test_collect_formats.py"),
     Broken("codex: the cache is inside input", "collect/codex.py", "                used.cached_input_tokens,\n                used.cache_write_input_tokens,\n                where=where,", "                where=where,", "tests/test_collect_codex.py"),
     Broken("codex: a resumed thread", "collect/codex.py", "before = _usage_of(folder, sidecar.resumed_from)", "pass", "tests/test_collect_codex.py"),
-    Broken("codex: a thread met twice", "collect/codex.py", "if earlier != where:", "if False:", "tests/test_collect_codex.py"),
+    Broken("codex: a thread met twice", "collect/codex.py", "if thread is None or earlier == where:", "if True:", "tests/test_collect_codex.py"),
     Broken("codex: transient errors decide nothing", "collect/codex.py", '_ENDS = ("turn.completed", "turn.failed")', '_ENDS = ("turn.completed", "turn.failed", "error")', "tests/test_collect_codex.py"),
     Broken("codex: the turn of the events", "collect/codex.py", "if turn.after == usage), rollout.turns[-1])", "if False), rollout.turns[-1])", "tests/test_collect_codex.py"),
     Broken("codex: warnings are no tool calls", "collect/codex.py", "tools = [item for item in items if item.type in TOOLS]", "tools = items", "tests/test_collect_codex.py"),

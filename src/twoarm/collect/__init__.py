@@ -5,8 +5,8 @@ format      the interface of a format, and the attempt it gives
 formats     which formats are installed, and which the files under a path are of
 harbor, opencode, claude_code, codex, inspect_ai, gemini_cli, mini_swe_agent, table
             one format each, found through the entry point group `twoarm.formats`
-opencode_shapes, opencode_log
-            what opencode writes, and what its log says
+opencode_shapes, opencode_log, codex_shapes
+            what opencode and Codex write, and what the log of opencode says
 run_folder  what the folders of agent programs share, with the sidecar `run.json`
 failure     who failed: by what a program said, and by how its run ended
 caveats     what a record could not know, by code

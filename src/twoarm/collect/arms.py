@@ -141,18 +141,18 @@ def at_path(document: Any, key: str) -> Any:
 
 
 class Configurations:
-    """What each arm was run with; a second configuration under one name is refused."""
+    """What each arm was run with, so that a second configuration under one name is noticed."""
 
     def __init__(self, may_differ: tuple[str, ...]) -> None:
         self._may_differ = may_differ
         self._last: dict[tuple[str, str], tuple[tuple[str, Any], ...]] = {}
         self._known: dict[tuple[str, str, str], tuple[dict[str, str], Position]] = {}
 
-    def check(self, arm: str, attempt: Attempt) -> None:
-        """Compare an attempt with those of its arm and scope before it."""
+    def difference(self, arm: str, attempt: Attempt) -> str | None:
+        """How an attempt differs from those of its arm and scope before it; None if it does not."""
         group = (arm, attempt.scope)
         if self._last.get(group) == attempt.configuration:
-            return
+            return None
         for key, value in attempt.configuration:
             if value is None:
                 continue
@@ -160,13 +160,14 @@ class Configurations:
             known, where = self._known.setdefault((*group, key), (leaves, attempt.where))
             for leaf in sorted({*known, *leaves}):
                 if known.get(leaf) != leaves.get(leaf) and not self._allowed(leaf):
-                    raise ArmsError(
+                    return (
                         f"{attempt.where}: {visible(leaf)} is {_shown(leaves.get(leaf))}, but "
                         f"{_shown(known.get(leaf))} in {where}, both as arm {named(arm)}; "
                         f"split them into arms with {option('arm_key')}, or allow it with "
                         f"{_allowance(leaf)}"
                     )
         self._last[group] = attempt.configuration
+        return None
 
     def _allowed(self, leaf: str) -> bool:
         return any(leaf == key or leaf.startswith(f"{key}.") for key in self._may_differ)

@@ -28,6 +28,14 @@ CAVEATS = {
     "log_unfinished": "the log did not finish, so runs may be missing from it",
     "partial_reward": "a reward above 0 but below the threshold; counted as failed",
     "retried": "retried by the harness after an error",
+    "noise_in_output": "lines of the output are not events and were skipped",
+    "no_event": "the output has no event of the agent in it, so nothing is known of what it did",
+    "configuration_differs": "another model or version than in the first run of the arm",
+    "thread_repeated": "a thread that an earlier run has as well, and no rollout to split its "
+    "tokens by, so token counts are null",
+    "usage_unread": "usage.json cannot be read, so its counts are null",
+    "usage_key_unknown": "keys of usage.json that nobody reads",
+    "usage_key_wrong": "keys of usage.json with values that are no such counts, so they are null",
     UPTAKE_NOT_SHOWN: "the output does not show what --uptake asks for, "
     "so the count of uses is null, not 0",
     "no_start_time": "no start time, so numbered by path",

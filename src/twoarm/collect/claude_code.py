@@ -6,10 +6,10 @@ from typing import Any, ClassVar
 import msgspec
 
 from twoarm.collect.arms import as_text
-from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.failure import agent, http_status, infra, of_provider
 from twoarm.collect.folder import WHOLE_FILE, Folder, decoded
-from twoarm.collect.format import Attempt, Failed, Settings
-from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of
+from twoarm.collect.format import Attempt, Failed, Refusal, Settings
+from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of, without_events
 from twoarm.collect.sidecar import read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend
 from twoarm.collect.uptake import KINDS, Call, Calls, looked_into
@@ -100,7 +100,7 @@ class ClaudeCode:
         name = output_of(folder)
         if name is None:
             return False
-        head = folder.head(name).lstrip(b"[")
+        head = folder.opening(name).lstrip(b"[")
         if head.startswith(b'{"type":"system","subtype":"init"'):
             return True
         return head.startswith(b'{"type":"result"') and b'"subtype"' in head
@@ -114,10 +114,15 @@ class ClaudeCode:
         saved = output_of(folder)
         if saved is None:
             raise folder.refuse("no output of Claude Code in it")
+        sidecar = read_sidecar(folder, saved)
         lines = _lines(folder, saved)
-        if not any(line.type in ("system", "assistant", "result") for line in lines):
+        if not lines:
+            output = without_events(folder, sidecar, saved, self.name)
+        elif any(line.type in ("system", "assistant", "result") for line in lines):
+            output = _parse_output(folder, saved, lines)
+        else:
             raise folder.refuse("neither a result nor a message of Claude Code in it", saved)
-        yield finish(folder, read_sidecar(folder, saved), _parse_output(folder, saved, lines))
+        yield finish(folder, sidecar, output)
 
 
 def _lines(folder: Folder, name: str) -> list[_Line]:
@@ -125,13 +130,15 @@ def _lines(folder: Folder, name: str) -> list[_Line]:
     if folder.size(name) > WHOLE_FILE:
         where = folder.where(name)
         return [_shrunk(line, where) for line in folder.decode_lines(name, _LINE)]
-    text = folder.read(name)
-    if text.lstrip().startswith(b"["):
-        return decoded(text, _LINES, folder.where(name))
-    first = text.lstrip().split(b"\n", 1)[0].rstrip()
-    if first.endswith(b"}"):
+    if name.endswith(".jsonl"):
         return list(folder.decode_lines(name, _LINE))
-    return [folder.decode(name, _LINE)]
+    text = folder.document(name)
+    if text.startswith(b"["):
+        return decoded(text, _LINES, folder.where(name))
+    first = text.split(b"\n", 1)[0].rstrip()
+    if first.endswith(b"}") or not text:
+        return list(folder.decode_lines(name, _LINE))
+    return [decoded(text, _LINE, folder.where(name))]
 
 
 def _shrunk(line: _Line, where: Position) -> _Line:
@@ -226,7 +233,8 @@ def _verdict(result: _Line | None) -> Failed | None:
         return None
     said = result.result if isinstance(result.result, str) else ""
     if result.api_error_status is not None:
-        return of_provider(said or "no message", f"API error {result.api_error_status}")
+        status = result.api_error_status
+        return of_provider(said or "no message", f"API error {status}", status)
     if result.subtype == "success":
         # Errors of the API, quotas and missing logins come as a success with is_error.
         return of_provider(said or "no message", "API error")
@@ -237,14 +245,40 @@ def _verdict(result: _Line | None) -> Failed | None:
     return agent(result.subtype)
 
 
-def _waiting(lines: list[_Line]) -> str | None:
+def _waiting(lines: list[_Line]) -> Refusal | None:
     """What the provider said to the last try, unless an answer or a tool came after it."""
     for line in reversed(lines):
         if line.type in ("assistant", "user") or (line.type == "result" and not line.is_error):
             return None
         if line.subtype == "api_retry":
-            return f"{as_text(line.error)} ({as_text(line.error_status)})"
+            return _refusal(line)
     return None
+
+
+def _refusal(line: _Line) -> Refusal:
+    said = f"{as_text(line.error)} ({as_text(line.error_status)})"
+    return Refusal(said=said, status=http_status(line.error_status))
+
+
+class Asking:
+    """Whether the provider has only ever refused, from the lines of a stream so far."""
+
+    def __init__(self) -> None:
+        self._answered = False
+        # What it said last; None once it has answered.
+        self.refusal: Refusal | None = None
+
+    def add(self, line: bytes) -> None:
+        """One more line; one that cannot be read tells nothing, and is refused at the end."""
+        try:
+            found = _LINE.decode(line)
+        except (ValueError, RecursionError):
+            return
+        if found.type in ("assistant", "user"):
+            self._answered = True
+            self.refusal = None
+        elif found.subtype == "api_retry" and not self._answered:
+            self.refusal = _refusal(found)
 
 
 def _spend(used: _Usage | _ModelUsage, model: str | None) -> Spend:

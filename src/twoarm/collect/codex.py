@@ -1,20 +1,31 @@
 """Codex: the events of `codex exec --json`, the rollout file of the session, or both."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
-from datetime import datetime
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import msgspec
 
 from twoarm.collect.arms import as_text
-from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.codex_shapes import (
+    CONTEXT,
+    EVENT,
+    LINE,
+    MESSAGE,
+    META,
+    NOTHING,
+    Event,
+    Item,
+    Usage,
+)
+from twoarm.collect.failure import agent, http_status, infra, of_provider
 from twoarm.collect.folder import Folder, SourceError, decoded, inside, walk
-from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.format import Attempt, Failed, Refusal, Settings
 from twoarm.collect.moment import seconds
-from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of
+from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of, without_events
 from twoarm.collect.sidecar import NAME, Sidecar, read_sidecar
-from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
+from twoarm.collect.tokens import Spend, outside_cache
 from twoarm.collect.uptake import Call, Calls
 from twoarm.collect.version import check_major
 from twoarm.errors import InputError, Position, Problem
@@ -28,81 +39,16 @@ MCP = "mcp_tool_call"
 TOOLS = frozenset({"command_execution", "file_change", MCP, SUBAGENT, "web_search"})
 
 
-class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    """The tokens of a thread so far; `input_tokens` includes what was cached."""
-
-    input_tokens: Count
-    output_tokens: Count
-    cached_input_tokens: Count = 0
-    cache_write_input_tokens: Count = 0
-
-
-class _Item(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    type: str
-    command: Any = None
-    exit_code: int | None = None
-    status: str | None = None
-    server: Any = None
-    tool: Any = None
-
-
-class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    message: str = ""
-
-
-class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    type: str
-    thread_id: str | None = None
-    usage: _Usage | None = None
-    error: _Error | None = None
-    message: str | None = None
-    item: _Item | None = None
-
-
-class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    timestamp: datetime
-    type: str
-    payload: msgspec.Raw = msgspec.Raw(b"null")
-
-
-class _Meta(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    cli_version: str
-    session_id: str | None = None
-    id: str | None = None
-
-
-class _Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    model: str | None = None
-
-
-class _Counted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    total_token_usage: _Usage
-
-
-class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    type: str
-    info: _Counted | None = None
-    duration_ms: Cost | None = None
-    message: Any = None
-
-
-_EVENT = msgspec.json.Decoder(_Event)
-_LINE = msgspec.json.Decoder(_Line)
-_META = msgspec.json.Decoder(_Meta)
-_CONTEXT = msgspec.json.Decoder(_Context)
-_MESSAGE = msgspec.json.Decoder(_Message)
-
-_NOTHING = _Usage(input_tokens=0, output_tokens=0)
-
-
 class _Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One turn of a rollout: the tokens of the thread before it and after it."""
 
-    before: _Usage
-    after: _Usage | None
+    before: Usage
+    after: Usage | None
     calls: int
     duration_seconds: float | None
     ended: str | None
+    # What ended it, if that was an error.
+    error: str | None = None
     waiting: str | None = None
 
 
@@ -145,20 +91,37 @@ class Codex:
             raise folder.refuse(f"{len(rollouts)} rollout files; keep one run per folder")
         if saved is None and not rollouts:
             raise folder.refuse("neither events nor a rollout of Codex in it")
+        sidecar = read_sidecar(folder, saved or rollouts[0])
         events = None if saved is None else _events(folder, saved)
         rollout = _rollout(folder, rollouts[0]) if rollouts else None
-        sidecar = read_sidecar(folder, saved or rollouts[0])
-        output = _parse_output(folder, sidecar, saved or rollouts[0], events, rollout)
-        if rollout is None and sidecar.resumed_from is None and output.session_id is not None:
-            where = folder.where()
-            earlier = self._threads.setdefault(output.session_id, where)
-            if earlier != where:
-                raise folder.refuse(
-                    f"thread {named(output.session_id)} is also in {earlier}, and Codex counts the "
-                    f"tokens of a whole thread; name the earlier run in {NAME} as resumed_from, "
-                    "or add the rollout"
-                )
+        if events == [] and rollout is not None:
+            # What it printed is lost; what it wrote down is not.
+            events = None
+        if events == [] and saved is not None and sidecar.ended_by is not None:
+            output = without_events(folder, sidecar, saved, self.name)
+        else:
+            output = _parse_output(folder, sidecar, saved or rollouts[0], events, rollout)
+        if rollout is None and sidecar.resumed_from is None:
+            output = self._with_own_tokens(folder, output, settings)
         yield finish(folder, sidecar, output)
+
+    def _with_own_tokens(
+        self, folder: Folder, output: AgentOutput, settings: Settings
+    ) -> AgentOutput:
+        """The output, unless its thread was met before: then its tokens are those of both runs."""
+        where = folder.where()
+        thread = output.session_id
+        earlier = where if thread is None else self._threads.setdefault(thread, where)
+        if thread is None or earlier == where:
+            return output
+        if settings.scheduled:
+            caveats = (*output.caveats, "thread_repeated")
+            return msgspec.structs.replace(output, spends=None, caveats=caveats)
+        raise folder.refuse(
+            f"thread {named(thread)} is also in {earlier}, and Codex counts the "
+            f"tokens of a whole thread; name the earlier run in {NAME} as resumed_from, "
+            "or add the rollout"
+        )
 
 
 def _rollout_names(folder: Folder) -> list[str]:
@@ -167,8 +130,8 @@ def _rollout_names(folder: Folder) -> list[str]:
     )
 
 
-def _events(folder: Folder, name: str) -> list[_Event]:
-    events = list(folder.decode_lines(name, _EVENT))
+def _events(folder: Folder, name: str) -> list[Event]:
+    events = list(folder.decode_lines(name, EVENT))
     if events and events[0].type != "thread.started":
         raise folder.refuse("its first line is not `thread.started` of Codex", name)
     return events
@@ -179,20 +142,20 @@ def _rollout(folder: Folder, name: str) -> _Rollout:
     where = folder.where(name)
     version = session = model = None
     first = last = None
-    total = _NOTHING
+    total = NOTHING
     turns: list[_Turn] = []
-    for line in folder.decode_lines(name, _LINE):
+    for line in folder.decode_lines(name, LINE):
         last = seconds(line.timestamp)
         first = last if first is None else first
         payload = bytes(line.payload)
         if line.type == "session_meta":
-            meta = decoded(payload, _META, where)
+            meta = decoded(payload, META, where)
             check_major(folder, name, "Codex", meta.cli_version, NEWEST_MAJOR)
             version, session = meta.cli_version, meta.session_id or meta.id
         elif line.type == "turn_context":
-            model = decoded(payload, _CONTEXT, where).model or model
+            model = decoded(payload, CONTEXT, where).model or model
         elif line.type == "event_msg":
-            message = decoded(payload, _MESSAGE, where)
+            message = decoded(payload, MESSAGE, where)
             if message.type == "task_started" or not turns:
                 turns.append(
                     _Turn(before=total, after=None, calls=0, duration_seconds=None, ended=None)
@@ -204,8 +167,12 @@ def _rollout(folder: Folder, name: str) -> _Rollout:
                 )
             elif message.type in ("task_complete", "turn_aborted"):
                 took = None if message.duration_ms is None else message.duration_ms / 1000
+                error = message.error.get("message") if isinstance(message.error, dict) else None
                 turns[-1] = msgspec.structs.replace(
-                    turns[-1], duration_seconds=took, ended=message.type
+                    turns[-1],
+                    duration_seconds=took,
+                    ended=message.type,
+                    error=None if error is None else as_text(error),
                 )
             said = as_text(message.message) if message.type == "stream_error" else None
             if turns[-1].waiting != said:
@@ -227,13 +194,13 @@ def _parse_output(
     folder: Folder,
     sidecar: Sidecar,
     name: str,
-    events: list[_Event] | None,
+    events: list[Event] | None,
     rollout: _Rollout | None,
 ) -> AgentOutput:
     where = folder.where(name)
     usage = _last_usage(events)
     turn = _turn_of(rollout, usage)
-    before = _NOTHING
+    before = NOTHING
     if turn is not None:
         usage = usage or turn.after
         before = turn.before
@@ -275,18 +242,18 @@ def _parse_output(
     )
 
 
-def _last_usage(events: list[_Event] | None) -> _Usage | None:
+def _last_usage(events: list[Event] | None) -> Usage | None:
     return next((event.usage for event in reversed(events or ()) if event.usage is not None), None)
 
 
-def _turn_of(rollout: _Rollout | None, usage: _Usage | None) -> _Turn | None:
+def _turn_of(rollout: _Rollout | None, usage: Usage | None) -> _Turn | None:
     """The turn that the events are of: the one that ends with their count, else the last."""
     if rollout is None or not rollout.turns:
         return None
     return next((turn for turn in rollout.turns if turn.after == usage), rollout.turns[-1])
 
 
-def _usage_of(folder: Folder, resumed: str) -> _Usage:
+def _usage_of(folder: Folder, resumed: str) -> Usage:
     """The tokens that a thread had spent when it was resumed."""
     path = os.path.normpath(os.path.join(folder.path, resumed))
     try:
@@ -312,7 +279,7 @@ def _usage_of(folder: Folder, resumed: str) -> _Usage:
     raise folder.refuse(f"no `turn.completed` in {named(resumed)}, which it resumed", NAME)
 
 
-def _spend(usage: _Usage, before: _Usage, model: str | None, where: Position) -> Spend:
+def _spend(usage: Usage, before: Usage, model: str | None, where: Position) -> Spend:
     now, then = (
         (
             outside_cache(
@@ -347,50 +314,61 @@ class Tally:
     def add(self, line: bytes) -> None:
         """One more line; one that cannot be read counts nothing, and is refused at the end."""
         try:
-            found = _LINE.decode(line)
+            found = LINE.decode(line)
             if found.type == "turn_context":
-                self._model = _CONTEXT.decode(found.payload).model or self._model
+                self._model = CONTEXT.decode(found.payload).model or self._model
             elif found.type == "event_msg":
-                counted = _MESSAGE.decode(found.payload).info
+                counted = MESSAGE.decode(found.payload).info
                 if counted is not None:
                     total = counted.total_token_usage
-                    self.spend = _spend(total, _NOTHING, self._model, Position(""))
+                    self.spend = _spend(total, NOTHING, self._model, Position(""))
         except (ValueError, RecursionError, SourceError):
             return
 
+
+_STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 
 # The events that end a turn; errors and warnings on the way do not.
 _ENDS = ("turn.completed", "turn.failed")
 
 
-def _verdict(events: list[_Event] | None, turn: _Turn | None) -> Failed | None:
+def _verdict(events: list[Event] | None, turn: _Turn | None) -> Failed | None:
     """The last terminal event decides."""
     if _is_cut(events, turn):
         return agent("its turn did not end")
     if events is None:
-        return None
+        error = turn.error if turn is not None else None
+        return None if error is None else of_provider(error, "", _status(error))
     last = next((event for event in reversed(events) if event.type in _ENDS), None)
     if last is None:
         return infra("no event: the agent never started")
     if last.type == "turn.completed":
         return None
-    return of_provider(last.error.message if last.error is not None else "no message")
+    message = last.error.message if last.error is not None else "no message"
+    return of_provider(message, "", _status(message))
 
 
-def _is_cut(events: list[_Event] | None, turn: _Turn | None) -> bool:
+def _status(message: str) -> int | None:
+    """The HTTP status that an error of Codex names, as in "unexpected status 401 Unauthorized"."""
+    found = _STATUS.search(message)
+    return http_status(int(found[1])) if found else None
+
+
+def _is_cut(events: list[Event] | None, turn: _Turn | None) -> bool:
     if events is None:
         return turn is None or turn.ended != "task_complete"
     return bool(events) and not any(event.type in _ENDS for event in events)
 
 
-def _waiting(events: list[_Event] | None, turn: _Turn | None) -> str | None:
+def _waiting(events: list[Event] | None, turn: _Turn | None) -> Refusal | None:
     """What it said of the network or the provider, if that was the last it said."""
+    said = turn.waiting if turn is not None and events is None else None
     if events and events[-1].type == "error":
-        return events[-1].message or "no message"
-    return turn.waiting if turn is not None and events is None else None
+        said = events[-1].message or "no message"
+    return None if said is None else Refusal(said=said, status=_status(said))
 
 
-def _calls(tools: list[_Item]) -> Calls:
+def _calls(tools: list[Item]) -> Calls:
     """Skills have no tool of their own here: the agent reads their files."""
     return Calls(
         made=tuple(
@@ -411,7 +389,7 @@ def tool_name(kind: str, server: object, tool: object) -> str:
     return f"mcp__{server}__{tool}" if kind == MCP else kind
 
 
-def _failed(item: _Item) -> bool | None:
+def _failed(item: Item) -> bool | None:
     if item.exit_code is not None:
         return item.exit_code != 0
     return None if item.status is None else item.status in ("failed", "declined")

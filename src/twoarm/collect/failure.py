@@ -1,10 +1,10 @@
 """Failures by what a provider, a program or its runner said: the agent's own, or infra."""
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
-from twoarm.collect.format import Failed
+from twoarm.collect.format import Failed, Refusal
 from twoarm.escape import shortened
 
 _WIDTH = 200
@@ -29,6 +29,7 @@ EndedBy = Literal["exit", "timeout", "budget", "output", "killed"]
 
 class _Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     message: str
+    code: Any = None
 
 
 class _Passed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -51,27 +52,34 @@ def overflowed(message: str) -> bool:
     return any(part in low for part in _CONTEXT)
 
 
-def _inner(message: str) -> str:
-    """The message inside an error that a program passed on as JSON."""
+def _inner(message: str) -> _Said:
+    """The error that a program passed on as JSON inside its message."""
     start, end = message.find("{"), message.rfind("}")
     try:
         found = msgspec.json.decode(message[start : end + 1].encode(), type=_Passed)
     except (ValueError, RecursionError):
-        return message
-    return found.error.message
+        return _Said(message=message)
+    return found.error
 
 
-def of_provider(message: str, name: str = "") -> Failed:
+def http_status(found: object) -> int | None:
+    """The HTTP status of an error, if that is what was found."""
+    return found if type(found) is int and 400 <= found <= 599 else None
+
+
+def of_provider(message: str, name: str = "", status: object = None) -> Failed:
     """What a provider's error means: a context overflow is the agent's, all else is infra."""
     if overflowed(message):
         return agent("context overflow")
-    first = _inner(message).strip().split("\n", 1)[0]
+    inner = _inner(message)
+    first = inner.message.strip().split("\n", 1)[0]
     failure = infra(f"{name}: {first}" if name else first)
-    return msgspec.structs.replace(failure, refused=True)
+    known = http_status(status) or http_status(inner.code)
+    return msgspec.structs.replace(failure, refused=True, status=known)
 
 
 def judged(
-    failure: Failed | None, *, cut: bool, waiting: str | None, ended_by: EndedBy | None
+    failure: Failed | None, *, cut: bool, waiting: Refusal | None, ended_by: EndedBy | None
 ) -> Failed | None:
     """The failure that an output shows, in light of how its run ended.
 
@@ -79,10 +87,10 @@ def judged(
     last events are retries.
     """
     if waiting is None and failure is not None and failure.refused:
-        waiting = failure.reason
+        waiting = Refusal(said=failure.reason, status=failure.status)
     match ended_by:
         case "timeout" if waiting is not None:
-            return infra(f"timed out while waiting for the provider: {waiting}")
+            return _refused("timed out", waiting)
         case "timeout":
             return agent("hit the time limit of its runner")
         case "budget":
@@ -95,5 +103,10 @@ def judged(
         return failure
     how = "killed" if ended_by is None else "exited early"
     if waiting is not None:
-        return infra(f"{how} while waiting for the provider: {waiting}")
+        return _refused(how, waiting)
     return msgspec.structs.replace(failure, reason=f"{how}: {failure.reason}")
+
+
+def _refused(how: str, waiting: Refusal) -> Failed:
+    failure = infra(f"{how} while waiting for the provider: {waiting.said}")
+    return msgspec.structs.replace(failure, refused=True, status=waiting.status)

@@ -1,7 +1,8 @@
 """Folders of other programs: what may be read in them, and the limits that keep reading safe."""
 
 import os
-from collections.abc import Callable, Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 import msgspec
@@ -22,6 +23,10 @@ LEAST_UNPACKED = 256 * 2**20
 DEEPEST = 32
 
 _HEAD = 4096
+# Where a document or a stream of events begins, after whatever was printed before it.
+_OPENING = re.compile(rb'^[ \t]*(?:\[\s*)?\{\s*"', re.MULTILINE)
+# What no program prints but as an event; objects that people print have no quotes there.
+_EVENT = re.compile(rb'\s*\{\s*"')
 
 T = TypeVar("T")
 
@@ -46,7 +51,16 @@ def shown(path: str) -> str:
 class Folder:
     """One folder and its entries; nothing outside `root` is read through it."""
 
-    __slots__ = ("_held", "_held_name", "below", "names", "path", "root")
+    __slots__ = (
+        "_held",
+        "_held_name",
+        "below",
+        "lenient",
+        "names",
+        "path",
+        "root",
+        "skipped",
+    )
 
     def __init__(self, path: str, names: "dict[str, os.DirEntry[str] | None]", root: str) -> None:
         self.path = path
@@ -54,6 +68,11 @@ class Folder:
         # Whether the folders in it are still to be walked.
         self.below = True
         self.root = root
+        # Whether half an event is skipped like any other noise. It is refused where nobody knows
+        # that the run was stopped: then the file may have been damaged.
+        self.lenient = False
+        # How many lines were skipped because they are no events.
+        self.skipped = 0
         self._held_name = ""
         self._held = b""
 
@@ -80,12 +99,31 @@ class Folder:
 
     def head(self, name: str) -> bytes:
         """The first bytes of a file, without spaces, to recognize the program that wrote it."""
+        return b"".join(self._start(name).split())
+
+    def _start(self, name: str) -> bytes:
         if name == self._held_name:
-            start = self._held[:_HEAD]
-        else:
-            with self._open(name) as stream:
-                start = self._piece(stream.read, _HEAD, name)
-        return b"".join(start.split())
+            return self._held[:_HEAD]
+        with self._open(name) as stream:
+            return self._piece(stream.read, _HEAD, name)
+
+    def opening(self, name: str) -> bytes:
+        """Its head from the first object on, without what was printed before that."""
+        start = self._start(name)
+        found = _OPENING.search(start)
+        return b"".join(start[found.start() if found else 0 :].split())
+
+    def document(self, name: str) -> bytes:
+        """A whole file from its first object on; the lines before that are counted as skipped.
+
+        Nothing if there is none.
+        """
+        text = self.read(name)
+        found = _OPENING.search(text)
+        if found is None:
+            return b""
+        self.skipped += sum(bool(line.strip()) for line in text[: found.start()].split(b"\n"))
+        return text[found.start() :].lstrip()
 
     def decode(self, name: str, decoder: "msgspec.json.Decoder[T]") -> T:
         """A JSON document as its type; every way in which it is not one is named."""
@@ -104,22 +142,46 @@ class Folder:
         return decoded(text, decoder, self.where(name))
 
     def decode_lines(self, name: str, decoder: "msgspec.json.Decoder[T]") -> Iterator[T]:
-        """The objects of a JSONL file, in order; of a long file, one is held at a time."""
+        """The objects of a JSONL file, in order; of a long file, one is held at a time.
+
+        Lines that are no events are skipped and counted.
+        """
         if self.size(name) > WHOLE_FILE:
-            for number, line in self.lines(name):
-                if line.strip():
-                    yield decoded(line, decoder, self.where(name, number))
+            yield from self._events(name, self.lines(name), decoder)
             return
         text = self.read(name)
         try:
             yield from decoder.decode_lines(text)
         except (ValueError, RecursionError):
             # Decoded once more line by line, for the position.
-            yield from [
-                decoded(line, decoder, self.where(name, number))
-                for number, line in enumerate(text.split(b"\n"), 1)
-                if line.strip()
-            ]
+            yield from self._events(name, enumerate(text.split(b"\n"), 1), decoder)
+
+    def _events(
+        self, name: str, lines: Iterable[tuple[int, bytes]], decoder: "msgspec.json.Decoder[T]"
+    ) -> Iterator[T]:
+        for number, line in lines:
+            if not line.strip():
+                continue
+            try:
+                found = decoder.decode(line)
+            except (ValueError, RecursionError):
+                if not self._is_noise(line):
+                    decoded(line, decoder, self.where(name, number))
+                self.skipped += 1
+            else:
+                yield found
+
+    def _is_noise(self, line: bytes) -> bool:
+        """Whether a line is no event: what is printed beside them, and half of one, if lenient."""
+        if not line.lstrip().startswith(b"{"):
+            return True
+        try:
+            msgspec.json.decode(line)
+        except RecursionError:
+            return False
+        except ValueError:
+            return self.lenient or not _EVENT.match(line)
+        return False
 
     def size(self, name: str) -> int:
         """The bytes of a file."""

@@ -17,8 +17,16 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     failure: Literal["agent", "infra"]
     reason: str
-    # Whether it was the provider that refused to serve the agent.
+    # Whether it was the provider that refused to serve the agent, and the HTTP status of that.
     refused: bool = False
+    status: int | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a provider said that refuses to serve an agent, and the HTTP status if that is told."""
+
+    said: str
+    status: int | None
 
 
 class Condition(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +57,9 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     working_time: bool = False
     # Inspect: a run's task is named TASK/ID, for logs of several tasks.
     task_names: bool = False
+    # The runs of one schedule, as their runner made them: what is odd about one of them is a
+    # caveat of that run, because all of them are paid for.
+    scheduled: bool = False
     # Tables: the column of each field, which rows count, whether input tokens include the cache.
     columns: Mapping[str, str] = {}
     where: Sequence[Condition] = ()
@@ -97,6 +108,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     agent: str | None = None
     session_id: str | None = None
     acceptance_command: str | None = None
+    # How many lines of its output are no events.
+    skipped_lines: int = 0
+    # What a caveat is about, by its code.
+    about: Mapping[str, Sequence[str]] = {}
 
 
 class Format(Protocol):

@@ -31,6 +31,7 @@ from twoarm.collect.wanted import CollectOptions as CollectOptions
 from twoarm.collect.wanted import Place as Place
 from twoarm.collect.wanted import check_used, check_wanted
 from twoarm.errors import (
+    ArmsError,
     BadRunsError,
     Caveat,
     InputError,
@@ -40,12 +41,14 @@ from twoarm.errors import (
 )
 from twoarm.escape import counted, inert_json
 from twoarm.record import Run
-from twoarm.sentence import Name, say
+from twoarm.sentence import Name, listed, say
 from twoarm.stream import Progress
 
 _NAME_SETS = 1000
 # How many reasons to leave something out are told apart.
 _MOST_LEFT_OUT = 20
+# How many names of what a caveat is about are held.
+_MOST_ABOUT = 1000
 # How many records are written at a time.
 _BATCH = 1000
 
@@ -91,6 +94,8 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
     left_out: dict[LeftOut, int]
     # How often the change was used, per arm that was asked about.
     uptake: dict[str, ArmUses]
+    # How many runs are infra because a provider refused them, by HTTP status.
+    refused: dict[int, int]
     caveats: tuple[Caveat, ...]
     problems: tuple[Problem, ...]
     spool: Spool
@@ -106,10 +111,14 @@ class Collection(msgspec.Struct, frozen=True, kw_only=True):
         return self.spool.lines()
 
     def batches(self) -> Iterator[bytes]:
-        """The same as they are written: many at a time, and none a command to a CI runner."""
-        lines = self.lines()
-        while batch := b"".join(islice(lines, _BATCH)):
-            yield inert_json(batch.decode()).encode() if b"#" in batch else batch
+        """The same as they are written."""
+        return batched(self.lines())
+
+
+def batched(lines: Iterator[bytes]) -> Iterator[bytes]:
+    """JSON lines as they are written: many at a time, and none a command to a CI runner."""
+    while batch := b"".join(islice(lines, _BATCH)):
+        yield inert_json(batch.decode()).encode() if b"#" in batch else batch
 
 
 def gather(
@@ -137,7 +146,7 @@ def gather(
         formats=formats,
         options=options,
         reports=reports,
-        prices=read_prices(options.prices) if options.prices is not None else None,
+        prices=read_prices(options.prices) if isinstance(options.prices, str) else options.prices,
         uptake=uptake,
         progress=progress,
     )
@@ -177,6 +186,7 @@ def _finish(
         ),
         left_out=dict(work.left_out),
         uptake=work.uptake.arms,
+        refused=dict(work.refused),
         caveats=(*_caveats(work, numbered, guessed=guessed), *work.uptake.caveats()),
         problems=tuple(problems),
         spool=work.spool,
@@ -207,7 +217,11 @@ class _Work:
         self.missing: dict[str, Counter[str]] = {field: Counter() for field in _MEASURED}
         self.lost: Counter[tuple[str, str, str]] = Counter()
         self.left_out: Counter[LeftOut] = Counter()
+        self.refused: Counter[int] = Counter()
+        self.skipped_lines = 0
         self.caveats: Counter[str] = Counter()
+        # What each caveat is about, in the order in which it was met.
+        self.about: dict[str, dict[str, None]] = {}
         # Where each caveat was first met.
         self.first: dict[str, Position] = {}
         self.broken = formats.broken
@@ -248,6 +262,7 @@ class _Work:
                 self._progress("collecting", done, known + 1)
 
     def _folder(self, folder: Folder, arm: str | None) -> None:
+        folder.lenient = self._settings.scheduled
         try:
             claims = self.format.claims(folder)
             if claims and self.format.one_run_per_folder:
@@ -295,7 +310,12 @@ class _Work:
                     self._leave_out(found)
                     return
                 arm = found
-            self._configurations.check(arm, attempt)
+            difference = self._configurations.difference(arm, attempt)
+            if difference is not None:
+                if not self._settings.scheduled:
+                    raise ArmsError(difference)
+                caveats = (*attempt.caveats, "configuration_differs")
+                attempt = msgspec.structs.replace(attempt, caveats=caveats)
             uses = self._uses(attempt, arm)
             path = self._run_path(attempt.where)
             record = settle(attempt, arm, self._reports.get(arm), self._prices, uses, path)
@@ -306,7 +326,7 @@ class _Work:
         except RecursionError:
             self.problems.append(attempt.where.problem("nested too deeply to be compared"))
             return
-        self._count(record, attempt.where)
+        self._count(record, attempt)
         if uses is not None:
             self.uptake.add(arm, uses, attempt.calls)
         self.spool.add(
@@ -338,7 +358,14 @@ class _Work:
         patterns = self.uptake.patterns(arm)
         return count_uses(attempt.calls, patterns) if patterns else None
 
-    def _count(self, record: Run, where: Position) -> None:
+    def _count(self, record: Run, attempt: Attempt) -> None:
+        failed = attempt.failure
+        if failed is not None and failed.failure == "infra" and failed.status is not None:
+            self.refused[failed.status] += 1
+        self.skipped_lines += attempt.skipped_lines
+        for code, names in attempt.about.items():
+            met = self.about.setdefault(code, {})
+            met.update((name, None) for name in names if len(met) < _MOST_ABOUT)
         for field, value in zip(_MEASURED, _measured(record), strict=True):
             if value is None:
                 self.missing[field][record.arm] += 1
@@ -346,7 +373,7 @@ class _Work:
             self.lost[record.arm, str(record.failure), record.failure_reason or ""] += 1
         for code in record.tags or ():
             self.caveats[code] += 1
-            self.first.setdefault(code, where)
+            self.first.setdefault(code, attempt.where)
 
 
 def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]:
@@ -374,6 +401,10 @@ def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]
     for code, runs in sorted(work.caveats.items()):
         # Formats of other packages have codes of their own.
         text = CAVEATS.get(code) or Name(code)
+        if code in work.about:
+            text = say("{} ({})", text, listed(list(work.about[code])))
+        if code == "noise_in_output":
+            text = say("{} ({})", text, counted(work.skipped_lines, "line"))
         message = say("{}: {}, first {}", text, counted(runs, "run"), work.first[code])
         caveats.append(Caveat(code=code, message=message))
     return tuple(caveats)

@@ -7,12 +7,12 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.failure import agent, http_status, infra, of_provider
 from twoarm.collect.folder import Folder, SourceError, decoded
-from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.format import Attempt, Failed, Refusal, Settings
 from twoarm.collect.moment import between, seconds
-from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of
-from twoarm.collect.sidecar import read_sidecar
+from twoarm.collect.run_folder import AgentOutput, claim, finish, output_of, without_events
+from twoarm.collect.sidecar import Sidecar, read_sidecar
 from twoarm.collect.tokens import Cost, Count, Spend, outside_cache
 from twoarm.collect.uptake import KINDS, Call, Calls
 from twoarm.errors import Position, Problem
@@ -28,7 +28,10 @@ TURN_LIMIT = 53
 BAD_INPUT = 42
 
 # How standard error tells that the provider refused and is asked again.
-_RETRIED = re.compile(rb"^(Attempt \d+ failed[^.\n]*)\.", re.MULTILINE)
+_RETRIED = re.compile(rb"^(Attempt \d+ failed(?: with status (\d+))?[^.\n]*)\.", re.MULTILINE)
+
+# How Google says that a key is wrong: with status 400, which says nothing of the kind.
+_WRONG_KEY = ("API_KEY_INVALID", "API key not valid")
 
 
 class _Tokens(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -135,7 +138,7 @@ class GeminiCli:
         name = output_of(folder)
         if name is None:
             return False
-        head = folder.head(name)
+        head = folder.opening(name)
         if head.startswith(b'{"type":"init","timestamp":'):
             return True
         if not head:
@@ -151,16 +154,22 @@ class GeminiCli:
         saved = output_of(folder)
         if saved is None:
             raise folder.refuse("no output of Gemini CLI in it")
-        yield finish(folder, read_sidecar(folder, saved), _parse_output(folder, saved))
+        sidecar = read_sidecar(folder, saved)
+        yield finish(folder, sidecar, _parse_output(folder, sidecar, saved))
 
 
-def _parse_output(folder: Folder, name: str) -> AgentOutput:
-    head = folder.head(name)
-    if not head:
-        return _parse_document(folder, name, _document_on_stderr(folder))
-    if head.startswith(b'{"type":'):
-        return _parse_stream(folder, name, list(folder.decode_lines(name, _LINE)))
-    return _parse_document(folder, name, folder.decode(name, _DOCUMENT))
+def _parse_output(folder: Folder, sidecar: Sidecar, name: str) -> AgentOutput:
+    streamed = name.endswith(".jsonl") or folder.opening(name).startswith(b'{"type":')
+    text = b"" if streamed else folder.document(name)
+    if text:
+        return _parse_document(folder, name, decoded(text, _DOCUMENT, folder.where(name)))
+    lines = list(folder.decode_lines(name, _LINE))
+    if lines:
+        return _parse_stream(folder, name, lines)
+    document = _document_on_stderr(folder)
+    if document is not None:
+        return _parse_document(folder, name, document)
+    return without_events(folder, sidecar, name, AGENT)
 
 
 def _parse_document(folder: Folder, name: str, document: _Document) -> AgentOutput:
@@ -209,8 +218,8 @@ def _counted(tools: _Tools) -> Calls | None:
     return Calls(made=made, shows=("tool",), tells_failures=False)
 
 
-def _document_on_stderr(folder: Folder) -> _Document:
-    """The error object that ends the standard error of a run without output."""
+def _document_on_stderr(folder: Folder) -> _Document | None:
+    """The error object that ends the standard error of a run without output; None without it."""
     for log in ERRORS:
         if log not in folder:
             continue
@@ -218,8 +227,7 @@ def _document_on_stderr(folder: Folder) -> _Document:
         start = text.rfind(b"\n{\n") + 1
         if text[start : start + 1] == b"{":
             return decoded(text[start:], _DOCUMENT, folder.where(log))
-    listing = " or ".join(ERRORS)
-    raise folder.refuse(f"empty output, and no error object at the end of {listing}")
+    return None
 
 
 def _parse_stream(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
@@ -287,14 +295,16 @@ def _most_asked(models: dict[str, _Model]) -> str | None:
     return max(sorted(models), key=lambda name: models[name].api.total_requests, default=None)
 
 
-def _waiting(folder: Folder, last: _Line) -> str | None:
+def _waiting(folder: Folder, last: _Line) -> Refusal | None:
     """What the provider last said, if an answer of the model was still to come."""
     if last.type != "tool_result" and not (last.type == "message" and last.role == "user"):
         return None
     for log in ERRORS:
         found = _RETRIED.findall(folder.read(log)) if log in folder else []
         if found:
-            return visible(found[-1].decode("utf-8", "replace"))
+            said, status = found[-1]
+            text = visible(said.decode("utf-8", "replace"))
+            return Refusal(said=text, status=http_status(int(status[:9] or b"0")))
     return None
 
 
@@ -321,4 +331,5 @@ def _verdict(error: _Error) -> Failed:
         return agent("turn limit")
     if error.code == BAD_INPUT:
         return infra(f"input error: {error.message}")
-    return of_provider(error.message or "no message")
+    wrong_key = any(words in error.message for words in _WRONG_KEY)
+    return of_provider(error.message or "no message", "", 401 if wrong_key else error.code)

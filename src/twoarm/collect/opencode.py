@@ -6,9 +6,9 @@ from typing import Any, ClassVar, NamedTuple
 import msgspec
 
 from twoarm.collect.arms import as_text
-from twoarm.collect.failure import agent, infra, of_provider
+from twoarm.collect.failure import agent, http_status, infra, of_provider
 from twoarm.collect.folder import Folder
-from twoarm.collect.format import Attempt, Failed, Settings
+from twoarm.collect.format import Attempt, Failed, Refusal, Settings
 from twoarm.collect.moment import between
 from twoarm.collect.opencode_log import refused_since
 from twoarm.collect.opencode_shapes import (
@@ -24,7 +24,7 @@ from twoarm.collect.opencode_shapes import (
     opened,
     read_events,
 )
-from twoarm.collect.run_folder import AgentOutput, claim, finish
+from twoarm.collect.run_folder import AgentOutput, claim, finish, without_events
 from twoarm.collect.sidecar import Sidecar, read_sidecar
 from twoarm.collect.tokens import Spend, model_name
 from twoarm.collect.uptake import KINDS, Call, Calls
@@ -59,6 +59,11 @@ class _Work(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     unfinished: bool
     began: bool
 
+    @property
+    def shows_work(self) -> bool:
+        """Whether a model was asked."""
+        return self.began or bool(self.errors)
+
 
 class Opencode:
     """Run folders of opencode, with `events.jsonl`, `export.json` or both."""
@@ -84,13 +89,21 @@ class Opencode:
         if EVENTS not in folder and EXPORT not in folder:
             raise folder.refuse(f"neither {EVENTS} nor {EXPORT} of opencode in it")
         source = EVENTS if EVENTS in folder else EXPORT
+        sidecar = read_sidecar(folder, source)
         export = None
         if EXPORT in folder:
             export = folder.decode(EXPORT, EXPORT_FILE)
             check_major(folder, EXPORT, "opencode", export.info.version, NEWEST_MAJOR)
         events = read_events(folder, EVENTS) if EVENTS in folder else None
-        sidecar = read_sidecar(folder, source)
-        yield finish(folder, sidecar, _parse_output(folder, sidecar, events, export))
+        if events == [] and export is not None and _exported(export).shows_work:
+            # What it printed is lost; what it wrote down is not.
+            events = None
+        if events == [] and sidecar.ended_by is not None:
+            waiting = refused_since(folder, None)
+            output = without_events(folder, sidecar, EVENTS, self.name, waiting)
+        else:
+            output = _parse_output(folder, sidecar, events, export)
+        yield finish(folder, sidecar, output)
 
 
 def _parse_output(
@@ -115,7 +128,7 @@ def _parse_output(
     if below.missing:
         caveats.append("subagents_left_out")
     calls = _calls(work.tools)
-    failure, cut = _verdict(work)
+    failure, cut = _verdict(work, sidecar)
     if cut:
         caveats.append("spend_incomplete")
     if included and cost and any(step.tokens and step.tokens.reasoning for step in work.steps):
@@ -191,15 +204,17 @@ def _exported(export: Export) -> _Work:
     )
 
 
-def _verdict(work: _Work) -> tuple[Failed | None, bool]:
+def _verdict(work: _Work, sidecar: Sidecar) -> tuple[Failed | None, bool]:
     """How the run ended, and whether that is missing from it."""
     for error in work.errors:
         if error.name not in AGENT_ERRORS:
-            return of_provider(_message(error.data), error.name), False
+            return of_provider(_message(error.data), error.name, _status(error.data)), False
     if work.errors:
         return agent(AGENT_ERRORS[work.errors[-1].name]), False
     if work.unfinished:
         return agent("its last step did not finish"), True
+    if not work.steps and sidecar.ended_by is not None:
+        return agent("no step was taken"), True
     if not work.steps:
         return infra("no step: the agent never reached a model"), False
     reason = work.steps[-1].reason
@@ -218,13 +233,18 @@ def _message(data: Any) -> str:
     return as_text(found) if found else "no message"
 
 
-def _waiting(export: Export | None) -> str | None:
+def _status(data: Any) -> int | None:
+    return http_status(data.get("statusCode")) if isinstance(data, dict) else None
+
+
+def _waiting(export: Export | None) -> Refusal | None:
     """What the provider said to the last try, if that is the last there is; events lack it."""
     parts = export.messages[-1].parts if export is not None and export.messages else []
     if not parts or parts[-1].type != "retry":
         return None
     error = parts[-1].error
-    return _message(error.get("data") if isinstance(error, dict) else None)
+    data = error.get("data") if isinstance(error, dict) else None
+    return Refusal(said=_message(data), status=_status(data))
 
 
 def _spend(tokens: Tokens | None, included: bool, model: str | None) -> Spend:

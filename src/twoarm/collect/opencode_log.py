@@ -4,6 +4,7 @@ import re
 from datetime import datetime
 
 from twoarm.collect.folder import Folder
+from twoarm.collect.format import Refusal
 from twoarm.collect.moment import seconds
 from twoarm.escape import visible
 
@@ -15,7 +16,7 @@ _REFUSED = re.compile(
 )
 
 
-def refused_since(folder: Folder, moment: float | None) -> str | None:
+def refused_since(folder: Folder, moment: float | None) -> Refusal | None:
     """What the provider last said, if that was after a moment; any will do if there is none."""
     found = list(_REFUSED.finditer(folder.read(LOG))) if LOG in folder else []
     if not found:
@@ -26,4 +27,4 @@ def refused_since(folder: Folder, moment: float | None) -> str | None:
         return None
     if at is None or (moment is not None and at <= moment):
         return None
-    return visible(found[-1][2].decode("utf-8", "replace"))
+    return Refusal(said=visible(found[-1][2].decode("utf-8", "replace")), status=None)

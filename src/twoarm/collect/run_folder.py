@@ -1,13 +1,13 @@
 """Run folders of agent programs: the saved output of one run, with the sidecar beside it."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from twoarm.collect.failure import infra, judged
+from twoarm.collect.failure import agent, infra, judged
 from twoarm.collect.folder import Folder
-from twoarm.collect.format import Attempt, Failed
+from twoarm.collect.format import Attempt, Failed, Refusal
 from twoarm.collect.moment import between, seconds
 from twoarm.collect.sidecar import NAME, Sidecar
 from twoarm.collect.tokens import Spend
@@ -16,6 +16,8 @@ from twoarm.runs import NEVER_RAN, never_ran
 
 # The names under which the standard output of an agent may be saved.
 OUTPUTS = ("events.jsonl", "stream.jsonl", "result.json", "stdout.json", "stdout.txt")
+# The tag of a run whose output shows nothing of it.
+NO_EVENT = "no_event"
 
 
 class AgentOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -25,7 +27,7 @@ class AgentOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     agent: str
     failure: Failed | None
     # What the provider last said, if the last events are retries; None if not, or not shown.
-    waiting: str | None
+    waiting: Refusal | None
     # The agent's own time; None where only the sidecar's clock is left.
     duration_seconds: float | None
     # The times of the first and the last event, for a run that nobody timed.
@@ -44,6 +46,8 @@ class AgentOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     version: str | None
     session_id: str | None
     caveats: tuple[str, ...]
+    # What a caveat is about, by its code.
+    about: Mapping[str, Sequence[str]] = {}
 
 
 def output_of(folder: Folder) -> str | None:
@@ -63,10 +67,44 @@ def claim(folder: Folder, others: Iterable[str] = ()) -> Sequence[str]:
     return ()
 
 
+def without_events(
+    folder: Folder, sidecar: Sidecar, name: str, program: str, waiting: Refusal | None = None
+) -> AgentOutput:
+    """The output of a program that ended before its first event.
+
+    Refused where nobody says how it ended, and where it ended well and printed something else.
+    """
+    code = sidecar.agent_exit_code
+    well = sidecar.ended_by == "exit" and not code and folder.skipped
+    if sidecar.ended_by is None or well:
+        raise folder.refuse(f"no event of {program} in it", name)
+    ended = f" (exit code {code})" if code else ""
+    return AgentOutput(
+        name=name,
+        agent=program,
+        failure=agent(f"no event was printed{ended}"),
+        waiting=waiting,
+        duration_seconds=None,
+        first_event=None,
+        last_event=None,
+        cut=True,
+        cost_usd=None,
+        spends=None,
+        took_steps=False,
+        step_count=None,
+        tool_call_count=None,
+        calls=None,
+        model=None,
+        version=None,
+        session_id=None,
+        caveats=(NO_EVENT,),
+    )
+
+
 def finish(folder: Folder, sidecar: Sidecar, output: AgentOutput) -> Attempt:
     """What the output says and what the sidecar adds, as one attempt."""
     started, ended = seconds(sidecar.started_at_utc), seconds(sidecar.ended_at_utc)
-    caveats = list(output.caveats)
+    caveats = [*output.caveats, *(["noise_in_output"] if folder.skipped else [])]
     duration = _duration(folder, sidecar, output, caveats)
     failure = _failure(sidecar, output)
     if failure is None and sidecar.acceptance_exit_code is None:
@@ -106,6 +144,8 @@ def finish(folder: Folder, sidecar: Sidecar, output: AgentOutput) -> Attempt:
         agent=output.agent,
         session_id=output.session_id,
         acceptance_command=sidecar.acceptance_command,
+        skipped_lines=folder.skipped,
+        about=output.about,
     )
 
 

@@ -20,7 +20,7 @@ from twoarm.record import UPTAKE_NOT_SHOWN, Line, Run, explain
 _ENCODER = msgspec.json.Encoder()
 
 
-class _Record(Run, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+class Record(Run, frozen=True, kw_only=True, gc=False, omit_defaults=True):
     """A run as it is written: optional keys only where there is something to say."""
 
 
@@ -64,7 +64,7 @@ def settle(
         caveats.add(UPTAKE_NOT_SHOWN)
     failure = outcome.failure
     tools = None if attempt.calls is None else tally(attempt.calls.made)
-    return _Record(
+    return Record(
         task_id=attempt.task_id,
         arm=arm,
         # One that the source does not number is numbered once all runs are known.

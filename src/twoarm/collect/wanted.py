@@ -10,6 +10,7 @@ import msgspec
 from twoarm.collect.folder import shown
 from twoarm.collect.format import Settings
 from twoarm.collect.formats import OWN_FORMATS
+from twoarm.collect.prices import Prices
 from twoarm.errors import ArmsError, InputError, UsageError
 from twoarm.options import either, option
 
@@ -45,8 +46,8 @@ class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
     settings: Settings = Settings()
     # The path of a SWE-bench report per arm.
     reports: Mapping[str, str] = {}
-    # The path of a price table.
-    prices: str | None = None
+    # The path of a price table, or what was read from one.
+    prices: str | Mapping[str, Prices] | None = None
     renumber: bool = False
     skip_bad: bool = False
     # Patterns of what counts as a use of the change: for all arms, and for one.
