@@ -28,20 +28,47 @@ def test_resuming_what_is_done_only_reports_again(tmp_path: Path) -> None:
     assert {path: path.stat().st_mtime_ns for path in out.glob("runs/*/*/*")} == before
 
 
+def tasks(**changed: Any) -> list[dict[str, Any]]:
+    """The tasks of `suite_of`, with changes to the first."""
+    found = [
+        {"id": name, "prompt": f"Do {name}.", "acceptance_command": "test -f answer.txt"}
+        for name in ("one", "two")
+    ]
+    return [{**found[0], **changed}, found[1]]
+
+
 def test_what_has_changed_since_the_schedule_was_frozen_is_named(tmp_path: Path) -> None:
-    suite, out = suite_of(tmp_path / "s"), tmp_path / "out"
+    long = {name: f"{'Fix the bug. ' * 9}Keep {name}." for name in ("all", "none")}
+    usual: dict[str, Any] = {"tasks": tasks(prompt=long["all"])}
+    suite, out = suite_of(tmp_path / "s", **usual), tmp_path / "out"
     assert run(suite, out).code == 0
     changes: list[tuple[dict[str, Any], str]] = [
-        ({"limits": {"timeout_seconds": 1}}, "suite.limits has changed"),
-        ({"arms": {"with": {"args": ["x"]}}}, "suite.arms.with has changed"),
-        ({"acceptance_files": ["x"]}, "suite.acceptance_files has changed"),
-    ]
+        ({"limits": {"timeout_seconds": 1}}, "limits.timeout_seconds ~: 20 then, 1 now; "),
+        ({"limits": {"trial_usd": 2.5}}, "limits.trial_usd ~: not set then, 2.5 now; "),
+        ({"arms": {"with": {"args": ["x"]}}}, 'arms.with.args ~: [] then, ["x"] now; '),
+        ({"arms": {"with": {"env": {"HINT": "2"}}}}, "arms.with.env.HINT ~: 1 then, 2 now; "),
+        ({"arms": {"with": {"env": {"HINT": None, "B": "1"}}}},
+         "arms.with.env.HINT ~: 1 then, not there now; `arms.with.env.B` changed as well; "),
+        ({"acceptance_files": ["x"]}, 'acceptance_files ~: [] then, ["x"] now; '),
+        ({"agent": {"argv": ["sh", "-c", "true"]}},
+         'agent.argv ~: ["sh","{suite}/agent.sh"] then, ["sh","-c","true"] now; '),
+        ({"tasks": tasks(prompt=long["none"])},
+         "tasks.one.prompt ~: .... Fix the bug. Keep all. then, "
+         ".... Fix the bug. Keep none. now; "),
+        ({"tasks": tasks(prompt=long["all"], tags=["x"], timeout_seconds=5)},
+         "tasks.one.timeout_seconds ~: not set then, 5 now; `tasks.one.tags` changed as well; "),
+        ({"tasks": usual["tasks"][:1]}, "tasks.two ~: there then, not there now; "),
+        ({"tasks": [*usual["tasks"][:1], {**usual["tasks"][1], "id": "three"}]},
+         "tasks.two ~: there then, not there now; "),
+    ]  # fmt: skip
+    frozen = " has changed since the schedule was frozen"
     for changed, said in changes:
-        suite_of(tmp_path / "s", **changed)
-        assert said in twoarm("run", "--resume", str(out), *QUICK).err
-    suite_of(tmp_path / "s")
+        suite_of(tmp_path / "s", **{**usual, **changed})
+        told = twoarm("run", "--resume", str(out), *QUICK).err
+        assert f"twoarm: {said.replace(' ~', frozen)}change it back, or start over with" in told
+    suite_of(tmp_path / "s", **usual)
     (tmp_path / "s" / "app" / "README.md").write_text("changed\n")
-    assert "origin has changed" in twoarm("run", "--resume", str(out), *QUICK).err
+    assert f"origin{frozen}" in twoarm("run", "--resume", str(out), *QUICK).err
 
 
 def test_a_folder_and_a_suite_that_were_moved_go_on(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ from itertools import accumulate
 
 import pytest
 
-from twoarm.run.schedule import SCHEMA, Frozen, arrange, frozen_bytes, thaw
-from twoarm.run.suite import Suite
+from twoarm.run.schedule import ABSENT, SCHEMA, Frozen, arrange, frozen_bytes, thaw
+from twoarm.run.suite import Suite, Task
 
 TASKS = [f"t{i}" for i in range(7)]
 
@@ -94,8 +94,24 @@ def test_what_differs_between_two_schedules_is_named() -> None:
     other = msgspec.structs.replace(
         frozen(), digests={"prompts.t0": "b"}, version="2", suite=Suite(baseline="x")
     )
-    assert [key for key, _, _ in frozen().differences(other)] == [
-        "suite.baseline",
-        "version",
-        "digests.prompts.t0",
+    assert [tuple(one) for one in frozen().differences(other)] == [
+        ("baseline", None, "x"),
+        ("version", None, "2"),
+        ("digests.prompts.t0", "a", "b"),
+    ]
+
+
+def test_tasks_are_compared_by_their_ids() -> None:
+    import msgspec
+
+    def with_tasks(*tasks: Task) -> Frozen:
+        return msgspec.structs.replace(frozen(), suite=Suite(tasks=tasks))
+
+    a, b, c = (Task(id=name, prompt=name, acceptance_command="true") for name in "abc")
+    longer = msgspec.structs.replace(b, timeout_seconds=5.0)
+    assert list(with_tasks(a, b).differences(with_tasks(b, a))) == []
+    assert [tuple(one) for one in with_tasks(a, b).differences(with_tasks(longer, c))] == [
+        ("tasks.a", a, ABSENT),
+        ("tasks.b.timeout_seconds", None, 5.0),
+        ("tasks.c", ABSENT, c),
     ]

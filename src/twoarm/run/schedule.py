@@ -1,11 +1,12 @@
 """The schedule: every trial in its order, frozen once; the same suite and seed, the same bytes."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
+from typing import NamedTuple
 
 import msgspec
 
-from twoarm.run.suite import Suite
+from twoarm.run.suite import Suite, Task
 
 SCHEMA = "twoarm.schedule/1"
 
@@ -89,25 +90,47 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
         """The trials, two by two."""
         return list(zip(self.trials[::2], self.trials[1::2], strict=True))
 
-    def differences(self, other: "Frozen") -> Iterator[tuple[str, object, object]]:
-        """The keys in which two schedules differ, with both values."""
-        yield from _differences("suite.", self.suite, other.suite)
-        yield from _differences("", self, other)
+    def differences(self, other: "Frozen") -> Iterator["Difference"]:
+        """What differs between two schedules; what the suite spells comes first."""
+        yield from _differences("", self.suite, other.suite)
+        for name in self.__struct_fields__:
+            if name != "suite":
+                yield from _differences(name, getattr(self, name), getattr(other, name))
 
 
-def _differences(
-    prefix: str, one: msgspec.Struct, other: msgspec.Struct
-) -> Iterator[tuple[str, object, object]]:
-    for field in one.__struct_fields__:
-        mine, theirs = getattr(one, field), getattr(other, field)
-        if isinstance(mine, Suite):
-            continue
-        if isinstance(mine, dict):
-            for name in sorted({*mine, *theirs}):
-                if mine.get(name) != theirs.get(name):
-                    yield f"{prefix}{field}.{name}", mine.get(name), theirs.get(name)
-        elif mine != theirs:
-            yield f"{prefix}{field}", mine, theirs
+class Absent:
+    """The value of a key that is not there."""
+
+
+ABSENT = Absent()
+
+
+class Difference(NamedTuple):
+    """A key with dots, such as `limits.timeout_seconds`, and both values."""
+
+    key: str
+    then: object
+    now: object
+
+
+def _differences(key: str, then: object, now: object) -> Iterator[Difference]:
+    """Down to the values: a table is compared key by key, and tasks by their ids."""
+    before, after = _table(then), _table(now)
+    if before is None or after is None:
+        if then != now:
+            yield Difference(key, then, now)
+        return
+    for name in dict.fromkeys((*before, *after)):
+        below = f"{key}.{name}" if key else name
+        yield from _differences(below, before.get(name, ABSENT), after.get(name, ABSENT))
+
+
+def _table(value: object) -> Mapping[str, object] | None:
+    if isinstance(value, msgspec.Struct):
+        return msgspec.structs.asdict(value)
+    if isinstance(value, tuple) and value and all(isinstance(one, Task) for one in value):
+        return {task.id: task for task in value}
+    return value if isinstance(value, dict) else None
 
 
 def frozen_bytes(frozen: Frozen) -> bytes:

@@ -17,6 +17,7 @@ from twoarm.escape import named, visible
 from twoarm.run.agent import Agent, Cost, load_agent
 from twoarm.run.agents.command import UNREAD
 from twoarm.run.budget import Budget, Terms, check_terms
+from twoarm.run.changes import refuse_changes, refuse_removed
 from twoarm.run.executor import Executor
 from twoarm.run.freeze import (
     Found,
@@ -397,13 +398,10 @@ def resume(out: str, path: str | None, wanted: Wanted, environment: Mapping[str,
         jobs=wanted.jobs or home.jobs,
         isolation=home.isolation,
     )
+    # Without them no schedule can be made to compare with.
+    refuse_removed(frozen, read_suite(suite).tasks)
     setting = set_up(suite, wanted, environment, frozen)
-    for key, then, now in _without_budget(frozen).differences(_without_budget(setting.frozen)):
-        raise InputError(
-            f"{visible(key)} has changed since the schedule was frozen: "
-            f"{visible(_short(then))} then, {visible(_short(now))} now; "
-            "change it back, or start over with another --out"
-        )
+    refuse_changes(frozen, setting.frozen)
     folder.hold()
     try:
         budget = setting.terms.budget_usd
@@ -416,21 +414,6 @@ def resume(out: str, path: str | None, wanted: Wanted, environment: Mapping[str,
         # As in `start`.
         folder.release()
         raise
-
-
-def _without_budget(frozen: Frozen) -> Frozen:
-    """What may change: one limit, and what is counted in the runs once they are there."""
-    limits = msgspec.structs.replace(frozen.suite.limits, budget_usd=None)
-    arms = {
-        name: msgspec.structs.replace(arm, uptake=()) for name, arm in frozen.suite.arms.items()
-    }
-    suite = msgspec.structs.replace(frozen.suite, limits=limits, uptake=(), arms=arms)
-    return msgspec.structs.replace(frozen, suite=suite)
-
-
-def _short(value: object) -> str:
-    text = str(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def refuse_other_systems() -> None:

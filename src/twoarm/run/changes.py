@@ -1,0 +1,81 @@
+"""What has changed in a suite since its schedule was frozen: the key, and both values."""
+
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from twoarm.collect.arms import as_text
+from twoarm.errors import InputError
+from twoarm.escape import visible
+from twoarm.run.schedule import ABSENT, Difference, Frozen
+from twoarm.run.suite import Task
+from twoarm.sentence import listed
+
+# How much is shown of a value, and how much of that before the difference.
+_WIDTH, _BEFORE = 60, 20
+
+
+def refuse_removed(frozen: Frozen, tasks: Iterable[Task]) -> None:
+    """Refuse a suite that lacks tasks of the schedule."""
+    there = {task.id for task in tasks}
+    gone = [
+        Difference(f"tasks.{task.id}", "there", "not there")
+        for task in frozen.suite.tasks
+        if task.id not in there
+    ]
+    _refuse(gone)
+
+
+def refuse_changes(then: Frozen, now: Frozen) -> None:
+    """Refuse a suite that means another schedule."""
+    _refuse(list(_without_budget(then).differences(_without_budget(now))))
+
+
+def _without_budget(frozen: Frozen) -> Frozen:
+    """What may change: one limit, and what is counted in the runs once they are there."""
+    limits = msgspec.structs.replace(frozen.suite.limits, budget_usd=None)
+    arms = {
+        name: msgspec.structs.replace(arm, uptake=()) for name, arm in frozen.suite.arms.items()
+    }
+    suite = msgspec.structs.replace(frozen.suite, limits=limits, uptake=(), arms=arms)
+    return msgspec.structs.replace(frozen, suite=suite)
+
+
+def _refuse(found: Sequence[Difference]) -> None:
+    if not found:
+        return
+    key, then, now = found[0]
+    # They follow from what the suite spells.
+    others = [one.key for one in found[1:] if not one.key.startswith(("digests.", "trials"))]
+    also = f"; {listed(others, 3)} changed as well" if others else ""
+    before, after = _both(_shown(then), _shown(now))
+    raise InputError(
+        f"{visible(key)} has changed since the schedule was frozen: {before} then, {after} now"
+        f"{also}; change it back, or start over with another --out"
+    )
+
+
+def _shown(value: object) -> str:
+    if value is ABSENT:
+        return "not there"
+    if isinstance(value, msgspec.Struct):
+        return "there"
+    if value is None:
+        return "not set"
+    if isinstance(value, float):
+        return f"{value:g}"
+    return value if isinstance(value, str) else as_text(value)
+
+
+def _both(then: str, now: str) -> tuple[str, str]:
+    """Two values where they differ, and not all of them if they are long."""
+    apart = (at for at, (a, b) in enumerate(zip(then, now, strict=False)) if a != b)
+    start = max(0, next(apart, min(len(then), len(now))) - _BEFORE)
+    if max(len(then), len(now)) <= _WIDTH:
+        start = 0
+    shown = []
+    for text in (then, now):
+        more = "..." if start + _WIDTH < len(text) else ""
+        part = visible(text[start : start + _WIDTH])
+        shown.append(f"{'...' if start else ''}{part}{more}")
+    return shown[0], shown[1]
