@@ -78,6 +78,12 @@ SCENARIOS: dict[str, tuple[Turn, ...] | Refusal] = {
         anthropic=("authentication_error", "invalid x-api-key"),
         google=("UNAUTHENTICATED", "API key not valid."),
     ),
+    "http403": Refusal(
+        status=403,
+        openai=("model_not_available", "Your account may not use this model."),
+        anthropic=("permission_error", "Your account may not use this model."),
+        google=("PERMISSION_DENIED", "Your account may not use this model."),
+    ),
     "http429": Refusal(
         status=429,
         openai=("rate_limit_exceeded", "Rate limit reached."),
@@ -91,6 +97,9 @@ SCENARIOS: dict[str, tuple[Turn, ...] | Refusal] = {
         google=("INVALID_ARGUMENT", "The input token count exceeds the maximum of 1000."),
     ),
 }
+
+# By names that come first in the alphabet, and so second in a run.
+SCENARIOS |= {"denied": SCENARIOS["http401"], "forbidden": SCENARIOS["http403"]}
 
 # Asked without tools, the model is to find a title or the like.
 ASIDE = Turn(fresh=0, cached=0, output=0, text="{}")

@@ -114,7 +114,9 @@ class Simulation:
         retries: int = 2,
         retry_seconds: float = 0.0,
         wish: Callable[["Simulation"], Wish] = lambda _: "go",
+        facts: Callable[[Attempted], dict[str, Any]] = lambda _: {},
     ) -> None:
+        self._facts = facts
         self.folder = Folder()
         self.executor = Slots(slots, seed, fate)
         self.budget = Budget(terms)
@@ -134,6 +136,8 @@ class Simulation:
 
     def _settle(self, folder: str, attempted: Attempted, reader: object) -> Attempted:
         state, cost = self.executor.fates[attempted.id]
+        if state == "gone":
+            raise FileNotFoundError(folder)
         charged = cost if cost is not None else attempted.reserved_usd
         return msgspec.structs.replace(
             attempted,
@@ -141,7 +145,7 @@ class Simulation:
             cost_usd=cost,
             charged_usd=charged,
             reason=state,
-            facts={"setup_exit_code": 0},
+            facts={"setup_exit_code": 0, **self._facts(attempted)},
         )
 
     @property

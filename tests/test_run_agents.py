@@ -1,6 +1,6 @@
 """The real agents under `twoarm run`, against a scripted model on loopback.
 
-Each pair of scenarios is a suite whose two arms ask for one each: that starts every agent eight
+Each pair of scenarios is a suite whose two arms ask for one each: that starts every agent nine
 times and proves a point each time.
 """
 
@@ -35,12 +35,14 @@ PROMPT = """\
 Write `hello.txt`, please:  two spaces, "quotes", 'more of them', $HOME, {braces} and 007.
 --help is no option here, nor are -v, @README.md or 1e3; \\ is a backslash, and é a letter."""
 
-# The arms of each suite, and whether canaries are above the usual place of workspaces.
+# The arms of each suite, in the order in which they run, and whether canaries are above the usual
+# place of workspaces.
 SUITES = {
     "work": (("ok", "leaves"), True),
     "stuck": (("hang", "http429"), False),
     "limits": (("slow", "context"), True),
-    "refused": (("firstfail", "http401"), False),
+    "refused": (("firstfail", "denied"), False),
+    "forbidden": (("http403", "forbidden"), False),
 }
 # The time-out where it is the point: long enough to reach the model on a busy machine, where the
 # five seconds of processor time that opencode needs for that may take most of a minute.
@@ -62,9 +64,9 @@ def _suite(name: str, agent: str) -> dict[str, Any]:
         limits["timeout_seconds"] = PATIENCE[agent]
     if name == "limits":
         limits |= {"trial_usd": TRIAL_USD, "budget_usd": 1.0, "prices": "prices.toml"}
-    if name == "refused":
-        # Claude Code would try for minutes.
-        arms["http401"]["env"] = {"CLAUDE_CODE_MAX_RETRIES": "1"}
+    if name in ("refused", "forbidden"):
+        # A wrong key is no reason to try again.
+        limits |= {"retries": 2, "retry_seconds": 0.0}
     task = {"id": TASK, "prompt": PROMPT, "acceptance_command": CHECK}
     return {
         "arms": {"with": None, "without": None, **arms},
@@ -168,12 +170,42 @@ def test_a_time_out_is_a_failure_of_the_agent(started: Started, agent: str) -> N
     assert not ran.record(TASK, "hang")["success"]
 
 
-@pytest.mark.parametrize(("name", "refusal"), [("refused", "http401"), ("stuck", "http429")])
+@pytest.mark.parametrize(
+    ("name", "refusal"),
+    [("refused", "denied"), ("forbidden", "http403"), ("stuck", "http429")],
+)
 def test_a_provider_that_refuses_is_infra(
     started: Started, agent: str, name: str, refusal: str
 ) -> None:
     trial = started.ran(agent, name).trial(TASK, refusal)
     assert (trial["state"], trial["failure"]) == ("infra", "infra"), trial
+
+
+def test_a_wrong_key_stops_the_run_at_once_with_the_words_of_the_provider(
+    started: Started, agent: str
+) -> None:
+    ran = started.ran(agent, "refused")
+    assert ran.code == 2, ran.said
+    # Claude Code tells no more than that while it asks again, which it would do for minutes.
+    words = {"claude-code": "authentication_failed (401)", "gemini-cli": "API key not valid."}
+    said = words.get(agent, "Incorrect API key provided.")
+    assert re.search(
+        f"the provider refuses the agent with status 401: .*{re.escape(said)}", ran.said
+    )
+    assert len(list(ran.folder.glob(".attempts/denied/*/trial.json"))) == 1
+    assert not list(ran.folder.glob("runs/denied/*"))
+
+
+def test_a_key_that_may_not_use_the_model_stops_it_before_the_second_trial(
+    started: Started, agent: str
+) -> None:
+    ran = started.ran(agent, "forbidden")
+    assert ran.code == 2, ran.said
+    said = "the provider refuses the agent with status 403: .*Your account may not use this model"
+    assert re.search(said, ran.said)
+    assert len(list(ran.folder.rglob("trial.json"))) == 1
+    lines = (ran.folder / "collected.jsonl").read_text().splitlines()
+    assert [json.loads(line)["failure"] for line in lines] == ["missing", "infra"]
 
 
 def test_a_conversation_that_is_too_long_is_a_failure_of_the_agent(

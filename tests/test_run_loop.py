@@ -185,6 +185,19 @@ def test_a_pause_that_ends_between_two_looks_is_no_lack_of_money(
         assert (done.end, len(done.folder.published)) == ("done", 2)
 
 
+def test_an_attempt_whose_outcome_is_gone_is_lost_and_tried_again() -> None:
+    """A disk may lose it; nothing else can."""
+
+    def gone(attempted: Attempted, rng: random.Random) -> tuple[str, float | None, float]:
+        return ("gone" if attempted.task == "t0" and attempted.attempt == 1 else "run"), 0.1, 1.0
+
+    done = Simulation(FREE, gone, tasks=2, repeats=1, slots=1)
+    assert done.end == "done"
+    assert [one.reason for one in done.folder.settled if one.state == "lost"] == (
+        ["its outcome is gone"] * 2
+    )
+
+
 def test_a_wish_to_finish_lets_running_trials_finish() -> None:
     def wish(simulation: Simulation) -> Wish:
         return "finish" if len(simulation.folder.published) >= 5 else "go"

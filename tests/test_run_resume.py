@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import twoarm
-from tests.run_folders import ALL, QUICK, journal, run, runs
+from tests.run_folders import ALL, QUICK, journal, records, run, runs
 from tests.running import SOLVE, processes_with, suite_of, wait_for
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -135,6 +135,7 @@ def test_one_wish_to_stop_lets_the_running_trial_finish_and_reports(
     assert "of arm `" in said
     assert "there is nothing to score" in said
     assert len(runs(out)) == 1
+    assert [one["failure"] for one in records(out)].count("missing") == 3
     assert "not running" in twoarm("run", "--status", str(out)).out
     assert "nothing is running in" in twoarm("run", "--stop", str(out)).err
 
@@ -158,6 +159,12 @@ def test_a_second_wish_kills_and_resume_goes_on(
         json.loads(path.read_text())["state"] for path in out.glob(".attempts/*/*/trial.json")
     ]
     assert states == ["interrupted"]
+    # What ran was killed, and the others have never begun; a line each.
+    assert sorted(one["failure_reason"] for one in records(out)) == [
+        "interrupted: killed before it ended",
+        *["not yet run"] * 3,
+    ]
+    assert {one["failure"] for one in records(out)} == {"missing"}
     gate.touch()
     result = twoarm("run", "--resume", str(out), *QUICK)
     assert result.code == 0, result.err

@@ -28,7 +28,7 @@ from twoarm.score_options import add_report_options, add_runs_option
 
 if TYPE_CHECKING:
     from twoarm.run.display import Display
-    from twoarm.run.loop import Wish
+    from twoarm.run.loop import End, Wish
     from twoarm.run.session import Session, Wanted
 
 # The scripted agent of the demo sleeps most of the time.
@@ -276,17 +276,24 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
         ground = session.prepare()
         for text in warnings_of(ground.untouched):
             streams.say(f"twoarm: warning: {text}")
-        with wishes, _display(given.display, streams.say) as display:
-            end = session.run(ground, wishes.now, display.show)
+        end: End = "failed"
+        try:
+            with wishes, _display(given.display, streams.say) as display:
+                end = session.run(ground, wishes.now, display.show)
+        except StoppedError as error:
+            streams.say(f"twoarm: {error}")
+            way = error.way or f"nothing is lost; continue with {resumed}"
+            streams.say(f"twoarm: {way}")
         if end == "killed":
             streams.say(f"twoarm: stopped; continue with {resumed}")
-            return INTERRUPTED
-        arms = session.report(ground, end)
+            if not session.folder.begun():
+                return INTERRUPTED
+        made = session.report(ground, end)
+        for text in made.caveats:
+            streams.say(f"twoarm: caveat: {text}")
+        if end in ("killed", "failed"):
+            return INTERRUPTED if end == "killed" else BAD
         finished = end == "done"
-    except StoppedError as error:
-        streams.say(f"twoarm: {error}")
-        streams.say(f"twoarm: nothing is lost; continue with {resumed}")
-        return BAD
     finally:
         session.close(finished=finished)
     if end == "budget":
@@ -303,7 +310,7 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
         )
     frozen = session.setting.frozen
     for arm in (frozen.candidate, frozen.baseline):
-        if arm not in arms:
+        if arm not in made.arms:
             streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
             return OF_VERDICT["not enough data"]
     options = msgspec.structs.replace(

@@ -5,6 +5,9 @@ from tests.broken.entry import Broken
 NOISE = "tests/test_collect_noise.py"
 USAGE = "tests/test_collect_any_command.py"
 REFUSED = "tests/test_collect_refused.py"
+ACCOUNTS_TESTS = "tests/test_run_accounts.py"
+UNREAD = "tests/test_run_unread.py"
+KEYS = "tests/test_run_keys.py"
 
 ACCOUNTS = [
     Broken("what is no object is no event", "collect/folder.py", '        if not line.lstrip().startswith(b"{"):\n            return True\n', "", NOISE),
@@ -38,6 +41,38 @@ ACCOUNTS = [
     Broken("gemini tells the status of a refusal", "collect/failure.py", "http_status(status) or http_status(inner.code)", "http_status(status)", REFUSED),
     Broken("Google says 400 to a wrong key", "collect/gemini_cli.py", "401 if wrong_key else error.code", "error.code", REFUSED),
     Broken("a wait keeps the status of its refusal", "collect/failure.py", "refused=True, status=waiting.status)", "refused=True)", REFUSED),
+    Broken("every trial is a line", "run/report.py", "    others += [_missing(trial, last.get(trial)) for trial in frozen.trials if trial not in done]\n", "", ACCOUNTS_TESTS),
+    Broken("an infra failure is not missing as well", "run/report.py", "for trial in frozen.trials if trial not in done]", "for trial in frozen.trials]", ACCOUNTS_TESTS),
+    Broken("the last attempt says why", "run/report.py", "for one in sorted(attempts, key=lambda one: one.attempt)", "for one in sorted(attempts, key=lambda one: -one.attempt)", ACCOUNTS_TESTS),
+    Broken("lost is not interrupted", "run/report.py", 'how = "lost" if last.state == "lost" else "interrupted"', 'how = "interrupted"', ACCOUNTS_TESTS),
+    Broken("lines of all formats are sorted", "run/report.py", "    found.sort(key=lambda line: _KNOWN.decode(line).order)\n", "", ACCOUNTS_TESTS),
+    Broken("a folder that claims to be another is not believed", "run/report.py", "trials.get(known.run_id) == known.trial", "known.run_id in trials", ACCOUNTS_TESTS),
+    Broken("what cannot be read again is as it was", "run/report.py", "success=bool(one.success),", "success=False,", ACCOUNTS_TESTS),
+    Broken("one spoiled folder spoils no other", "run/report.py", "        skip_bad=True,\n", "", ACCOUNTS_TESTS),
+    Broken("another model is a caveat in a run", "collect/gather.py", "                if not self._settings.scheduled:\n", "                if True:\n", ACCOUNTS_TESTS),
+    Broken("another model is refused by hand", "collect/gather.py", "                if not self._settings.scheduled:\n", "                if False:\n", ACCOUNTS_TESTS),
+    Broken("tokens of a thread that repeats are not known", "collect/codex.py", "replace(output, spends=None, caveats=caveats)", "replace(output, caveats=caveats)", ACCOUNTS_TESTS),
+    Broken("the first run of a thread has its own tokens", "run/report.py", 'key=lambda one: str(one.facts.get("started_at_utc", ""))', 'key=lambda one: str(one.facts.get("started_at_utc", "")), reverse=True', ACCOUNTS_TESTS),
+    Broken("a killed run is accounted for", "run_command.py", "            if not session.folder.begun():\n                return INTERRUPTED\n", "            return INTERRUPTED\n", "tests/test_run_resume.py::test_a_second_wish_kills_and_resume_goes_on"),
+    Broken("folders, links and pipes are no files of a run", "run/settle.py", "    _clear_the_way(folder)\n", "", UNREAD),
+    Broken("what is set aside has a name of its own", "run/settle.py", "len(os.fsencode(other)) <= _LONGEST_NAME and not os.path.lexists(path)", "True", UNREAD),
+    Broken("only names that can be written down are", "run/settle.py", "            and entry.name.isprintable()\n", "", UNREAD),
+    Broken("a file that is gone loses the attempt", "run/settle.py", "    except FileNotFoundError:\n        return None\n    return found.st_size", "    except FileNotFoundError:\n        return 0\n    return found.st_size", UNREAD),
+    Broken("unreadable output is the agent's failure", "run/settle.py", 'state="run",\n        reason=reason,\n        charged_usd=attempted.reserved_usd,\n        success=False,', 'state="lost",\n        reason=reason,\n        charged_usd=attempted.reserved_usd,\n        success=False,', UNREAD),
+    Broken("the same mistake in the first runs stops the run", "run/loop.py", "if len(self._unread) > 1 and len(found) == FIRST * len(self._unread):", "if False:", UNREAD),
+    Broken("a mistake of one arm does not", "run/loop.py", "if len(self._unread) > 1 and len(found) == FIRST * len(self._unread):", "if len(found) == FIRST:", UNREAD),
+    Broken("counts that nobody can read are such a mistake", "run/settle.py", "if one.code in (NO_EVENT, USAGE_UNREAD)]", "if one.code == NO_EVENT]", UNREAD),
+    Broken("a crash before the first event is one, too", "run/settle.py", "if one.code in (NO_EVENT, USAGE_UNREAD)]", "if one.code == USAGE_UNREAD]", UNREAD),
+    Broken("a wrong key stops the run", "run/loop.py", "        if self._is_wrong_key(settled.arm, status):\n", "        if False:\n", KEYS),
+    Broken("an arm may have a wrong key of its own", "run/loop.py", "return arm not in self._answered", "return not self._answered", KEYS),
+    Broken("a 401 after an answer is no wrong key", "run/loop.py", "return arm not in self._answered", "return True", KEYS),
+    Broken("a 403 before any answer is one", "run/loop.py", "return status == FORBIDDEN and not self._answered", "return False", KEYS),
+    Broken("a 403 after any answer is not", "run/loop.py", "return status == FORBIDDEN and not self._answered", "return status == FORBIDDEN and arm not in self._answered", KEYS),
+    Broken("who is refused is not waited for", "run/loop.py", "            self._watch()\n", "", KEYS),
+    Broken("who is refused has cost nothing", "run/settle.py", "        cost_usd=0.0,\n        charged_usd=0.0,\n", "        charged_usd=attempted.reserved_usd,\n", KEYS),
+    Broken("nor has who was refused at the end", "run/settle.py", "free = never_ran or (found.status in (UNAUTHORIZED, FORBIDDEN) and not answered)", "free = never_ran", KEYS),
+    Broken("an answer ends the watch", "collect/claude_code.py", "            self._answered = True\n", "", KEYS),
+    Broken("an outcome that is gone is lost", "run/loop.py", '"its outcome is gone", interrupted=False', '"its outcome is gone", interrupted=True', "tests/test_run_loop.py"),
     Broken("tasks are compared by their ids", "run/schedule.py", "        return {task.id: task for task in value}\n", "        return None\n", "tests/test_run_schedule.py"),
     Broken("a task that is gone is named", "run/session.py", "    refuse_removed(frozen, read_suite(suite).tasks)\n", "", "tests/test_run_resume.py::test_what_has_changed_since_the_schedule_was_frozen_is_named"),
     Broken("long values are shown where they differ", "run/changes.py", "next(apart, min(len(then), len(now))) - _BEFORE)", "0)", "tests/test_run_resume.py::test_what_has_changed_since_the_schedule_was_frozen_is_named"),

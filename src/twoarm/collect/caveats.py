@@ -36,6 +36,9 @@ CAVEATS = {
     "usage_unread": "usage.json cannot be read, so its counts are null",
     "usage_key_unknown": "keys of usage.json that nobody reads",
     "usage_key_wrong": "keys of usage.json with values that are no such counts, so they are null",
+    "output_unread": "the output cannot be read, so nothing but success and time is known",
+    "not_read_again": "the files of the run cannot be read any more; what is known of it is "
+    "from when it ended",
     UPTAKE_NOT_SHOWN: "the output does not show what --uptake asks for, "
     "so the count of uses is null, not 0",
     "no_start_time": "no start time, so numbered by path",

@@ -3,10 +3,11 @@
 import os
 import re
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
 
+from twoarm.collect.format import Refusal
 from twoarm.collect.prices import Prices
 from twoarm.errors import UsageError
 from twoarm.escape import did_you_mean, named
@@ -81,6 +82,15 @@ class Meter(Protocol):
         ...
 
 
+@runtime_checkable
+class Watch(Protocol):
+    """What a meter may tell as well: that the provider refuses the agent, which asks again."""
+
+    def refused(self) -> Refusal | None:
+        """What the provider says; None once it has answered."""
+        ...
+
+
 class Agent(Protocol):
     """One agent program; made with the `[agent]` table of the suite."""
 
@@ -124,7 +134,7 @@ class Agent(Protocol):
         ...
 
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
-        """What tells the cost while it runs; None where the program itself keeps to the limit."""
+        """What tells the cost while it runs, and perhaps refusals; None if there is nothing."""
         ...
 
 

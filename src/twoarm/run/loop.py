@@ -8,23 +8,35 @@ from typing import Literal
 
 import msgspec
 
+from twoarm.collect.format import Refusal
 from twoarm.errors import InputError
 from twoarm.escape import counted, named, visible
+from twoarm.run.agent import Watch
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.order import Outcome
 from twoarm.run.orders import Orders
 from twoarm.run.schedule import Block, Trial
-from twoarm.run.settle import Reader, abandon, bury, settle
+from twoarm.run.settle import (
+    FORBIDDEN,
+    UNAUTHORIZED,
+    Reader,
+    abandon,
+    bury,
+    settle,
+    turn_away,
+)
 
 # So many infra failures in a row, and the whole run stops.
 ENOUGH = 6
+# So many runs of each arm at the start of which nothing can be read, too.
+FIRST = 2
 _LONGEST_PAUSE_SECONDS = 600.0
 _TICK_SECONDS = 0.25
 
 Wish = Literal["go", "finish", "kill"]
-End = Literal["done", "stopped", "budget", "killed"]
+End = Literal["done", "stopped", "budget", "killed", "failed"]
 
 
 class View(msgspec.Struct, kw_only=True):
@@ -55,6 +67,9 @@ class Slot:
         self.trials: deque[Trial] = deque()
         self.attempted: Attempted | None = None
         self.since = 0.0
+        self.watch: Watch | None = None
+        # With which its attempt was ended.
+        self.refusal: Refusal | None = None
 
 
 class Loop:
@@ -83,6 +98,10 @@ class Loop:
         self._numbers: dict[str, int] = {}
         self._failures: dict[str, int] = {}
         self._infra: set[str] = set()
+        # In this session, which has its own key and perhaps an agent that was mended: the arms that
+        # a provider has answered, and why nothing can be read of the first runs of each arm.
+        self._answered: set[str] = set()
+        self._unread: dict[str, list[str | None]] = {}
         self._in_a_row = 0
         self._pause_until = 0.0
         self._reason = ""
@@ -140,6 +159,7 @@ class Loop:
                     return "budget"
             for outcome in self._executor.completed(_TICK_SECONDS):
                 self._end(outcome)
+            self._watch()
             if not running:
                 time.sleep(min(_TICK_SECONDS, max(0.0, self._pause_until - time.monotonic())))
 
@@ -176,13 +196,20 @@ class Loop:
     def _adopted(self, attempted: Attempted) -> Attempted:
         """An attempt that an earlier runner did not see end."""
         folder = self._folder.folder_of(attempted)
-        try:
-            settled = settle(folder, attempted, self._reader)
-        except FileNotFoundError:
-            settled = abandon(attempted, "the runner died before it ended", interrupted=True)
+        died = "the runner died before it ended"
+        settled = self._settled(folder, attempted, died, interrupted=True)
         self._folder.record(settled)
         self._folder.say("adopted", attempt=settled.id, state=settled.state)
         return settled
+
+    def _settled(
+        self, folder: str, attempted: Attempted, otherwise: str, *, interrupted: bool
+    ) -> Attempted:
+        """What its supervisor told, if that is on the disk."""
+        try:
+            return settle(folder, attempted, self._reader)
+        except FileNotFoundError:
+            return abandon(attempted, otherwise, interrupted=interrupted)
 
     def _left(self) -> bool:
         return bool(self._waiting) or any(slot.trials for slot in self._slots)
@@ -234,8 +261,26 @@ class Loop:
         order, meter = self._orders.make(trial, folder)
         self._executor.submit(attempted.id, order, meter, self._budget.terms.trial_usd)
         slot.attempted, slot.since = attempted, time.monotonic()
+        slot.watch = meter if isinstance(meter, Watch) else None
 
     # Ending.
+
+    def _watch(self) -> None:
+        """End attempts that ask again and again with a key that is refused."""
+        for slot in self._slots:
+            if slot.attempted is None or slot.watch is None or slot.refusal is not None:
+                continue
+            refusal = slot.watch.refused()
+            if refusal is not None and self._is_wrong_key(slot.attempted.arm, refusal.status):
+                slot.refusal = refusal
+                self._executor.cancel(slot.attempted.id)
+
+    def _is_wrong_key(self, arm: str, status: int | None) -> bool:
+        """Whether asking again would be in vain: later, quotas and proxies say the same."""
+        if status == UNAUTHORIZED:
+            # The arms may have a key each.
+            return arm not in self._answered
+        return status == FORBIDDEN and not self._answered
 
     def _end(self, outcome: Outcome) -> None:
         """Settle one attempt; publish it, try again, or stop."""
@@ -247,22 +292,27 @@ class Loop:
         attempted = slot.attempted
         assert attempted is not None
         folder = self._folder.folder_of(attempted)
+        seconds = time.monotonic() - slot.since
         if outcome.complete:
-            settled = settle(folder, attempted, self._reader)
+            settled = self._settled(folder, attempted, "its outcome is gone", interrupted=False)
+        elif slot.refusal is not None:
+            settled = turn_away(attempted, slot.refusal, seconds)
         elif outcome.died and not outcome.cancelled:
-            seconds = time.monotonic() - slot.since
             settled = bury(folder, attempted, self._reader, seconds)
         else:
             settled = abandon(attempted, outcome.reason, interrupted=outcome.cancelled)
         self._folder.record(settled)
         self._budget.free(settled.trial.id)
         self._budget.charge(settled.charged_usd, settled.cost_usd)
-        slot.attempted = None
-        self._seconds.append(time.monotonic() - slot.since)
+        slot.attempted = slot.watch = slot.refusal = None
+        self._seconds.append(seconds)
+        if settled.facts.get("answered"):
+            self._answered.add(settled.arm)
         if settled.state == "run":
             self._publish(settled)
         elif settled.state in ("infra", "lost"):
             self._failed(slot, settled)
+        self._look_at_first(settled)
         self._folder.say(
             "ended attempt", attempt=settled.id, state=settled.state, reason=settled.reason
         )
@@ -273,6 +323,21 @@ class Loop:
         self._infra.discard(settled.trial.id)
         self._in_a_row = 0
 
+    def _look_at_first(self, settled: Attempted) -> None:
+        """Stop if nothing can be read of any of the first runs: so will it be with the others."""
+        first = self._unread.setdefault(settled.arm, [])
+        if settled.state != "run" or len(first) == FIRST:
+            return
+        first.append(settled.facts.get("unread"))
+        found = [why for arm in self._unread.values() for why in arm if why is not None]
+        if len(self._unread) > 1 and len(found) == FIRST * len(self._unread):
+            self._stop = StoppedError(
+                f"nothing can be read of the first {FIRST} runs of each arm: {visible(found[0])}; "
+                f"see {visible(self._folder.run_of(settled.trial))}",
+                "mend that, then start over with another --out; with --resume these runs would "
+                "stay as they are",
+            )
+
     def _failed(self, slot: Slot, settled: Attempted) -> None:
         """An infra failure: no trial of either arm starts for a while, then this one again."""
         name = settled.trial.id
@@ -281,7 +346,14 @@ class Loop:
         self._reason = settled.reason or "no reason given"
         pause = self._retry_seconds * 2 ** (self._in_a_row - 1)
         self._pause_until = time.monotonic() + min(pause, _LONGEST_PAUSE_SECONDS)
-        if "not_started" in settled.facts:
+        status = settled.facts.get("refused")
+        if self._is_wrong_key(settled.arm, status):
+            self._infra.add(name)
+            self._stop = StoppedError(
+                f"the provider refuses the agent with status {status}: {visible(self._reason)}; "
+                "check the key and what it may use"
+            )
+        elif "not_started" in settled.facts:
             # The next trial would do no better, and an agent that never ran has not failed.
             self._infra.add(name)
             self._stop = StoppedError(visible(self._reason))
@@ -333,4 +405,11 @@ class Loop:
 
 
 class StoppedError(InputError):
-    """The run cannot go on as it is; nothing is lost, and --resume goes on."""
+    """The run cannot go on as it is; nothing is lost, and --resume goes on.
+
+    Unless there is a better way.
+    """
+
+    def __init__(self, message: str, way: str | None = None) -> None:
+        super().__init__(message)
+        self.way = way

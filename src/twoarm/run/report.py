@@ -1,50 +1,216 @@
-"""At the end: the runs as one file for `score`, and a receipt of how they were made."""
+"""At the end: a line for every trial, as one file for `score`; and a receipt of how it was made."""
 
 import os
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from twoarm import __version__
-from twoarm.collect.gather import CollectOptions, Place, gather
+from twoarm.collect.caveats import CAVEATS
+from twoarm.collect.format import Settings
+from twoarm.collect.gather import CollectOptions, Place, batched, gather
+from twoarm.collect.moment import seconds, utc_text
+from twoarm.collect.prices import Prices
+from twoarm.collect.settle import Record
+from twoarm.collect.sidecar import NAME
+from twoarm.errors import ArmsError, BadRunsError, InputError
+from twoarm.escape import counted, visible
+from twoarm.record import Run
 from twoarm.run.freeze import Found
-from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.ledger import TRIAL, Attempted, RunFolder
 from twoarm.run.prepare import Ground
-from twoarm.run.schedule import Frozen
-from twoarm.run.suite import Suite
+from twoarm.run.schedule import Frozen, Trial
 from twoarm.write import Output, write
 
 COLLECTED = "collected.jsonl"
 RECEIPT = "receipt.json"
 
 
-def collect_runs(folder: RunFolder, prices: str | None, suite: Suite) -> set[str]:
-    """Write every run and every infra failure as `collected.jsonl`; the arms that have runs."""
+# What has to be said of the runs that nobody will look at one by one.
+_SAID = frozenset(
+    {
+        "noise_in_output",
+        "no_event",
+        "configuration_differs",
+        "thread_repeated",
+        "usage_unread",
+        "usage_key_unknown",
+        "usage_key_wrong",
+    }
+)
+
+
+class Collected(msgspec.Struct, frozen=True, kw_only=True):
+    """What was written as `collected.jsonl`."""
+
+    # The arms that have runs.
+    arms: frozenset[str]
+    # What is odd about the runs.
+    caveats: tuple[str, ...]
+
+
+class _Known(msgspec.Struct, frozen=True, kw_only=True):
+    """By what a line is sorted, and whose it is."""
+
+    task_id: str
+    arm: str
+    repeat: int
+    run_id: str | None = None
+    started_at_utc: str | None = None
+
+    @property
+    def trial(self) -> Trial:
+        """The trial that it is a line of."""
+        return Trial(task=self.task_id, repeat=self.repeat, arm=self.arm)
+
+    @property
+    def order(self) -> tuple[str, str, int, bool, str]:
+        """As `collect` sorts."""
+        at = self.started_at_utc
+        return self.task_id, self.arm, self.repeat, at is None, at or ""
+
+
+_KNOWN = msgspec.json.Decoder(_Known)
+
+
+def collect_runs(
+    folder: RunFolder, frozen: Frozen, prices: Mapping[str, Prices] | None
+) -> Collected:
+    """Write a line for every trial of the schedule as `collected.jsonl`.
+
+    That is its run and its infra failures; without either, that it is missing and why.
+    """
+    runs, attempts = list(folder.runs()), list(folder.attempts())
+    settled = [*runs, *(one for one in attempts if one.state == "infra")]
+    lines, caveats = _read_again(folder, frozen, prices, settled)
+    others = [_as_settled(folder, frozen, one) for one in settled if one.id not in lines]
+    done = {one.trial for one in settled}
+    last = {one.trial: one for one in sorted(attempts, key=lambda one: one.attempt)}
+    others += [_missing(trial, last.get(trial)) for trial in frozen.trials if trial not in done]
+    found = [*lines.values(), *(msgspec.json.encode(one) + b"\n" for one in others)]
+    found.sort(key=lambda line: _KNOWN.decode(line).order)
+    write([Output(path=folder.at(COLLECTED), content=batched(iter(found)), append=False)])
+    return Collected(arms=frozenset(run.arm for run in runs), caveats=(*caveats, *_caveats(others)))
+
+
+def _read_again(
+    folder: RunFolder,
+    frozen: Frozen,
+    prices: Mapping[str, Prices] | None,
+    settled: Sequence[Attempted],
+) -> tuple[dict[str, bytes], list[str]]:
+    """The lines of attempts by their ids, as far as they can be read, and what is odd about them.
+
+    In the order in which they ran: what an earlier run has as well is odd about the later one.
+    """
     places: dict[str, list[Place]] = {}
-    runs = list(folder.runs())
-    for run in runs:
-        place = Place(arm=run.arm, path=folder.run_of(run.trial))
-        places.setdefault(run.format or "", []).append(place)
-    for attempted in folder.attempts():
-        if attempted.state == "infra":
-            place = Place(arm=attempted.arm, path=folder.folder_of(attempted))
-            places.setdefault(attempted.format or "", []).append(place)
+    for one in sorted(settled, key=lambda one: str(one.facts.get("started_at_utc", ""))):
+        if one.format is not None:
+            place = Place(arm=one.arm, path=_folder_of(folder, one))
+            places.setdefault(one.format, []).append(place)
     options = CollectOptions(
         prices=prices,
-        uptake=suite.uptake,
-        uptake_of={name: arm.uptake for name, arm in suite.arms.items()},
+        uptake=frozen.suite.uptake,
+        uptake_of={name: arm.uptake for name, arm in frozen.suite.arms.items()},
         relative_to=folder.path,
+        skip_bad=True,
+        settings=Settings(scheduled=True),
     )
-    batches: list[bytes] = []
-    for format_name, found in sorted(places.items()):
-        with gather(format_name, found, options) as collection:
-            batches += collection.batches()
-    if batches:
-        write([Output(path=folder.at(COLLECTED), content=batches, append=False)])
-    return {run.arm for run in runs}
+    trials = {one.id: one.trial for one in settled}
+    lines: dict[str, bytes] = {}
+    caveats: list[str] = []
+    waiting = sorted(places.items())
+    while waiting:
+        format_name, part = waiting.pop()
+        try:
+            with gather(format_name, part, options) as collection:
+                for line in collection.lines():
+                    known = _KNOWN.decode(line)
+                    if known.run_id is not None and trials.get(known.run_id) == known.trial:
+                        lines[known.run_id] = line
+                caveats += [one.message for one in collection.caveats if one.code in _SAID]
+        except (ArmsError, BadRunsError, InputError):
+            # Somebody has changed a folder; the others are as good as they were.
+            half = len(part) // 2
+            waiting += [(format_name, part[:half]), (format_name, part[half:])] if half else []
+    return lines, caveats
+
+
+def _folder_of(folder: RunFolder, one: Attempted) -> str:
+    return folder.run_of(one.trial) if one.state == "run" else folder.folder_of(one)
+
+
+def _as_settled(folder: RunFolder, frozen: Frozen, one: Attempted) -> Run:
+    """What was known of an attempt when it ended, without its output."""
+    where, facts = _folder_of(folder, one), one.facts
+    names = (name for name in (NAME, TRIAL) if os.path.lexists(os.path.join(where, name)))
+    tag = "output_unread" if "unread" in facts else None
+    if one.format is not None:
+        tag = "not_read_again"
+    return Record(
+        task_id=one.task,
+        arm=one.arm,
+        repeat=one.repeat,
+        success=bool(one.success),
+        duration_seconds=facts.get("duration_seconds") or 0.0,
+        total_cost_usd=one.cost_usd,
+        input_tokens=None,
+        output_tokens=None,
+        cache_read_tokens=None,
+        cache_write_tokens=None,
+        agent_exit_code=facts.get("agent_exit_code"),
+        acceptance_exit_code=facts.get("acceptance_exit_code"),
+        arm_setup_exit_code=facts.get("setup_exit_code"),
+        failure=one.failure,  # type: ignore[arg-type]
+        failure_reason=one.reason,
+        run_id=one.id,
+        started_at_utc=_utc(facts.get("started_at_utc")),
+        ended_at_utc=_utc(facts.get("ended_at_utc")),
+        acceptance_command=next(
+            (task.acceptance_command for task in frozen.suite.tasks if task.id == one.task), None
+        ),
+        run_path=os.path.relpath(os.path.join(where, next(names, NAME)), folder.path),
+        tags=None if tag is None else [tag],
+    )
+
+
+def _utc(found: str | None) -> str | None:
+    return None if found is None else utc_text(seconds(datetime.fromisoformat(found)))
+
+
+def _missing(trial: Trial, last: Attempted | None) -> Run:
+    """A trial that has no run, and why."""
+    reason = "not yet run"
+    if last is not None:
+        how = "lost" if last.state == "lost" else "interrupted"
+        reason = f"{how}: {last.reason or 'the runner died before it ended'}"
+    return Record(
+        task_id=trial.task,
+        arm=trial.arm,
+        repeat=trial.repeat,
+        success=False,
+        duration_seconds=0.0,
+        total_cost_usd=None,
+        input_tokens=None,
+        output_tokens=None,
+        cache_read_tokens=None,
+        cache_write_tokens=None,
+        failure="missing",
+        failure_reason=reason,
+    )
+
+
+def _caveats(others: Sequence[Run]) -> Iterator[str]:
+    """What is odd about runs that were not read."""
+    for code in ("output_unread", "not_read_again"):
+        runs = [run for run in others if code in (run.tags or ())]
+        if runs:
+            first = visible(runs[0].run_path or "")
+            yield f"{CAVEATS[code]}: {counted(len(runs), 'run')}, first {first}"
 
 
 def write_receipt(

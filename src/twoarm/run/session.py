@@ -40,7 +40,7 @@ from twoarm.run.orders import (
 from twoarm.run.place import Place, choose_place
 from twoarm.run.prepare import Ground, Preparation, Workshop
 from twoarm.run.remove import clear
-from twoarm.run.report import collect_runs, runs_by_jobs, write_receipt
+from twoarm.run.report import Collected, collect_runs, runs_by_jobs, write_receipt
 from twoarm.run.schedule import Frozen
 from twoarm.run.settle import Reader
 from twoarm.run.suite import NO_FORMAT
@@ -262,7 +262,7 @@ class Session:
         orders = Orders(setting.plan, setting.agent, around)
         reader = Reader(
             format=setting.agent.format,
-            prices=setting.prices_path,
+            prices=setting.prices,
             acceptance_commands={t.id: t.acceptance_command for t in setting.plan.tasks},
             models={arm: orders.model(arm) for arm in setting.plan.arms},
         )
@@ -277,9 +277,9 @@ class Session:
         )
         return loop.run(setting.frozen.blocks, wish, show)
 
-    def report(self, ground: Ground, end: End) -> set[str]:
-        """Write what `score` reads, and the receipt; the arms that have runs."""
-        arms = collect_runs(self.folder, self.setting.prices_path, self.setting.plan.suite)
+    def report(self, ground: Ground, end: End) -> Collected:
+        """Write what `score` reads, and the receipt."""
+        collected = collect_runs(self.folder, self.setting.frozen, self.setting.prices)
         write_receipt(
             self.folder,
             self.setting.frozen,
@@ -289,7 +289,7 @@ class Session:
             budget={"kind": self.setting.terms.kind, "usd": self.setting.terms.budget_usd},
             end=end,
         )
-        return arms
+        return collected
 
     def jobs_of_runs(self) -> list[int]:
         """How many trials ran at a time; more than one number if that was changed meanwhile."""

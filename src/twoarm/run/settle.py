@@ -1,23 +1,35 @@
 """What became of an attempt: `collect` reads its folder, and says whose failure it was."""
 
 import os
+import stat
 import time
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
-from typing import Any, Literal
+from itertools import chain, count
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from twoarm.collect.command import USAGE
+from twoarm.collect.command import USAGE, USAGE_UNREAD
+from twoarm.collect.format import Refusal, Settings
 from twoarm.collect.gather import CollectOptions, Place, gather
-from twoarm.collect.run_folder import OUTPUTS
+from twoarm.collect.prices import Prices
+from twoarm.collect.run_folder import NO_EVENT, OUTPUTS
 from twoarm.collect.sidecar import NAME
 from twoarm.errors import BadRunsError, InputError
 from twoarm.record import Run
 from twoarm.run.agents.command import UNREAD
-from twoarm.run.ledger import OUTCOME, TRIAL, Attempted, read_outcome, write_file
+from twoarm.run.ledger import OUTCOME, TRIAL, Attempted, read_outcome
 
 # The exit code of a process that was killed.
 _KILLED = 137
+# What a supervisor leaves beside files, if it was asked to.
+_WORKSPACE = "workspace"
+_LONGEST_NAME = 255
+
+# Statuses with which a provider refuses a key, and serves nothing for money.
+UNAUTHORIZED, FORBIDDEN = 401, 403
 
 _RUN = msgspec.json.Decoder(Run)
 
@@ -26,8 +38,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     """How run folders of this agent are read."""
 
     format: str
-    # The path of a price table.
-    prices: str | None
+    prices: Mapping[str, Prices] | None
     acceptance_commands: dict[str, str]
     # By arm.
     models: dict[str, str | None]
@@ -37,38 +48,67 @@ def settle(folder: str, attempted: Attempted, reader: Reader) -> Attempted:
     """An attempt whose folder is complete: a run, or an infra failure."""
     facts = read_outcome(folder)
     for name, size in facts.get("files", {}).items():
-        if os.path.getsize(os.path.join(folder, name)) != size:
+        if _size(os.path.join(folder, name)) != size:
             return _ended(attempted, "lost", f"{name} is not as long as it was", facts)
-    with open(os.path.join(folder, NAME), "wb") as file:
-        file.write(_sidecar(attempted, facts, reader))
-    if facts.get("ended_by") not in (None, "exit"):
-        _without_torn_line(folder)
+    _clear_the_way(folder)
+    _put(folder, NAME, _sidecar(attempted, facts, reader))
     if "not_started" in facts:
         _say_failure(folder, "infra", f"the agent cannot be started: {facts['not_started']}")
     never_ran = bool(facts["setup_exit_code"]) or "not_started" in facts
     name = UNREAD if never_ran else reader.format
     found = _read(folder, attempted.arm, name, reader.prices)
     if isinstance(found, str):
-        _set_aside(folder, found)
-        name = UNREAD
-        found = _read(folder, attempted.arm, name, reader.prices)
-    if isinstance(found, str):
-        return _ended(attempted, "lost", found, facts)
-    cost = 0.0 if never_ran else found.total_cost_usd
-    complete = cost is not None and "spend_incomplete" not in (found.tags or ())
-    charged = cost if complete else max(cost or 0.0, attempted.reserved_usd or 0.0) or None
-    infra = found.failure == "infra"
+        return _unread(folder, attempted, facts, f"its output cannot be read: {found}")
+    run = found.run
+    answered = not run.failure or bool(run.output_tokens) or bool(run.tool_call_count)
+    free = never_ran or (found.status in (UNAUTHORIZED, FORBIDDEN) and not answered)
+    cost = 0.0 if free else run.total_cost_usd
+    complete = cost is not None and "spend_incomplete" not in (run.tags or ())
+    charged = cost if free or complete else max(cost or 0.0, attempted.reserved_usd or 0.0) or None
+    infra = run.failure == "infra"
     return msgspec.structs.replace(
         attempted,
         state="infra" if infra else "run",
-        reason=found.failure_reason,
+        reason=run.failure_reason,
         cost_usd=cost,
         charged_usd=charged,
         format=name,
-        success=None if infra else found.success,
-        failure=found.failure or None,
-        facts={**facts, "files": _sizes(folder)},
+        success=None if infra else run.success,
+        failure=run.failure or None,
+        facts={
+            **facts,
+            "files": _sizes(folder),
+            "answered": answered and not never_ran,
+            **({} if found.status is None else {"refused": found.status}),
+            **({} if found.unread is None else {"unread": found.unread}),
+        },
     )
+
+
+def _unread(folder: str, attempted: Attempted, facts: dict[str, Any], reason: str) -> Attempted:
+    """Output that nobody can read stays, under another name; the run is the agent's failure."""
+    for name in (*OUTPUTS, USAGE):
+        if os.path.lexists(os.path.join(folder, name)):
+            _set_aside(folder, name)
+    _say_failure(folder, "agent", reason)
+    return msgspec.structs.replace(
+        attempted,
+        state="run",
+        reason=reason,
+        charged_usd=attempted.reserved_usd,
+        success=False,
+        failure="agent",
+        facts={**facts, "files": _sizes(folder), "unread": reason},
+    )
+
+
+def _size(path: str) -> int | None:
+    """The bytes of a file; None if there is none, or something else in its place."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_size if stat.S_ISREG(found.st_mode) else None
 
 
 def _sizes(folder: str) -> dict[str, int]:
@@ -76,11 +116,42 @@ def _sizes(folder: str) -> dict[str, int]:
     own = (TRIAL, f"{TRIAL}.tmp", OUTCOME)
     with os.scandir(folder) as entries:
         found = {
-            entry.name: entry.stat().st_size
+            entry.name: entry.stat(follow_symlinks=False).st_size
             for entry in entries
-            if entry.is_file(follow_symlinks=False) and entry.name not in own
+            if entry.is_file(follow_symlinks=False)
+            and entry.name not in own
+            # No other name can be written down.
+            and entry.name.isprintable()
         }
     return dict(sorted(found.items()))
+
+
+def _clear_the_way(folder: str) -> None:
+    """Folders, links and pipes are no files of a run, wherever they came from."""
+    with os.scandir(folder) as entries:
+        odd = [entry for entry in entries if not entry.is_file(follow_symlinks=False)]
+    for entry in odd:
+        if entry.name != _WORKSPACE or not entry.is_dir(follow_symlinks=False):
+            _set_aside(folder, entry.name)
+
+
+def _set_aside(folder: str, name: str) -> None:
+    """Give whatever it is another name, under which nothing reads it."""
+    for other in chain((f"unread.{name}",), (f"unread.{number}" for number in count(1))):
+        path = os.path.join(folder, other)
+        if len(os.fsencode(other)) <= _LONGEST_NAME and not os.path.lexists(path):
+            os.rename(os.path.join(folder, name), path)
+            return
+
+
+def _put(folder: str, name: str, text: bytes) -> None:
+    """A file of our own, through no link; a resume writes it again if it is not whole."""
+    path = os.path.join(folder, name)
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
+    with open(made, "wb") as file:
+        file.write(text)
 
 
 def bury(folder: str, attempted: Attempted, reader: Reader, seconds: float) -> Attempted:
@@ -97,8 +168,8 @@ def bury(folder: str, attempted: Attempted, reader: Reader, seconds: float) -> A
     reason = "its supervisor was killed"
     for name in os.listdir(folder):
         if name != TRIAL:
-            os.rename(os.path.join(folder, name), os.path.join(folder, f"unread.{name}"))
-    write_file(os.path.join(folder, NAME), _sidecar(attempted, facts, reader))
+            _set_aside(folder, name)
+    _put(folder, NAME, _sidecar(attempted, facts, reader))
     _say_failure(folder, "agent", reason)
     return msgspec.structs.replace(
         attempted,
@@ -109,6 +180,19 @@ def bury(folder: str, attempted: Attempted, reader: Reader, seconds: float) -> A
         success=False,
         failure="agent",
         facts={**facts, "files": _sizes(folder)},
+    )
+
+
+def turn_away(attempted: Attempted, refusal: Refusal, seconds: float) -> Attempted:
+    """An attempt that was ended because its provider refuses the key: it has cost nothing."""
+    return msgspec.structs.replace(
+        attempted,
+        state="infra",
+        reason=refusal.said,
+        cost_usd=0.0,
+        charged_usd=0.0,
+        failure="infra",
+        facts={"refused": refusal.status, "duration_seconds": round(seconds, 3)},
     )
 
 
@@ -151,33 +235,30 @@ def _sidecar(attempted: Attempted, facts: dict[str, Any], reader: Reader) -> byt
     return msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
 
 
-def _without_torn_line(folder: str) -> None:
-    """An agent that was stopped may have been writing: the half line is no event."""
-    for name in OUTPUTS:
-        path = os.path.join(folder, name)
-        if not name.endswith(".jsonl") or not os.path.exists(path):
-            continue
-        with open(path, "r+b") as file:
-            at = file.seek(0, os.SEEK_END)
-            while at > 0:
-                start = max(0, at - (1 << 16))
-                file.seek(start)
-                found = file.read(at - start).rfind(b"\n")
-                at = start
-                if found >= 0:
-                    at += found + 1
-                    break
-            file.truncate(at)
+class _Reading(NamedTuple):
+    """What `collect` made of a run folder."""
+
+    run: Run
+    # With which the provider refused, if that was the end of it.
+    status: int | None
+    # Why nothing is known of what the agent did; None if something is.
+    unread: str | None
 
 
-def _read(folder: str, arm: str, format_name: str, prices: str | None) -> Run | str:
+def _read(
+    folder: str, arm: str, format_name: str, prices: Mapping[str, Prices] | None
+) -> _Reading | str:
     """The record of a run folder, or why there is none."""
+    options = CollectOptions(prices=prices, settings=Settings(scheduled=True))
     try:
-        with gather(
-            format_name, [Place(arm=arm, path=folder)], CollectOptions(prices=prices)
-        ) as collection:
+        with gather(format_name, [Place(arm=arm, path=folder)], options) as collection:
+            unread = [one for one in collection.caveats if one.code in (NO_EVENT, USAGE_UNREAD)]
             for line in collection.lines():
-                return _RUN.decode(line)
+                return _Reading(
+                    run=_RUN.decode(line),
+                    status=next(iter(collection.refused), None),
+                    unread=str(unread[0].message) if unread else None,
+                )
     except BadRunsError as error:
         return error.problems[0].message
     except InputError as error:
@@ -185,16 +266,7 @@ def _read(folder: str, arm: str, format_name: str, prices: str | None) -> Run | 
     return "no run in it"
 
 
-def _set_aside(folder: str, reason: str) -> None:
-    """Output that nobody can read stays, under another name; the run is the agent's failure."""
-    for name in (*OUTPUTS, USAGE):
-        path = os.path.join(folder, name)
-        if os.path.exists(path):
-            os.rename(path, os.path.join(folder, f"unread.{name}"))
-    _say_failure(folder, "agent", f"its output cannot be read: {reason}")
-
-
 def _say_failure(folder: str, failure: Literal["agent", "infra"], reason: str) -> None:
     """Whose failure it was, where `collect` looks for it."""
     said = {"failure": failure, "reason": reason}
-    write_file(os.path.join(folder, USAGE), msgspec.json.encode({"failure": said}))
+    _put(folder, USAGE, msgspec.json.encode({"failure": said}))

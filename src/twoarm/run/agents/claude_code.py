@@ -1,15 +1,19 @@
 """Claude Code: `claude -p` with an allow-list of tools; it keeps to a budget of its own."""
 
+import os
 from collections.abc import Mapping
 from typing import ClassVar
 
+from twoarm.collect.claude_code import Asking
+from twoarm.collect.format import Refusal
 from twoarm.collect.prices import Prices
-from twoarm.run.agent import Cost, Launch, Meter, Start
+from twoarm.run.agent import Cost, Launch, Lines, Meter, Start
 from twoarm.run.agents.installed import Installed
 from twoarm.run.agents.options import Default, options, valued
 
 # What a task in a workspace needs; everything else is refused, because nobody is there to ask.
 TOOLS = "Bash,Edit,Write,Read,Glob,Grep"
+OUTPUT = "stream.jsonl"
 
 _MODE = Default(
     ("--permission-mode", "acceptEdits"),
@@ -47,7 +51,7 @@ class ClaudeCode(Installed):
                 ),
                 *("--", start.prompt),
             ),
-            output="stream.jsonl",
+            output=OUTPUT,
             env={
                 "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
                 "DISABLE_AUTOUPDATER": "1",
@@ -57,5 +61,21 @@ class ClaudeCode(Installed):
         )
 
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
-        """None: it keeps to the limit itself."""
+        """It keeps to the limit itself; but it asks for minutes with a key that is refused."""
+        return _Watch(os.path.join(start.output, OUTPUT))
+
+
+class _Watch:
+    def __init__(self, path: str) -> None:
+        self._lines = Lines(path)
+        self._asking = Asking()
+
+    def spent(self) -> float | None:
+        """Nothing is known before the end."""
         return None
+
+    def refused(self) -> Refusal | None:
+        """What the provider said last, unless it has answered."""
+        for line in self._lines.new():
+            self._asking.add(line)
+        return self._asking.refusal
