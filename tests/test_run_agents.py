@@ -187,8 +187,8 @@ def test_a_wrong_key_stops_the_run_at_once_with_the_words_of_the_provider(
     ran = started.ran(agent, "refused")
     assert ran.code == 2, ran.said
     # Claude Code tells no more than that while it asks again, which it would do for minutes.
-    words = {"claude-code": "authentication_failed (401)", "gemini-cli": "API key not valid."}
-    said = words.get(agent, "Incorrect API key provided.")
+    words = {"claude-code": "authentication_failed (401)", "gemini-cli": "API key not valid"}
+    said = words.get(agent, "Incorrect API key provided")
     assert re.search(
         f"the provider refuses the agent with status 401: .*{re.escape(said)}", ran.said
     )

@@ -239,6 +239,19 @@ def test_output_that_nobody_can_read_stops_it_as_well(script: str, tmp_path: Pat
     assert "nothing can be read of the first 2 runs of each arm: " in result.err
 
 
+def test_a_key_of_the_counts_that_nobody_reads_is_named_once(tmp_path: Path) -> None:
+    used = '{"prompt_tokens": 5, "output_tokens": 5, "total_cost_usd": 0.25}'
+    out = tmp_path / "out"
+    result = run(suite_of(tmp_path, f"echo '{used}' > $TWOARM_USAGE; {SOLVE}"), out)
+    assert result.code == 0, result.err
+    assert result.err.count("prompt_tokens") == 1
+    assert "twoarm: caveat: keys of usage.json that nobody reads (`prompt_tokens`): 4 runs" in (
+        result.err
+    )
+    for record in records(out):
+        assert (record["output_tokens"], record["total_cost_usd"]) == (5, 0.25)
+
+
 @pytest.mark.parametrize(
     "script",
     [

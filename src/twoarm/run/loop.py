@@ -349,8 +349,9 @@ class Loop:
         status = settled.facts.get("refused")
         if self._is_wrong_key(settled.arm, status):
             self._infra.add(name)
+            said = visible(self._reason).rstrip(".")
             self._stop = StoppedError(
-                f"the provider refuses the agent with status {status}: {visible(self._reason)}; "
+                f"the provider refuses the agent with status {status}: {said}; "
                 "check the key and what it may use"
             )
         elif "not_started" in settled.facts:
