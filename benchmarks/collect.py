@@ -116,7 +116,7 @@ def collect(name: str, folder: Path, key: str, uptake: Sequence[str] = ()) -> No
     place = str(folder.parent)
     options = CollectOptions(arm_key=key, arm_map=arms, uptake=uptake, relative_to=place)
     with gather(name, [Place(arm=None, path=str(folder))], options) as made:
-        write([Output(path=f"{folder}.jsonl", content=made.lines(), append=False)])
+        write([Output(path=f"{folder}.jsonl", content=made.lines(), append=False, named=True)])
 
 
 def least(ways: "dict[str, partial[None]]") -> dict[str, float]:

@@ -1,6 +1,6 @@
 """What `twoarm run` promises in numbers; `make bench-run` measures them, in about five minutes.
 
-python benchmarks/run.py [overhead deadline kills orphans budget drift size]
+python benchmarks/run.py [overhead deadline kills orphans budget drift size long]
 """
 
 import os
@@ -27,9 +27,10 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 from tests.killing import kill_often
 from tests.running import Local, Ran, order_of, processes_with, suite_of
 from tests.simulating import Simulation, terms
-from twoarm.run.ledger import Attempted, RunFolder, write_file
+from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.schedule import arrange, frozen_bytes
-from twoarm.run.session import Wanted, resume, set_up, start
+from twoarm.run.session import resume, start
+from twoarm.run.setting import Wanted, set_up
 
 _failed: list[str] = []
 
@@ -239,8 +240,37 @@ def fill(made: RunFolder) -> None:
             reserved_usd=None, format="command", success=True,
         )  # fmt: skip
         made.begin(attempted)
-        write_file(os.path.join(made.folder_of(attempted), "run.json"), b"{}")
+        Path(made.folder_of(attempted), "run.json").write_bytes(b"{}")
         made.publish(attempted)
+
+
+def long() -> None:
+    """5,000 trials in one run: what the runner holds must not grow with them."""
+    code = """
+import os, sys
+from twoarm.run.session import start
+from twoarm.run.setting import Wanted, set_up
+suite, out = sys.argv[1:]
+wanted = Wanted(repeats=50, jobs=2)
+session = start(suite, out, wanted, set_up(suite, wanted, os.environ))
+ground = session.prepare()
+before = len(os.listdir("/proc/self/fd"))
+assert session.run(ground, lambda: "go", lambda _: None) == "done"
+print(len(os.listdir("/proc/self/fd")) - before, open("/proc/self/status").read())
+session.close(finished=True)
+"""
+    with folder() as at:
+        tasks = [{"id": f"t{i}", "prompt": "p", "acceptance_command": "true"} for i in range(50)]
+        suite = str(suite_of(at, "", agent={"argv": ["true"]}, tasks=tasks))
+        began = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", code, suite, str(at / "out")],
+            capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        print(f"      5,000 trials in {time.perf_counter() - began:.0f} s")
+        peak = next(line for line in done.stdout.splitlines() if line.startswith("VmHWM"))
+        told("memory of the runner", int(peak.split()[1]) / 1024, 100, " MB")
+        told("descriptors that it keeps", int(done.stdout.split()[0]), 2)
 
 
 PARTS: dict[str, Callable[[], None]] = {
@@ -251,6 +281,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "budget": budget,
     "drift": drift,
     "kills": kills,
+    "long": long,
 }
 
 

@@ -18,6 +18,8 @@ from twoarm.cli import main
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from tests.yard import Yard
+
 GOLDEN = Path(__file__).parent / "golden"
 ARMS = WITH, WITHOUT = "with_skelly", "without_skelly"
 
@@ -90,6 +92,15 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # The page takes a second to draw, and is tested elsewhere.
     monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
     return path
+
+
+@pytest.fixture
+def yard(tmp_path: Path) -> "Iterator[Yard]":
+    """A user's home full of canaries, and a place apart for what `twoarm run` makes."""
+    from tests.yard import a_yard
+
+    with a_yard(tmp_path / "yard") as made:
+        yield made
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -28,6 +28,27 @@ def runs(out: Path) -> list[str]:
     return sorted(str(path.relative_to(out / "runs")) for path in out.glob("runs/*/*"))
 
 
+def unaccounted(out: Path) -> list[str]:
+    """Planned trials without a line in `collected.jsonl`, and lines that tell no reason."""
+    trials = json.loads((out / "schedule.json").read_text())["trials"]
+    planned = [(trial["task"], trial["arm"], trial["repeat"]) for trial in trials]
+    path = out / "collected.jsonl"
+    found: dict[tuple[Any, ...], list[dict[str, Any]]] = {trial: [] for trial in planned}
+    for record in records(out) if path.exists() else ():
+        trial = (record["task_id"], record["arm"], record["repeat"])
+        found.setdefault(trial, []).append(record)
+    wrong = [f"{trial}: nobody planned it" for trial in found if trial not in planned]
+    for trial, lines in found.items():
+        counted = [line for line in lines if line["failure"] not in ("infra", "missing")]
+        if not lines:
+            wrong.append(f"{trial}: not in {path.name}")
+        if len(counted) > 1:
+            wrong.append(f"{trial}: more than one run")
+        if any(not line.get("failure_reason") for line in lines if line not in counted):
+            wrong.append(f"{trial}: no reason")
+    return wrong
+
+
 def journal(out: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (out / "journal.jsonl").read_text().splitlines()]
 

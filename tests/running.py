@@ -1,6 +1,7 @@
 """What the tests of `twoarm run` share: suites in a folder, and fake agents that are quick."""
 
 import json
+import marshal
 import os
 import secrets
 import time
@@ -10,10 +11,12 @@ from typing import Any
 
 import msgspec
 
+from twoarm.files.safe import OpenFolder
 from twoarm.run.executors.local import Local
 from twoarm.run.ledger import read_outcome
+from twoarm.run.manifest import manifest_of
 from twoarm.run.order import Order, Outcome
-from twoarm.run.tree import commit_all, git
+from twoarm.run.tree import commit_all
 
 __all__ = ["SOLVE", "Local", "Ran", "attempt", "order_of", "processes_with", "suite_of", "wait_for"]
 
@@ -70,7 +73,7 @@ def order_of(folder: Path, script: str, **changed: Any) -> Order:
         (tree / "README.md").write_text("an app\n")
         (tree / "tests").mkdir()
         (tree / "tests" / "check.sh").write_text("test -f answer.txt\n")
-        commit_all(str(tree))
+        committed(tree)
     token = secrets.token_hex(6)
     kept = folder / token
     kept.mkdir()
@@ -80,10 +83,11 @@ def order_of(folder: Path, script: str, **changed: Any) -> Order:
             scratch=str(folder / f"scratch-{token}"),
             folder=str(kept),
             tree=str(tree),
-            base=git(str(tree), "rev-parse", "HEAD").strip(),
+            manifest=f"{tree}.manifest",
             marker=token,
             prompt="Do it.",
-            sandbox=(),
+            bwrap=False,
+            path=os.environ["PATH"],
             env=dict.fromkeys(("setup", "agent", "acceptance"), env),
             secrets={},
             setup=(),
@@ -93,7 +97,7 @@ def order_of(folder: Path, script: str, **changed: Any) -> Order:
             argv=("sh", "-c", script),
             output="stdout.txt",
             output_bytes=2**20,
-            usage=str(folder / f"scratch-{token}" / "tmp" / "usage.json"),
+            patch_bytes=2**20,
             timeout_seconds=20,
             grace_seconds=1,
             after=(),
@@ -108,16 +112,26 @@ def order_of(folder: Path, script: str, **changed: Any) -> Order:
     )
 
 
+def committed(tree: Path) -> None:
+    """A tree as the runner makes it, and what is in it where `order_of` says that it is told."""
+    with OpenFolder(str(tree)) as at:
+        commit_all(at)
+        Path(f"{tree}.manifest").write_bytes(marshal.dumps(manifest_of(at)))
+
+
 class Ran:
     """How an attempt ended, and what it left."""
 
     def __init__(self, order: Order, outcome: Outcome) -> None:
         self.outcome = outcome
         self.folder = Path(order.folder)
-        self.facts: dict[str, Any] = read_outcome(order.folder) if outcome.complete else {}
+        self.facts: dict[str, Any] = {}
+        if outcome.complete:
+            with OpenFolder(order.folder) as at:
+                self.facts = read_outcome(at)
 
     def kept(self, name: str) -> str:
-        return (self.folder / name).read_text()
+        return (self.folder / name).read_text(encoding="utf-8", errors="replace")
 
 
 def attempt(order: Order, act: Callable[[Local], None] | None = None) -> Ran:

@@ -2,6 +2,7 @@
 
 import random
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
 
@@ -23,6 +24,7 @@ class Folder:
 
     def __init__(self) -> None:
         self.begun: list[Attempted] = []
+        self.asked: Attempted | None = None
         self.settled: list[Attempted] = []
         self.published: list[str] = []
 
@@ -32,12 +34,16 @@ class Folder:
     def mention(self, event: str, **fields: Any) -> None:
         """Nor this."""
 
-    def begin(self, attempted: Attempted) -> str:
+    def begin(self, attempted: Attempted) -> None:
         self.begun.append(attempted)
-        return attempted.id
 
     def folder_of(self, attempted: Attempted) -> str:
+        self.asked = attempted
         return attempted.id
+
+    @contextmanager
+    def attempt(self, attempted: Attempted) -> Iterator[str]:
+        yield attempted.id
 
     def record(self, attempted: Attempted) -> None:
         self.settled.append(attempted)
@@ -96,7 +102,7 @@ class _Orders:
         self._folder = folder
 
     def make(self, trial: Trial, folder: str) -> tuple[Any, None]:
-        return self._folder.begun[-1], None
+        return self._folder.asked, None
 
 
 class Simulation:

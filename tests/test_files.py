@@ -60,8 +60,9 @@ def test_a_device_is_written_through_and_stays_a_device(runs: Path, tmp_path: Pa
     out.mkdir()
     os.mknod(out / "report.html", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     assert twoarm("score", str(runs), "--out", str(out)).code == 0
-    for path in (device, out / "report.html"):
-        assert stat.S_ISCHR(os.stat(path).st_mode)
+    assert stat.S_ISCHR(os.stat(device).st_mode)
+    # Nobody has named this one.
+    assert stat.S_ISREG(os.stat(out / "report.html").st_mode)
     full = tmp_path / "full"
     os.mknod(full, 0o666 | stat.S_IFCHR, os.makedev(1, 7))
     result = twoarm(*COLLECT, "-o", str(full))
@@ -119,6 +120,21 @@ def test_links_are_followed_and_stay(runs: Path, tmp_path: Path) -> None:
     loop.symlink_to("loop")
     assert twoarm(*COLLECT, "-o", str(loop)).code == 2
     assert loop.is_symlink()
+
+
+def test_a_link_at_a_name_of_ours_is_replaced_and_not_followed(runs: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    out.mkdir()
+    (tmp_path / "precious").write_text("precious")
+    (tmp_path / "folder").mkdir()
+    for name, target in zip(NAMES, ("precious", "nowhere", "folder"), strict=True):
+        (out / name).symlink_to(tmp_path / target)
+    assert twoarm("score", str(runs), "--out", str(out)).code == 0
+    for name in NAMES:
+        assert stat.S_ISREG(os.lstat(out / name).st_mode)
+    assert (tmp_path / "precious").read_text() == "precious"
+    assert list((tmp_path / "folder").iterdir()) == []
+    assert not (tmp_path / "nowhere").exists()
 
 
 def test_files_have_the_mode_of_what_they_replace_or_of_the_umask(
@@ -384,5 +400,10 @@ def test_a_signal_between_two_renames_waits_for_the_last(
             time.sleep(0)
 
     monkeypatch.setattr(os, "replace", replace)
-    assert twoarm("score", str(runs), "--out", str(out)).code == 130
+    # In the background of a script it would be ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        assert twoarm("score", str(runs), "--out", str(out)).code == 130
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert held(out) == expected

@@ -5,16 +5,16 @@ import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, cast
 
 import pytest
 
 from tests.conftest import twoarm
 from tests.run_folders import QUICK
 from tests.running import SOLVE, attempt, order_of, suite_of
-from twoarm.run import strike
-from twoarm.run.remove import remove
+from twoarm.files.safe import OpenFolder
+from twoarm.run.place import MARK
 from twoarm.run.strike import Strike
+from twoarm.run.supervisor import keep_workspace
 
 # As deep as a path can be, so many times.
 DEEP = (
@@ -60,11 +60,12 @@ def test_everything_of_a_tree_is_removed_and_nothing_outside(tmp_path: Path) -> 
     (tree / "a" / "b" / "link").symlink_to(kept)
     os.mkfifo(tree / "a" / "pipe")
     (tree / "a" / "b").chmod(0)
-    remove(str(tree))
-    assert not tree.exists()
-    remove(str(tree))
-    (tmp_path / "alone").symlink_to(kept)
-    remove(str(tmp_path / "alone"))
+    with OpenFolder(str(tmp_path)) as folder:
+        folder.remove("tree")
+        assert not tree.exists()
+        folder.remove("tree")
+        (tmp_path / "alone").symlink_to(kept)
+        folder.remove("alone")
     assert [path.name for path in tmp_path.iterdir()] == ["kept"]
     assert (kept / "file").exists()
 
@@ -86,25 +87,28 @@ def test_what_cannot_be_kept_is_left_out_and_the_run_stays(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_read_is_left_out(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (tmp_path / "source").mkdir()
+    for name in ("source", "target", "target2"):
+        (tmp_path / name).mkdir()
     for name in ("one", "two"):
         (tmp_path / "source" / name).touch()
+    whole = OpenFolder.open
 
-    def opened(path: str, mode: str) -> BinaryIO:
-        if path.endswith("source/one"):
-            raise PermissionError(13, "Permission denied", path)
-        return cast(BinaryIO, open(path, mode))
+    def refuse(self: OpenFolder, name: str) -> int:
+        if name == "one":
+            raise PermissionError(13, "Permission denied", name)
+        return whole(self, name)
 
-    monkeypatch.setattr(strike, "open", opened, raising=False)
-    Strike({}).tree(str(tmp_path / "source"), str(tmp_path / "target"), 100)
+    monkeypatch.setattr(OpenFolder, "open", refuse)
+    source = OpenFolder(str(tmp_path / "source"))
+    keep_workspace(source, OpenFolder(str(tmp_path / "target")), Strike({}), 100)
     assert [path.name for path in (tmp_path / "target").iterdir()] == ["two"]
 
-    def full(self: Strike, source: BinaryIO, target: BinaryIO, most: int) -> None:
+    def full(self: Strike, file: object, made: object, most: int) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Strike, "copy", full)
     with pytest.raises(OSError, match="No space left"):
-        Strike({}).tree(str(tmp_path / "source"), str(tmp_path / "target2"), 100)
+        keep_workspace(source, OpenFolder(str(tmp_path / "target2")), Strike({}), 100)
 
 
 def test_what_cannot_be_cleared_stops_no_resume(
@@ -117,10 +121,15 @@ def test_what_cannot_be_cleared_stops_no_resume(
     assert twoarm("run", str(suite), "--out", str(out), "--repeats", "1", *QUICK).code == 0
     token = json.loads((out / "place.json").read_text())["token"]
     (tmp_path / "cache" / token / "t" / "left").mkdir(parents=True)
+    (tmp_path / "cache" / token / MARK).write_text(token)
+    whole = OpenFolder.remove
 
-    def refuse(path: str) -> None:
-        raise PermissionError(1, "Operation not permitted", path)
+    def refuse(self: OpenFolder, name: str) -> None:
+        if name in ("left", token):
+            raise PermissionError(1, "Operation not permitted", name)
+        whole(self, name)
 
-    monkeypatch.setattr("twoarm.run.remove.remove", refuse)
+    monkeypatch.setattr(OpenFolder, "remove", refuse)
     result = twoarm("run", "--resume", str(out), *QUICK)
     assert result.code == 0, result.err
+    assert (tmp_path / "cache" / token / "t" / "left").exists()

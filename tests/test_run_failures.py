@@ -9,6 +9,7 @@ import pytest
 from tests.conftest import twoarm
 from tests.run_folders import ALL, QUICK, USAGE, records, run, runs
 from tests.running import SOLVE, processes_with, suite_of
+from twoarm.run.ledger import RunFolder
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -101,16 +102,21 @@ def test_a_budget_stops_the_run_and_more_of_it_goes_on(tmp_path: Path) -> None:
     assert "8 of 8 trials done, 0 running, 0 infra, $4.00 of $9.00 spent" in status
 
 
-def test_a_full_disk_stops_the_run_and_loses_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_stops_the_run_and_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     out = tmp_path / "out"
     suite = suite_of(tmp_path, SOLVE)
     assert run(suite, out, "--only", "one").code == 0
     shutil.rmtree(out / "runs" / "with" / "one.1")
-    (out / "journal.jsonl").unlink()
-    (out / "journal.jsonl").symlink_to("/dev/full")
-    result = twoarm("run", "--resume", str(out), *QUICK)
+
+    def full(self: RunFolder, event: str, **fields: object) -> None:
+        raise OSError(28, "No space left on device", self.at("journal.jsonl"))
+
+    with monkeypatch.context() as patched:
+        patched.setattr(RunFolder, "mention", full)
+        result = twoarm("run", "--resume", str(out), *QUICK)
     assert result.code == 2
     assert "No space left on device; make room, then use --resume" in result.err
-    (out / "journal.jsonl").unlink()
     assert twoarm("run", "--resume", str(out), *QUICK).code == 0
     assert runs(out) == ["with/one.1", "without/one.1"]

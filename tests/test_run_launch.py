@@ -16,7 +16,7 @@ from tests.running import suite_of
 from twoarm.collect.prices import Prices
 from twoarm.errors import InputError, UsageError
 from twoarm.run.agent import Agent, Lines, Start, load_agent
-from twoarm.run.session import Wanted, check_isolation, set_up
+from twoarm.run.setting import Wanted, check_isolation, set_up
 from twoarm.run.suite import Program
 
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode")

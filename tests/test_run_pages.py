@@ -157,15 +157,18 @@ def test_a_folder_with_other_files_is_left_alone(name: str, some: Path) -> None:
         assert pages(some) == before
 
 
-def test_a_link_to_a_folder_of_pages_is_followed(some: Path) -> None:
-    (some / "elsewhere").mkdir()
-    (some / "out").mkdir()
+@pytest.mark.parametrize("which", ["all", "none"])
+def test_nothing_is_written_or_removed_through_a_link_to_a_folder(some: Path, which: str) -> None:
+    score(some, "--runs", "all")
     place = some / "out" / "run-pages"
+    before = {path.name for path in place.iterdir()}
+    place.rename(some / "elsewhere")
     place.symlink_to(some / "elsewhere")
-    for which in ("all", "flips"):
-        assert score(some, "--runs", which).code == 0
+    result = score(some, "--runs", which)
+    assert result.code == 2
+    assert "run-pages: a link, and nothing is written through it; remove it" in result.err
     assert place.is_symlink()
-    assert len(pages(some)) == 1
+    assert {path.name for path in (some / "elsewhere").iterdir()} == before
 
 
 def test_a_write_that_fails_leaves_the_old_pages(

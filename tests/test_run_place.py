@@ -21,7 +21,7 @@ def test_workspaces_are_below_no_instructions(
     (home / name).write_text("be kind")
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr(tempfile, "tempdir", str(other))
-    assert choose_place("token", {}).path.startswith(str(other))
+    assert choose_place("0123456789ab", {}).path.startswith(str(other))
 
 
 def test_settings_of_the_user_are_no_instructions(
@@ -30,7 +30,7 @@ def test_settings_of_the_user_are_no_instructions(
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / ".claude").mkdir()
     (tmp_path / ".claude" / "settings.json").write_text("{}")
-    assert choose_place("token", {}).path.startswith(str(tmp_path))
+    assert choose_place("0123456789ab", {}).path.startswith(str(tmp_path))
 
 
 def test_a_folder_of_another_user_is_not_used(
@@ -39,4 +39,4 @@ def test_a_folder_of_another_user_is_not_used(
     mine = os.getuid()
     monkeypatch.setattr(os, "getuid", lambda: mine + 1)
     with pytest.raises(InputError, match="belongs to another user"):
-        choose_place("token", {"TWOARM_CACHE": str(tmp_path)})
+        choose_place("0123456789ab", {"TWOARM_CACHE": str(tmp_path)})

@@ -128,7 +128,7 @@ def test_what_only_the_kernel_refuses_is_not_started_either(tmp_path: Path) -> N
 
 def test_a_program_behind_a_sandbox_is_looked_for_as_well(tmp_path: Path) -> None:
     for program in ("no-such-agent", f"{tmp_path}/no-such-agent"):
-        ran = attempt(order_of(tmp_path, "", sandbox=("env",), argv=(program,)))
+        ran = attempt(order_of(tmp_path, "", bwrap=True, argv=(program,)))
         assert ran.facts["not_started"] == f"{program}: no such file"
 
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from tests.running import SOLVE, Local, Ran, attempt, order_of, processes_with, wait_for
+from twoarm.files.safe import OpenFolder
 from twoarm.run import executors
 from twoarm.run.agent import After
 from twoarm.run.ledger import Attempted
-from twoarm.run.orders import _sandbox
 from twoarm.run.processes import _cgroups
 from twoarm.run.settle import Reader, settle
 
@@ -186,7 +186,8 @@ def test_the_environment_is_built_from_nothing(tmp_path: Path) -> None:
     finally:
         del os.environ["CANARY"]
     names = {line.split("=", 1)[0] for line in ran.kept("stdout.txt").splitlines()}
-    assert names - {"_", "OLDPWD"} == {"PATH", "LANG", "HOME", "TMPDIR", "PWD", "TWOARM_TRIAL"}
+    own = {"HOME", "TMPDIR", "TWOARM_TRIAL", "GIT_CEILING_DIRECTORIES"}
+    assert names - {"_", "OLDPWD", "PWD"} == {"PATH", "LANG", *own}
 
 
 def test_every_attempt_has_a_home_of_its_own_and_set_up_has_not_been_there(tmp_path: Path) -> None:
@@ -196,8 +197,9 @@ def test_every_attempt_has_a_home_of_its_own_and_set_up_has_not_been_there(tmp_p
         setup=("touch $HOME/left",),
         home_texts={"a/b": "text"},
     )
-    assert attempt(order).kept("stdout.txt").split() == ["text" + order.scratch + "/home:", "a",
-                                                         order.scratch + "/tmp:"]  # fmt: skip
+    box = f"{order.scratch}/box"
+    told = attempt(order).kept("stdout.txt").split()
+    assert told == [f"text{box}/home:", "a", f"{box}/tmp:", "prompt.txt"]
 
 
 def test_what_set_up_changes_is_not_the_agents_change(tmp_path: Path) -> None:
@@ -315,7 +317,8 @@ def test_what_a_killed_runner_was_writing_is_no_file_of_the_run(tmp_path: Path) 
     running = Attempted(
         task="t", repeat=1, arm="with", attempt=1, jobs=1, state="running", reserved_usd=None
     )
-    settled = settle(str(ran.folder), running, reader)
+    with OpenFolder(str(ran.folder)) as at:
+        settled = settle(at, running, reader)
     assert settled.state == "run"
     # It is renamed to `trial.json` right after this.
     assert "run.json" in settled.facts["files"]
@@ -324,7 +327,7 @@ def test_what_a_killed_runner_was_writing_is_no_file_of_the_run(tmp_path: Path) 
 
 def test_nothing_but_what_is_expected_is_taken_from_the_agent(tmp_path: Path) -> None:
     script = """
-echo '{}' > ../out/outcome; echo '{}' > ../out/run.json; echo x > ../out/extra
+out=../../own/out; echo '{}' > $out/outcome; echo '{}' > $out/run.json; echo x > $out/extra
 ln -s /etc/passwd $TMPDIR/usage.json
 """
     ran = attempt(order_of(tmp_path, script))
@@ -362,9 +365,10 @@ def test_the_supervisor_needs_nothing_but_the_standard_library() -> None:
     here = Path(executors.__file__).parent.parent
     script = f"""
 import sys
-for name, path in (("twoarm", {str(here.parent)!r}), ("twoarm.run", {str(here)!r})):
-    sys.modules[name] = type(sys)(name)
-    sys.modules[name].__path__ = [path]
+for name in ("", "/run", "/files"):
+    module = type(sys)("twoarm" + name.replace("/", "."))
+    module.__path__ = [{str(here.parent)!r} + name]
+    sys.modules[module.__name__] = module
 import twoarm.run.supervisor
 print(sorted(name for name in sys.modules if name.startswith("twoarm")))
 """
@@ -374,10 +378,14 @@ print(sorted(name for name in sys.modules if name.startswith("twoarm")))
     assert told.stdout.strip() == str(
         [
             "twoarm",
+            "twoarm.files",
+            "twoarm.files.safe",
             "twoarm.run",
+            "twoarm.run.manifest",
+            "twoarm.run.patch",
             "twoarm.run.processes",
             "twoarm.run.program",
-            "twoarm.run.remove",
+            "twoarm.run.scratch",
             "twoarm.run.strike",
             "twoarm.run.supervisor",
         ]
@@ -396,10 +404,7 @@ def test_an_agent_can_write_outside_of_a_copy_and_not_out_of_a_sandbox(tmp_path:
     if shutil.which("bwrap") is None:
         assert not os.environ.get("CI"), "bubblewrap is not installed"
         pytest.skip("bubblewrap is not installed")
-    order = order_of(tmp_path, f"{script}; setsid {FOREVER} & true")
-    sandbox = _sandbox(order.scratch, f"{order.scratch}/work")
-    order = order_of(tmp_path, f"set -e; {script}; true", sandbox=sandbox, scratch=order.scratch)
-    ran = attempt(order)
+    ran = attempt(order_of(tmp_path, f"set -e; {script}; true", bwrap=True))
     assert ran.facts["acceptance_exit_code"] == 0
     assert ran.facts["agent_exit_code"] != 0
     assert "Read-only file system" in ran.kept("stderr.log")

@@ -203,7 +203,8 @@ def test_half_a_line_of_the_journal_spoils_no_other(tmp_path: Path) -> None:
     assert twoarm("run", "--resume", str(out), *QUICK).code == 0
     lines = (out / "journal.jsonl").read_bytes().removeprefix(before).splitlines()
     assert lines[0] == torn
-    assert [json.loads(line)["event"] for line in lines[1:]] == ["resumed", "started", "ended"]
+    events = [json.loads(line)["event"] for line in lines[1:]]
+    assert events == ["resumed", "trees whole", "started", "ended", "trees whole"]
 
 
 def test_a_task_that_passes_untouched_is_said_before_it_is_paid_for(tmp_path: Path) -> None:

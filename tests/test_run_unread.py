@@ -12,6 +12,7 @@ from tests.collecting import FIXTURES, cat
 from tests.conftest import twoarm
 from tests.run_folders import QUICK, records, run, runs
 from tests.running import SOLVE, suite_of
+from twoarm.files.safe import OpenFolder
 from twoarm.run.ledger import Attempted
 from twoarm.run.settle import Reader, settle
 
@@ -94,7 +95,8 @@ ATTEMPTED = Attempted(
 def settled(folder: Path, name: str = "codex", **facts: Any) -> Attempted:
     (folder / "outcome").write_bytes(marshal.dumps({**FACTS, **facts}))
     reader = Reader(format=name, prices=None, acceptance_commands={"t": "true"}, models={"a": None})
-    return settle(str(folder), ATTEMPTED, reader)
+    with OpenFolder(str(folder)) as at:
+        return settle(at, ATTEMPTED, reader)
 
 
 @pytest.fixture

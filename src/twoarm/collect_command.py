@@ -146,7 +146,7 @@ def run(given: Namespace, streams: "Streams") -> int:
             for batch in batches:
                 streams.write_data(batch.decode())
         else:
-            write([Output(path=given.output, content=batches, append=False)])
+            write([Output(path=given.output, content=batches, append=False, named=True)])
         for text in summarize(collection):
             streams.say(text)
     if given.output is not None:

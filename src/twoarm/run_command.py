@@ -1,6 +1,7 @@
 """The `run` command: its options, and what it does with them."""
 
 import os
+import re
 import shlex
 import signal
 import sys
@@ -28,12 +29,16 @@ from twoarm.score_options import add_report_options, add_runs_option
 
 if TYPE_CHECKING:
     from twoarm.run.display import Display
+    from twoarm.run.ledger import RunFolder
     from twoarm.run.loop import End, Wish
-    from twoarm.run.session import Session, Wanted
+    from twoarm.run.session import Session
+    from twoarm.run.setting import Wanted
 
 # The scripted agent of the demo sleeps most of the time.
 _DEMO_JOBS = 4
 _REPEATS = 5
+# In the run folder: no new trials, please.
+STOP = "stop"
 # Of repeats, jobs and dollars.
 _MOST = 1_000_000
 
@@ -129,7 +134,8 @@ def run(given: Namespace, streams: Streams) -> int:
         streams.say(f"twoarm: {counted(len(error.problems), 'problem')}; nothing was run")
         return BAD
     except OSError as error:
-        raise unwritable(str(error.filename or given.out), error) from error
+        where = error.filename or given.out or given.resume or "the run folder"
+        raise unwritable(str(where), error) from error
 
 
 def _refuse_without_effect(given: Namespace) -> None:
@@ -170,7 +176,8 @@ def _resume(given: Namespace, streams: Streams) -> int:
 
 
 def _start(given: Namespace, streams: Streams) -> int:
-    from twoarm.run.session import notes, set_up, start
+    from twoarm.run.session import start
+    from twoarm.run.setting import notes, set_up
 
     if given.demo:
         _demo(given)
@@ -189,7 +196,9 @@ def _start(given: Namespace, streams: Streams) -> int:
         streams.say(f"twoarm: {text}")
     if given.out is None:
         stamp = time.strftime("%Y%m%d-%H%M%S")
-        given.out = f"{setting.frozen.suite_id}-{stamp}"
+        # A name in this folder, whatever the suite is called.
+        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", setting.frozen.suite_id).lstrip(".-")[:100]
+        given.out = f"{plain or 'run'}-{stamp}"
     refuse_outputs(given, [given.suite])
     if not _agreed(given, len(setting.frozen.trials), setting.terms.budget_usd, streams):
         streams.say("twoarm: nothing was started")
@@ -236,7 +245,7 @@ def _agreed(given: Namespace, trials: int, budget: float | None, streams: Stream
 
 
 def _wanted(given: Namespace, options: Options) -> "Wanted":
-    from twoarm.run.session import Wanted
+    from twoarm.run.setting import Wanted
 
     for name in ("repeats", "jobs"):
         value = getattr(given, name)
@@ -269,7 +278,7 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
     from twoarm.run.prepare import warnings_of
 
     finished = False
-    wishes = Wishes(session.folder.at("stop"))
+    wishes = Wishes(session.folder)
     resumed = f"twoarm run --resume {visible(given.out)}"
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
@@ -348,17 +357,18 @@ def _display(name: str | None, say: Callable[[str], None]) -> "Display":
 class Wishes:
     """What the user wants by now: Ctrl-C once to finish, twice to end at once; or a stop file."""
 
-    def __init__(self, stop_file: str) -> None:
-        self._stop_file = stop_file
+    def __init__(self, folder: "RunFolder") -> None:
+        self._folder = folder.folder
         # Of an earlier runner; one that comes from now on is heeded.
-        if os.path.exists(stop_file):
-            os.unlink(stop_file)
+        self._folder.remove(STOP)
         self._asked = 0
         self._before: list[tuple[int, object]] = []
 
     def __enter__(self) -> "Wishes":
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            self._before.append((number, signal.signal(number, self._heard)))
+            # Under `nohup`, or in the background of a script, whoever ignores one wants it ignored.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before.append((number, signal.signal(number, self._heard)))
         return self
 
     def __exit__(self, *raised: object) -> None:
@@ -372,7 +382,7 @@ class Wishes:
         """What is wanted now."""
         if self._asked >= 2:
             return "kill"
-        return "finish" if self._asked or os.path.exists(self._stop_file) else "go"
+        return "finish" if self._asked or self._folder.look(STOP) is not None else "go"
 
 
 def _stop(path: str, streams: Streams) -> int:
@@ -383,10 +393,10 @@ def _stop(path: str, streams: Streams) -> int:
     if not folder.held_by_another():
         streams.say(f"twoarm: nothing is running in {visible(path)}")
         return DONE
-    with open(folder.at("stop"), "w", encoding="utf-8"):
-        streams.say(
-            "twoarm: no new trials start; when the running ones have finished, it reports and ends"
-        )
+    folder.folder.write(STOP, b"")
+    streams.say(
+        "twoarm: no new trials start; when the running ones have finished, it reports and ends"
+    )
     return DONE
 
 

@@ -27,7 +27,14 @@ from twoarm.score_options import (
     add_runs_option,
 )
 from twoarm.terminal import terminal_paint, terminal_width
-from twoarm.write import Output, refuse_overlap, remove_folder, write, write_folder
+from twoarm.write import (
+    Output,
+    refuse_link,
+    refuse_overlap,
+    remove_folder,
+    write,
+    write_folder,
+)
 
 DESCRIPTION = (
     f"Score run files: {number_of_gates()}, one decision, and the evidence, on one screen."
@@ -214,6 +221,9 @@ def refuse_outputs(given: Namespace, files: Sequence[str]) -> None:
         outputs["--junit"] = given.junit
     if given.out is not None:
         outputs |= {f"--out {name}": os.path.join(given.out, name) for name in _OUT_NAMES}
+        from twoarm.render.page.links import FOLDER
+
+        refuse_link(os.path.join(given.out, FOLDER))
         if summary := os.environ.get("GITHUB_STEP_SUMMARY"):
             outputs["GITHUB_STEP_SUMMARY"] = summary
     refuse_overlap(outputs, places(files))
@@ -282,14 +292,16 @@ def _outputs(
             )
         except ExtraError as error:
             streams.say(f"twoarm: no report.html: {error}")
-    files = {os.path.join(given.out, name): text for name, text in texts.items()}
+    for name, text in texts.items():
+        path = os.path.join(given.out, name)
+        yield Output(path=path, content=[text.encode()], append=False, named=False)
     if given.junit is not None:
-        files[given.junit] = report.to_junit()
-    for path, text in files.items():
-        yield Output(path=path, content=[text.encode()], append=False)
+        text = report.to_junit()
+        yield Output(path=given.junit, content=[text.encode()], append=False, named=True)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if given.out is not None and summary:
-        yield Output(path=summary, content=[report.to_github().encode()], append=True)
+        text = report.to_github()
+        yield Output(path=summary, content=[text.encode()], append=True, named=True)
 
 
 class NamedStream:

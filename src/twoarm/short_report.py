@@ -61,7 +61,12 @@ def show(
         except ExtraError as error:
             streams.say(f"twoarm: no {name}.html: {error}")
         outputs = [
-            Output(path=os.path.join(given.out, one), content=[text.encode()], append=False)
+            Output(
+                path=os.path.join(given.out, one),
+                content=[text.encode()],
+                append=False,
+                named=False,
+            )
             for one, text in zip(_names(name), texts, strict=False)
         ]
         write(outputs)

@@ -1,7 +1,8 @@
 """The one writer of files: all of them or none, and never half a file.
 
-A regular file is written under another name in its own folder and renamed. What is no regular file,
-a device or a FIFO, is written through; links are followed.
+A regular file is written under another name in its own folder and renamed. Where the user has named
+the file, links are followed, and what is no regular file, a device or a FIFO, is written through. A
+name of ours in a folder becomes a file, whatever somebody has put there.
 """
 
 import os
@@ -23,6 +24,8 @@ class Output(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     content: Iterable[bytes]
     append: bool
+    # Whether the user has named the file, and not only the folder that it is in.
+    named: bool
 
 
 class _Staged(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +39,7 @@ class _Staged(msgspec.Struct, frozen=True, kw_only=True):
 
 def write(outputs: Sequence[Output]) -> None:
     """Put every output in its place; if one of them cannot be, the others stay as they were."""
-    special = {output.path for output in outputs if _is_special(output.path)}
+    special = {one.path for one in outputs if one.named and _is_special(one.path)}
     regular = [output for output in outputs if output.path not in special]
     temporaries: list[str] = []
     with Hold() as hold:
@@ -63,8 +66,8 @@ def write_folder(
     from shutil import rmtree
 
     with _naming(path):
-        target = os.path.realpath(path)
         _refuse_others(path, ours)
+        target = os.path.realpath(path)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         temporary, old = _unforeseen(target), _unforeseen(target)
         os.mkdir(temporary)
@@ -93,6 +96,7 @@ def remove_folder(path: str, ours: Callable[[str], bool]) -> None:
 
 
 def _refuse_others(path: str, ours: Callable[[str], bool]) -> None:
+    refuse_link(path)
     for name in os.listdir(path) if os.path.isdir(path) else ():
         there = os.lstat(os.path.join(path, name))
         if not (ours(name) and stat.S_ISREG(there.st_mode)):
@@ -100,6 +104,15 @@ def _refuse_others(path: str, ours: Callable[[str], bool]) -> None:
                 f"{visible(os.path.join(path, name))}: not a file of twoarm; "
                 "move it, or choose another folder by --out"
             )
+
+
+def refuse_link(path: str) -> None:
+    """Refuse a folder of ours that is a link: what it leads to is somebody else's."""
+    if os.path.islink(path):
+        raise OutputError(
+            f"{visible(path)}: a link, and nothing is written through it; "
+            "remove it, or choose another folder by --out"
+        )
 
 
 def write_all(descriptor: int, content: bytes) -> None:
@@ -169,8 +182,8 @@ def _is_special(path: str) -> bool:
 def _stage(output: Output, temporaries: list[str], hold: Hold) -> _Staged:
     """Write the whole file beside its target."""
     with _naming(output.path):
-        target = os.path.realpath(output.path)
-        before = _replaceable(output.path)
+        target = _target(output)
+        before = _replaceable(target, named=output.named)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         temporary = _unforeseen(target)
         with _created(temporary, temporaries) as file:
@@ -183,11 +196,24 @@ def _stage(output: Output, temporaries: list[str], hold: Hold) -> _Staged:
     return _Staged(path=output.path, target=target, temporary=temporary, before=before)
 
 
-def _replaceable(path: str) -> os.stat_result | None:
+def _target(output: Output) -> str:
+    """The file whose place is taken."""
+    if output.named:
+        return os.path.realpath(output.path)
+    folder, name = os.path.split(output.path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _replaceable(path: str, *, named: bool) -> os.stat_result | None:
     """The file that is there, if it may be replaced; None if there is none."""
     try:
-        found = os.stat(path)
+        found = os.lstat(path)
     except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        if named:
+            # Followed already: a link that is still there leads to itself.
+            raise OSError(40, "Too many levels of symbolic links")
         return None
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(21, "Is a directory")

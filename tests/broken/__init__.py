@@ -6,6 +6,7 @@ from tests.broken.commands import COMMANDS
 from tests.broken.entry import Broken
 from tests.broken.evidence import EVIDENCE
 from tests.broken.explaining import EXPLAINING
+from tests.broken.harmless import HARMLESS
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
 from tests.broken.reports import REPORTS
@@ -25,6 +26,7 @@ BROKEN = [
     *COMMANDS,
     *COLLECTING,
     *RUNNING,
+    *HARMLESS,
     *STRIKING,
     *ACCOUNTS,
 ]

@@ -57,6 +57,8 @@ class After(msgspec.Struct, frozen=True, kw_only=True):
     pattern: str | None = None
     more: str | None = None
     seconds: float = 60.0
+    # An agent may print any number of matches.
+    most: int = 20
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

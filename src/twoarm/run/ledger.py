@@ -1,7 +1,7 @@
 """The run folder: what was done and what was spent, as the folders themselves show.
 
 A trial is done when its folder has been renamed into `runs/`; nothing else decides. The journal is
-a log for people.
+a log for people, and says which runs are in doubt if trees were changed.
 """
 
 import errno
@@ -14,12 +14,15 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from twoarm.errors import InputError, OutputError, UsageError
-from twoarm.escape import visible
+from twoarm.escape import named, shortened, visible
+from twoarm.files.safe import OpenFolder
+from twoarm.run.place import is_token
 from twoarm.run.schedule import Frozen, Trial, frozen_bytes, thaw
 
 _WAIT_SECONDS = 120.0
 OUTCOME = "outcome"
 TRIAL = "trial.json"
+_DOUBTS = "doubts.json"
 
 # What a runner makes before the first trial.
 _OWN = {
@@ -31,6 +34,9 @@ _OWN = {
     "setup",
     "journal.jsonl",
     "stop",
+    # Of a budget that did not cover a single trial.
+    "collected.jsonl",
+    "receipt.json",
 }
 
 T = TypeVar("T")
@@ -68,6 +74,11 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return Trial(task=self.task, repeat=self.repeat, arm=self.arm)
 
     @property
+    def started(self) -> str:
+        """When the agent was started."""
+        return str(self.facts.get("started_at_utc", "never"))
+
+    @property
     def id(self) -> str:
         """The name of the attempt."""
         return f"{self.trial.id}.{self.attempt}"
@@ -87,17 +98,43 @@ class Home(msgspec.Struct, frozen=True, kw_only=True):
     trial_usd: float | None
 
 
+class _Told(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of the journal."""
+
+    event: str
+    attempt: str | None = None
+
+
+# What the journal says when the trees have been looked at, and nobody has changed them.
+WHOLE = "trees whole"
+# And of every attempt, when it starts.
+BEGUN = "begun"
+
+_TOLD = msgspec.json.Decoder(_Told)
 _ATTEMPTED = msgspec.json.Decoder(Attempted)
 _HOME = msgspec.json.Decoder(Home)
 
 
 class RunFolder:
-    """One run folder, held by one runner."""
+    """One run folder, held by one runner.
+
+    Whatever is in it may have been put there by somebody else: nothing is read or written through a
+    link.
+    """
 
     def __init__(self, path: str) -> None:
         self.path = os.path.abspath(path)
+        self._folder: OpenFolder | None = None
         self._lock: int | None = None
         self._journal: int | None = None
+
+    @property
+    def folder(self) -> OpenFolder:
+        """The folder itself; FileNotFoundError if there is none."""
+        if self._folder is None:
+            # A link that the user has named is the user's own.
+            self._folder = OpenFolder(os.path.realpath(self.path))
+        return self._folder
 
     def at(self, *names: str) -> str:
         """A path in it."""
@@ -114,14 +151,14 @@ class RunFolder:
                     f"{visible(self.path)} has a schedule already; continue it with "
                     "--resume, or choose another folder with --out"
                 )
-            if any(name.removesuffix(".tmp") not in _OWN for name in os.listdir(self.path)):
+            if any(name.removesuffix(".tmp") not in _OWN for name in self.folder.names()):
                 raise UsageError(f"{visible(self.path)} is not empty; choose another with --out")
-            self.hold()
+            self.hold(home.token)
             for name in (".attempts", "runs"):
-                os.makedirs(self.at(name), exist_ok=True)
-            write_file(self.at("place.json"), _pretty(home))
+                self.folder.made(name).close()
+            self.folder.write("place.json", _pretty(home))
             # The last one: a folder with a schedule is complete.
-            write_file(self.at("schedule.json"), frozen_bytes(frozen))
+            self.folder.write("schedule.json", frozen_bytes(frozen))
         except OSError as error:
             raise unwritable(self.path, error) from error
 
@@ -135,17 +172,22 @@ class RunFolder:
 
     def home(self) -> Home:
         """What depends on this machine."""
-        return self._read("place.json", _HOME.decode)
+        home = self._read("place.json", _HOME.decode)
+        if not is_token(home.token):
+            raise InputError(
+                f"{visible(self.at('place.json'))}: {named(shortened(home.token, 40))} is not a "
+                "token of twoarm; the file was changed, so start over with another --out"
+            )
+        return home
 
     def change(self, home: Home) -> None:
         """Another number of jobs, or a suite that has moved."""
-        write_file(self.at("place.json"), _pretty(home))
+        self.folder.write("place.json", _pretty(home))
 
     def _read(self, name: str, decode: Callable[[bytes], T]) -> T:
         path = self.at(name)
         try:
-            with open(path, "rb") as file:
-                return decode(file.read())
+            return decode(self.folder.read(name))
         except OSError as error:
             raise InputError(
                 f"{visible(path)}: {error.strerror}; {visible(self.path)} is not a run folder"
@@ -155,11 +197,11 @@ class RunFolder:
 
     # One runner at a time, and its supervisors.
 
-    def hold(self) -> None:
+    def hold(self, token: str) -> None:
         """Be the only runner, once the supervisors of an earlier one have ended."""
         import fcntl
 
-        self._lock = os.open(self.at("lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        self._lock = self.folder.open_own("lock")
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -172,14 +214,14 @@ class RunFolder:
             ) from error
         os.ftruncate(self._lock, 0)
         os.pwrite(self._lock, f"{os.getpid()}\n".encode(), 0)
-        self._wait_for_supervisors()
+        self._wait_for_supervisors(token)
 
     def held_by_another(self) -> bool:
         """Whether a runner is at work here."""
         import fcntl
 
         try:
-            lock = os.open(self.at("lock"), os.O_RDWR)
+            lock = self.folder.open("lock")
         except OSError:
             return False
         try:
@@ -194,15 +236,21 @@ class RunFolder:
         """A lock for a supervisor, which holds it as long as it lives."""
         import fcntl
 
-        shared = os.open(self.at(".attempts", "lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        shared = self._supervisors()
         fcntl.flock(shared, fcntl.LOCK_SH)
         return shared
 
-    def _wait_for_supervisors(self) -> None:
+    def _supervisors(self) -> int:
+        """What supervisors lock as long as they live."""
+        with self.folder.made(".attempts") as attempts:
+            return attempts.open_own("lock")
+
+    def _wait_for_supervisors(self, token: str) -> None:
         import fcntl
 
-        os.makedirs(self.at(".attempts"), exist_ok=True)
-        lock = os.open(self.at(".attempts", "lock"), os.O_RDWR | os.O_CREAT, 0o600)
+        from twoarm.run.processes import wake_supervisors
+
+        lock = self._supervisors()
         deadline = time.monotonic() + _WAIT_SECONDS
         try:
             while True:
@@ -215,6 +263,7 @@ class RunFolder:
                             f"{visible(self.path)}: trials of an earlier runner are still "
                             "ending; try again later"
                         ) from error
+                    wake_supervisors(token)
                     time.sleep(0.02)
         finally:
             os.close(lock)
@@ -225,6 +274,9 @@ class RunFolder:
             if descriptor is not None:
                 os.close(descriptor)
         self._lock = self._journal = None
+        if self._folder is not None:
+            self._folder.close()
+            self._folder = None
 
     # The journal.
 
@@ -237,29 +289,64 @@ class RunFolder:
     def mention(self, event: str, **fields: Any) -> None:
         """An event that something else on the disk tells as well; it may wait for the next one."""
         if self._journal is None:
-            flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-            path = self.at("journal.jsonl")
-            torn = _ends_within_a_line(path)
-            self._journal = os.open(path, flags, 0o644)
-            if torn:
+            self._journal = self.folder.open_own("journal.jsonl", append=True)
+            size = os.fstat(self._journal).st_size
+            # The power failed, or the disk was full, while a line was written.
+            if size and os.pread(self._journal, 1, size - 1) != b"\n":
                 os.write(self._journal, b"\n")
         line = msgspec.json.encode({"at": round(time.time(), 3), "event": event, **fields})
         os.write(self._journal, line + b"\n")
 
+    def doubt(self, trials: list[str]) -> None:
+        """Remember that runs may have started from trees that somebody had changed."""
+        started = {run.trial.id: run.started for run in self.runs() if run.trial.id in trials}
+        if started:
+            self.folder.write(_DOUBTS, msgspec.json.encode(self._doubts() | started))
+
+    def doubtful(self) -> list[str]:
+        """The trials whose runs are in doubt, and were not made again since."""
+        doubts = self._doubts()
+        return [run.trial.id for run in self.runs() if doubts.get(run.trial.id) == run.started]
+
+    def _doubts(self) -> dict[str, str]:
+        """When each of them was started."""
+        if self.folder.look(_DOUBTS) is None:
+            return {}
+        return self._read(_DOUBTS, msgspec.json.Decoder(dict[str, str]).decode)
+
+    def since_whole(self) -> list[str]:
+        """The trials that were run since the trees were last seen to be whole."""
+        found: set[str] = set()
+        for line in self.folder.read("journal.jsonl").splitlines():
+            try:
+                told = _TOLD.decode(line)
+            except ValueError:
+                # Half a line, from when the power failed.
+                continue
+            if told.event == WHOLE:
+                found.clear()
+            elif told.event == BEGUN and told.attempt is not None:
+                found.add(told.attempt)
+        return [run.trial.id for run in self.runs() if run.id in found]
+
     # Attempts.
 
-    def begin(self, attempted: Attempted) -> str:
-        """The folder of an attempt, with what it may cost on the disk before it starts."""
-        folder = self.folder_of(attempted)
-        # One that is there has nothing in it: a runner was killed before it wrote what follows.
-        os.makedirs(folder, exist_ok=True)
-        write_file(os.path.join(folder, TRIAL), _pretty(attempted))
-        return folder
+    def begin(self, attempted: Attempted) -> None:
+        """Make the folder of an attempt, with what it may cost on the disk before it starts."""
+        above, name = self.folder.parent_of(_attempt_path(attempted), make=True)
+        with above:
+            # A runner was killed before it wrote what follows, or somebody has laid a trap.
+            above.remove(name)
+            with above.made(name) as folder:
+                folder.write(TRIAL, _pretty(attempted))
+
+    def attempt(self, attempted: Attempted) -> OpenFolder:
+        """The folder of an attempt, to be closed."""
+        return self.folder.within(_attempt_path(attempted), make=True)
 
     def folder_of(self, attempted: Attempted) -> str:
         """Where an attempt is, until it is published."""
-        name = f"{attempted.trial.name}.{attempted.attempt}"
-        return self.at(".attempts", attempted.arm, name)
+        return self.at(_attempt_path(attempted))
 
     def run_of(self, trial: Trial) -> str:
         """Where the run of a trial is, once it is done."""
@@ -267,96 +354,84 @@ class RunFolder:
 
     def record(self, attempted: Attempted) -> None:
         """What became of an attempt."""
-        folder = self.folder_of(attempted)
-        write_file(os.path.join(folder, TRIAL), _pretty(attempted))
-        outcome = os.path.join(folder, OUTCOME)
-        if os.path.exists(outcome):
-            os.unlink(outcome)
+        with self.folder.within(_attempt_path(attempted), make=True) as folder:
+            folder.write(TRIAL, _pretty(attempted))
+            folder.remove(OUTCOME)
 
     def publish(self, attempted: Attempted) -> None:
         """The one step that makes a trial done; lost with the power, it is repeated by a resume."""
-        target = self.run_of(attempted.trial)
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        os.rename(self.folder_of(attempted), target)
+        source, name = self.folder.parent_of(_attempt_path(attempted))
+        with source, self.folder.within(f"runs/{attempted.arm}", make=True) as runs:
+            if runs.look(attempted.trial.name) is not None:
+                # Half of a folder that somebody has removed; a run would have been known.
+                runs.rename(attempted.trial.name, source, f"{name}.aside-{os.urandom(4).hex()}")
+            source.rename(name, runs, attempted.trial.name)
 
     def check_whole(self, run: Attempted) -> None:
         """Refuse a run whose files are not what they were: the power may have failed."""
-        folder = self.run_of(run.trial)
-        for name, size in run.facts.get("files", {}).items():
-            path = os.path.join(folder, name)
-            found = os.path.getsize(path) if os.path.exists(path) else 0
-            if found != size:
-                raise InputError(
-                    f"{visible(path)}: {found:,} bytes, and {size:,} when the run was published; "
-                    f"put it back, or remove {visible(folder)} to run that trial again"
-                )
+        path = self.run_of(run.trial)
+        with self.folder.within(f"runs/{run.arm}/{run.trial.name}") as folder:
+            for name, size in run.facts.get("files", {}).items():
+                found = folder.size(name)
+                if found != size:
+                    raise InputError(
+                        f"{visible(os.path.join(path, name))}: {found:,} bytes, and {size:,} when "
+                        f"the run was published; put it back, or remove {visible(path)} to run "
+                        "that trial again"
+                    )
 
     def attempts(self) -> Iterator[Attempted]:
         """Everything that was ever started and not published."""
-        yield from self._attempted(self.at(".attempts"))
+        yield from self._attempted(".attempts")
 
     def runs(self) -> Iterator[Attempted]:
         """Every trial that is done."""
-        yield from self._attempted(self.at("runs"))
+        yield from self._attempted("runs")
 
     def _attempted(self, root: str) -> Iterator[Attempted]:
-        for arm in _folders(root):
-            for folder in _folders(arm):
+        for arm in self._folders(root):
+            for path in self._folders(arm):
                 try:
-                    with open(os.path.join(folder, TRIAL), "rb") as file:
-                        yield _ATTEMPTED.decode(file.read())
+                    with self.folder.within(path) as folder:
+                        found = _ATTEMPTED.decode(folder.read(TRIAL))
                 except FileNotFoundError:
                     # Killed between making the folder and writing into it: nothing was started.
                     continue
-                except ValueError as error:
-                    message = f"{visible(folder)}/{TRIAL}: {visible(str(error))}"
+                except (OSError, ValueError) as error:
+                    reason = error.strerror if isinstance(error, OSError) else str(error)
+                    message = f"{visible(self.at(path))}/{TRIAL}: {visible(str(reason))}"
                     raise InputError(message) from error
+                if path not in (_attempt_path(found), f"runs/{found.arm}/{found.trial.name}"):
+                    raise InputError(
+                        f"{visible(self.at(path))}/{TRIAL}: of another trial, "
+                        f"{visible(shortened(found.id, 60))}; put the folder back where it was"
+                    )
+                yield found
+
+    def _folders(self, path: str) -> list[str]:
+        try:
+            with self.folder.within(path) as folder:
+                return [f"{path}/{name}" for name in folder.names() if folder.is_folder(name)]
+        except FileNotFoundError:
+            return []
 
 
-def read_outcome(folder: str) -> dict[str, Any]:
+def _attempt_path(attempted: Attempted) -> str:
+    return f".attempts/{attempted.arm}/{attempted.trial.name}.{attempted.attempt}"
+
+
+def read_outcome(folder: OpenFolder) -> dict[str, Any]:
     """What a supervisor says of its attempt; FileNotFoundError if it did not finish."""
-    path = os.path.join(folder, OUTCOME)
     try:
-        with open(path, "rb") as file:
-            told: dict[str, Any] = marshal.loads(file.read())
+        told: dict[str, Any] = marshal.loads(folder.read(OUTCOME))
     except (EOFError, ValueError, TypeError) as error:
         # Half a file, after the power failed, is as good as none.
-        raise FileNotFoundError(errno.ENOENT, str(error), path) from error
+        raise FileNotFoundError(errno.ENOENT, str(error), folder.at(OUTCOME)) from error
     return told
-
-
-def _folders(path: str) -> list[str]:
-    try:
-        with os.scandir(path) as entries:
-            return sorted(entry.path for entry in entries if entry.is_dir(follow_symlinks=False))
-    except FileNotFoundError:
-        return []
-
-
-def _ends_within_a_line(path: str) -> bool:
-    """Whether the power failed, or the disk was full, while a line was written."""
-    if not os.path.isfile(path) or not os.path.getsize(path):
-        return False
-    with open(path, "rb") as file:
-        file.seek(-1, os.SEEK_END)
-        return file.read() != b"\n"
 
 
 def _pretty(document: msgspec.Struct) -> bytes:
     return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
-
-
-def write_file(path: str, text: bytes) -> None:
-    """All of a file or nothing, on the disk when this returns.
-
-    Not by `twoarm.write`: twice per attempt, it need not hold off signals and keep the old file.
-    """
-    temporary = f"{path}.tmp"
-    with open(temporary, "wb") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(temporary, path)
 
 
 def unwritable(path: str, error: OSError) -> OutputError:

@@ -14,7 +14,7 @@ from twoarm.escape import counted, named, visible
 from twoarm.run.agent import Watch
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
-from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.ledger import BEGUN, Attempted, RunFolder
 from twoarm.run.order import Outcome
 from twoarm.run.orders import Orders
 from twoarm.run.schedule import Block, Trial
@@ -195,19 +195,17 @@ class Loop:
 
     def _adopted(self, attempted: Attempted) -> Attempted:
         """An attempt that an earlier runner did not see end."""
-        folder = self._folder.folder_of(attempted)
         died = "the runner died before it ended"
-        settled = self._settled(folder, attempted, died, interrupted=True)
+        settled = self._settled(attempted, died, interrupted=True)
         self._folder.record(settled)
         self._folder.say("adopted", attempt=settled.id, state=settled.state)
         return settled
 
-    def _settled(
-        self, folder: str, attempted: Attempted, otherwise: str, *, interrupted: bool
-    ) -> Attempted:
+    def _settled(self, attempted: Attempted, otherwise: str, *, interrupted: bool) -> Attempted:
         """What its supervisor told, if that is on the disk."""
         try:
-            return settle(folder, attempted, self._reader)
+            with self._folder.attempt(attempted) as folder:
+                return settle(folder, attempted, self._reader)
         except FileNotFoundError:
             return abandon(attempted, otherwise, interrupted=interrupted)
 
@@ -256,9 +254,16 @@ class Loop:
             state="running",
             reserved_usd=self._budget.reserved_for(trial.id) or self._budget.reservation(),
         )
-        folder = self._folder.begin(attempted)
-        self._folder.mention("begun", attempt=attempted.id)
-        order, meter = self._orders.make(trial, folder)
+        try:
+            order, meter = self._orders.make(trial, self._folder.folder_of(attempted))
+        except InputError as error:
+            # The cache is not what it was, and no trial can start.
+            self._numbers[trial.id] = number - 1
+            slot.trials.appendleft(trial)
+            self._stop = StoppedError(str(error))
+            return
+        self._folder.begin(attempted)
+        self._folder.mention(BEGUN, attempt=attempted.id)
         self._executor.submit(attempted.id, order, meter, self._budget.terms.trial_usd)
         slot.attempted, slot.since = attempted, time.monotonic()
         slot.watch = meter if isinstance(meter, Watch) else None
@@ -291,14 +296,14 @@ class Loop:
         )
         attempted = slot.attempted
         assert attempted is not None
-        folder = self._folder.folder_of(attempted)
         seconds = time.monotonic() - slot.since
         if outcome.complete:
-            settled = self._settled(folder, attempted, "its outcome is gone", interrupted=False)
+            settled = self._settled(attempted, "its outcome is gone", interrupted=False)
         elif slot.refusal is not None:
             settled = turn_away(attempted, slot.refusal, seconds)
         elif outcome.died and not outcome.cancelled:
-            settled = bury(folder, attempted, self._reader, seconds)
+            with self._folder.attempt(attempted) as folder:
+                settled = bury(folder, attempted, self._reader, seconds, outcome.reason)
         else:
             settled = abandon(attempted, outcome.reason, interrupted=outcome.cancelled)
         self._folder.record(settled)
@@ -354,8 +359,8 @@ class Loop:
                 f"the provider refuses the agent with status {status}: {said}; "
                 "check the key and what it may use"
             )
-        elif "not_started" in settled.facts:
-            # The next trial would do no better, and an agent that never ran has not failed.
+        elif "not_started" in settled.facts or "tree_changed" in settled.facts:
+            # The next trial would do no better, and an agent that was not judged has not failed.
             self._infra.add(name)
             self._stop = StoppedError(visible(self._reason))
         elif self._failures[name] <= self._retries:
@@ -408,7 +413,7 @@ class Loop:
 class StoppedError(InputError):
     """The run cannot go on as it is; nothing is lost, and --resume goes on.
 
-    Unless there is a better way.
+    `way` says what to do instead, where that is not the best.
     """
 
     def __init__(self, message: str, way: str | None = None) -> None:

@@ -8,17 +8,19 @@ from twoarm.run.agent import After
 class Order(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt, or with no `argv` a set-up or an acceptance on its own."""
 
-    # Private, made by the supervisor, gone when it ends.
+    # Private, made by the supervisor, gone when it ends; see `Scratch`.
     scratch: str
     # Where the kept files go, with secrets struck out.
     folder: str
-    # The tree that is copied, and its one commit.
+    # The tree that is copied, and the file that says what is in it; empty where nobody asks.
     tree: str
-    base: str
+    manifest: str
     # In the environment of every process of the attempt.
     marker: str
     prompt: str
-    sandbox: tuple[str, ...]
+    bwrap: bool
+    # Where our own programs are looked up, before anything that an arm has built.
+    path: str
     # Variables of `setup`, `agent` and `acceptance`.
     env: dict[str, dict[str, str]]
     # Names and values; they are in the agent's variables as well.
@@ -31,7 +33,8 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     # The name under which standard output is kept.
     output: str
     output_bytes: int
-    usage: str
+    # How much of what was changed is kept, in each patch.
+    patch_bytes: int
     timeout_seconds: float
     grace_seconds: float
     after: tuple[After, ...]
@@ -45,6 +48,51 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     # Where the workspace goes once it is set up; None to remove it.
     result: str | None
 
+    @property
+    def most_seconds(self) -> float:
+        """How long it may take at most, if its supervisor is at its post."""
+        # A copy of the tree and of each file of HOME has the time of a set-up command.
+        setups = 1 + len(self.setup) + len(self.home_files)
+        after = sum(after.seconds * after.most for after in self.after)
+        graces = self.grace_seconds * (setups + 3)
+        agent = self.timeout_seconds + after if self.argv else 0.0
+        restores = self.setup_seconds * len(self.restore)
+        # What was printed is searched for secrets; an agent can make that a megabyte a second.
+        kept = self.output_bytes / 2**20
+        work = setups * self.setup_seconds + agent + restores + self.acceptance_seconds
+        return work + graces + kept
+
+
+class Scratch(msgspec.Struct, frozen=True):
+    """The folders of an attempt: `box` is all that the agent sees and may write to."""
+
+    path: str
+
+    @property
+    def workspace(self) -> str:
+        """The copy of the tree."""
+        return f"{self.path}/box/work"
+
+    @property
+    def home(self) -> str:
+        """The agent's HOME."""
+        return f"{self.path}/box/home"
+
+    @property
+    def prompt(self) -> str:
+        """A copy of the prompt."""
+        return f"{self.path}/box/tmp/prompt.txt"
+
+    @property
+    def usage(self) -> str:
+        """Where a command may leave its own counts."""
+        return f"{self.path}/box/tmp/usage.json"
+
+    @property
+    def output(self) -> str:
+        """What the agent prints, while it runs, by the supervisor's hand."""
+        return f"{self.path}/own/out"
+
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended: its folder is complete, or it is not and here is why."""
@@ -52,6 +100,6 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     attempt: str
     complete: bool
     cancelled: bool
-    # The supervisor itself was killed, and the runner was not.
+    # The supervisor was killed or did not answer, and the runner had no part in it.
     died: bool
     reason: str

@@ -10,7 +10,7 @@ from twoarm.collect.prices import Prices
 from twoarm.errors import InputError
 from twoarm.escape import named, visible
 from twoarm.run.agent import Agent, Meter, Start
-from twoarm.run.order import Order
+from twoarm.run.order import Order, Scratch
 from twoarm.run.place import Place
 from twoarm.run.prepare import Ground
 from twoarm.run.program import why_unfit
@@ -20,6 +20,8 @@ from twoarm.run.suite_file import Plan
 
 # What Linux allows a single word of a command line.
 LONGEST_ARGUMENT = 128 * 1024 - 1
+# Where no attempt runs, for what is only looked at.
+_NOWHERE = Scratch("")
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
@@ -51,7 +53,7 @@ class Orders:
         plan, around = self._plan, self._around
         arm, task = plan.arms[trial.arm], self._tasks[trial.task]
         tree = around.ground.trees[trial.arm][trial.task]
-        scratch = around.place.fresh()
+        scratch = Scratch(around.place.fresh())
         values = values_of(plan, trial.arm, task, scratch, around.ground.builds.get(trial.arm, ""))
         start = start_of(plan, trial.arm, values, scratch, around.trial_usd)
         launch = self._agent.launch(start)
@@ -60,13 +62,14 @@ class Orders:
         filled = {name: fill(text, values) for name, text in own.items()}
         limits = plan.suite.limits
         order = Order(
-            scratch=scratch,
+            scratch=scratch.path,
             folder=folder,
             tree=tree.path,
-            base=tree.base,
+            manifest=tree.manifest,
             marker=f"{around.marker}-{token_hex(4)}",
             prompt=start.prompt,
-            sandbox=_sandbox(scratch, start.workspace) if around.bwrap else (),
+            bwrap=around.bwrap,
+            path=around.env["PATH"],
             env={
                 "setup": {**base, **plan.workspace.env},
                 "agent": {**base, **launch.env, **plan.workspace.env, **filled, **around.secrets},
@@ -76,13 +79,15 @@ class Orders:
             setup=tuple(fill_shell(command, values) for command in arm.setup_commands),
             setup_seconds=limits.setup_seconds,
             home_texts=launch.home,
+            # What a link leads to, so that the agent has a copy of its own.
             home_files={
-                path: plan.at(source) for path, source in {**plan.agent.home, **arm.home}.items()
+                path: os.path.realpath(plan.at(source))
+                for path, source in {**plan.agent.home, **arm.home}.items()
             },
             argv=launch.argv,
             output=launch.output,
             output_bytes=limits.output_mb * 2**20,
-            usage=start.usage,
+            patch_bytes=limits.patch_mb * 2**20,
             timeout_seconds=task.timeout_seconds or limits.timeout_seconds,
             grace_seconds=limits.grace_seconds,
             after=launch.after,
@@ -114,18 +119,18 @@ def model_of(plan: Plan, arm: str) -> str | None:
     return plan.arms[arm].model or plan.agent.model
 
 
-def values_of(plan: Plan, arm: str, task: Task, scratch: str, build: str) -> dict[str, str]:
+def values_of(plan: Plan, arm: str, task: Task, scratch: Scratch, build: str) -> dict[str, str]:
     """What placeholders stand for."""
     values = {
         "prompt": plan.prompts[task.id],
-        "prompt_file": os.path.join(scratch, "out", "prompt.txt"),
+        "prompt_file": scratch.prompt,
         "model": model_of(plan, arm) or "",
         "task_id": task.id,
         "acceptance_command": task.acceptance_command,
         "suite": plan.folder,
-        "workspace": os.path.join(scratch, "work"),
+        "workspace": scratch.workspace,
         "build": build,
-        "usage": os.path.join(scratch, "tmp", "usage.json"),
+        "usage": scratch.usage,
     }
     template = plan.arms[arm].prompt_template
     if template is not None:
@@ -134,7 +139,7 @@ def values_of(plan: Plan, arm: str, task: Task, scratch: str, build: str) -> dic
 
 
 def start_of(
-    plan: Plan, arm: str, values: dict[str, str], scratch: str, trial_usd: float | None
+    plan: Plan, arm: str, values: dict[str, str], scratch: Scratch, trial_usd: float | None
 ) -> Start:
     """What an attempt in an arm starts with."""
     args = (*plan.agent.args, *plan.arms[arm].args)
@@ -148,8 +153,8 @@ def start_of(
         args=tuple(fill(text, values) for text in args),
         argv=tuple(argv),
         workspace=values["workspace"],
-        home=os.path.join(scratch, "home"),
-        output=os.path.join(scratch, "out"),
+        home=scratch.home,
+        output=scratch.output,
         usage=values["usage"],
         trial_usd=trial_usd,
     )
@@ -159,8 +164,8 @@ def check_arguments(plan: Plan, agent: Agent, tasks: Sequence[Task]) -> None:
     """Refuse a prompt that is too long for a command line, before anything runs."""
     for task in tasks:
         for arm in plan.arms:
-            values = values_of(plan, arm, task, "", "")
-            argv = agent.launch(start_of(plan, arm, values, "", None)).argv
+            values = values_of(plan, arm, task, _NOWHERE, "")
+            argv = agent.launch(start_of(plan, arm, values, _NOWHERE, None)).argv
             longest = max(len(os.fsencode(word)) for word in argv)
             if longest > LONGEST_ARGUMENT:
                 raise InputError(
@@ -178,9 +183,9 @@ def check_programs(plan: Plan, agent: Agent, tasks: Sequence[Task], ground: Grou
         if not made or ("workspace" in made and settings.setup_commands):
             continue
         for task in tasks:
-            values = values_of(plan, arm, task, "", ground.builds.get(arm, ""))
+            values = values_of(plan, arm, task, _NOWHERE, ground.builds.get(arm, ""))
             values["workspace"] = ground.trees[arm][task.id].path
-            program = agent.launch(start_of(plan, arm, values, "", None)).argv[0]
+            program = agent.launch(start_of(plan, arm, values, _NOWHERE, None)).argv[0]
             if os.sep in program and (unfit := why_unfit(program)):
                 raise InputError(
                     f"agent {named(agent.name)}, arm {named(arm)}, task {named(task.id)}: "
@@ -197,11 +202,3 @@ def missing_files(plan: Plan) -> Iterator[str]:
             fixed = text.startswith("{suite}/") and placeholders(text) == ["suite"]
             if fixed and not os.path.exists(fill(text, {"suite": plan.folder})):
                 yield f"{key} names {visible(text)}, and there is no such file"
-
-
-def _sandbox(scratch: str, workspace: str) -> tuple[str, ...]:
-    """Everything can be read, and nothing but the attempt's own folders written."""
-    return (
-        *("bwrap", "--die-with-parent", "--ro-bind", "/", "/", "--dev", "/dev"),
-        *("--bind", scratch, scratch, "--chdir", workspace, "--"),
-    )

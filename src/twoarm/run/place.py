@@ -1,12 +1,14 @@
 """Where workspaces are: outside the user's repositories, below no instructions of anybody."""
 
 import os
+import re
 import secrets
 import tempfile
 from collections.abc import Iterator
 
-from twoarm.errors import InputError
-from twoarm.escape import named
+from twoarm.errors import InputError, UsageError
+from twoarm.escape import named, visible
+from twoarm.files.safe import OpenFolder, same_place
 
 # What agents read in the folders above a workspace.
 INSTRUCTIONS = (
@@ -20,38 +22,107 @@ INSTRUCTIONS = (
     ".claude/rules",
 )
 
+# A folder with this file, and its own name in it, was made here, and may be removed.
+MARK = "made-by-twoarm"
+_SCRATCH = "t"
+_TOKEN_BYTES = 6
+_TOKEN = re.compile(f"[0-9a-f]{{{2 * _TOKEN_BYTES}}}")
+
+
+def new_token() -> str:
+    """A name for one run, in its cache folder and in the environment of its processes."""
+    return secrets.token_hex(_TOKEN_BYTES)
+
+
+def is_token(text: str) -> bool:
+    """Whether a text is such a name, and so no path to anywhere."""
+    return _TOKEN.fullmatch(text) is not None
+
 
 class Place:
     """The private folder of one run folder: trees, builds, and the scratch of running attempts."""
 
     def __init__(self, root: str, token: str) -> None:
+        assert is_token(token)
         self.path = os.path.join(root, token)
-        for folder in (self.trees, self.builds, self.scratch):
-            os.makedirs(folder, 0o700, exist_ok=True)
+        self._root = OpenFolder(root)
+        self._token = token
+        with self._root.made(token) as folder:
+            # Whether an earlier runner was here, and may have left somebody.
+            self.known = not {*folder.names()} <= {f"{MARK}.tmp"}
+            if not self.known:
+                os.fchmod(folder.descriptor, 0o700)
+                folder.write(MARK, token.encode())
+            if not folder.is_file(MARK) or folder.read(MARK) != token.encode():
+                raise OSError(17, "in use by something else", self.path)
+            self._mark = _locked(folder, self.path)
+            self.trees, self.builds, self.scratch = (
+                folder.made(name) for name in ("trees", "builds", _SCRATCH)
+            )
 
     @property
-    def trees(self) -> str:
-        """Workspaces to copy."""
-        return os.path.join(self.path, "trees")
-
-    @property
-    def builds(self) -> str:
-        """What arms have built."""
-        return os.path.join(self.path, "builds")
-
-    @property
-    def scratch(self) -> str:
-        """Running attempts; nothing in it outlives them."""
-        return os.path.join(self.path, "t")
+    def folder(self) -> OpenFolder:
+        """The folder itself, to be closed."""
+        return self._root.enter(self._token)
 
     def fresh(self) -> str:
-        """A folder that is not there yet; its name says nothing."""
-        return os.path.join(self.scratch, secrets.token_hex(6))
+        """A path in the scratch that is not there yet; its name says nothing."""
+        try:
+            with self.folder as folder:
+                here = same_place(folder, _SCRATCH, self.scratch)
+        except OSError:
+            here = False
+        if not here:
+            raise InputError(
+                f"{visible(self.scratch.path)} was moved or replaced while the run went on"
+            )
+        return self.scratch.at(secrets.token_hex(6))
+
+    def forget(self, name: str) -> None:
+        """Remove a file of it; somebody may have moved all of it away."""
+        try:
+            with self.folder as folder:
+                folder.remove(name)
+        except OSError:
+            return
+
+    def clear_scratch(self) -> None:
+        """Remove what attempts have left that nobody waits for any more."""
+        for name in self.scratch.names():
+            self.scratch.clear(name)
+
+    def close(self) -> None:
+        """Leave it to the next runner."""
+        for folder in (self.trees, self.builds, self.scratch, self._root):
+            folder.close()
+        os.close(self._mark)
+
+    def remove(self) -> None:
+        """Leave nothing of it; what cannot be removed is in nobody's way."""
+        self._root.clear(self._token)
+        self.close()
+
+
+def _locked(folder: OpenFolder, path: str) -> int:
+    """The mark, held by this process alone: somebody may have copied the whole run folder."""
+    import fcntl
+
+    mark = folder.open_own(MARK)
+    try:
+        fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        os.close(mark)
+        raise UsageError(
+            f"{visible(path)} is in use by another runner, of a run folder that this one is a copy "
+            "of; stop that one, or start over with another --out"
+        ) from error
+    return mark
 
 
 def choose_place(token: str, environment: "os._Environ[str] | dict[str, str]") -> Place:
     """The first folder that can be written and has no instructions above it."""
     refused = []
+    chosen = _chosen(environment)
     for root in _candidates(environment):
         above = _instructions_above(root)
         if above is not None:
@@ -59,22 +130,31 @@ def choose_place(token: str, environment: "os._Environ[str] | dict[str, str]") -
             continue
         try:
             os.makedirs(root, 0o700, exist_ok=True)
+            if os.path.islink(root) and root != chosen:
+                refused.append(f"{named(root)} is a link")
+                continue
             if os.stat(root).st_uid != os.getuid():
                 # Where everybody may write, somebody else may have been first.
                 refused.append(f"{named(root)} belongs to another user")
                 continue
-            return Place(root, token)
+            return Place(os.path.realpath(root), token)
         except OSError as error:
-            refused.append(f"{named(root)} cannot be written: {error.strerror}")
+            where = visible(str(error.filename or root))
+            refused.append(f"{where} cannot be written: {error.strerror}")
     raise InputError(
         f"no place for workspaces: {'; '.join(refused)}; name another folder in TWOARM_CACHE"
     )
 
 
+def _chosen(environment: "os._Environ[str] | dict[str, str]") -> str | None:
+    path = environment.get("TWOARM_CACHE")
+    return os.path.abspath(path) if path else None
+
+
 def _candidates(environment: "os._Environ[str] | dict[str, str]") -> Iterator[str]:
     """The user's own choice alone, or the usual places."""
-    if chosen := environment.get("TWOARM_CACHE"):
-        yield os.path.abspath(chosen)
+    if chosen := _chosen(environment):
+        yield chosen
         return
     cache = environment.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     yield os.path.join(os.path.abspath(cache), "twoarm")

@@ -1,22 +1,24 @@
 """What has to stand before the first trial: builds, trees, and an acceptance that can be run."""
 
+import marshal
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from secrets import token_hex
 
 import msgspec
 
 from twoarm.errors import InputError
 from twoarm.escape import named, visible
+from twoarm.files.safe import OpenFolder
 from twoarm.run.executor import Executor
 from twoarm.run.ledger import read_outcome
+from twoarm.run.manifest import Manifest, changes, manifest_of, written
 from twoarm.run.order import Order
 from twoarm.run.place import Place
-from twoarm.run.remove import remove
 from twoarm.run.schedule import Frozen
-from twoarm.run.suite import Task, fill_shell
+from twoarm.run.suite import Arm, Task, fill_shell
 from twoarm.run.suite_file import Plan
-from twoarm.run.tree import commit_all, copy, digest_of, export, overlay, without_history
+from twoarm.run.tree import check_paths, commit_all, copy, digest_of, export, overlay
 
 # What a shell says of a command that it cannot start.
 NOT_RUNNABLE = (126, 127)
@@ -25,10 +27,20 @@ _LOG_BYTES = 16 * 2**20
 
 
 class Tree(msgspec.Struct, frozen=True, kw_only=True):
-    """A workspace to copy, and its one commit."""
+    """A workspace to copy, and a file that says what is in it."""
 
     path: str
-    base: str
+    manifest: str
+
+    def changed(self) -> list[str]:
+        """What is not as it was made; all of it, if that cannot be told."""
+        try:
+            with open(self.manifest, "rb") as file:
+                before: Manifest = marshal.load(file)
+            with OpenFolder(self.path) as folder:
+                return changes(folder, before, history=True)
+        except (OSError, ValueError, EOFError, TypeError):
+            return ["."]
 
 
 class Ground(msgspec.Struct, frozen=True, kw_only=True):
@@ -44,8 +56,16 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
 
     def paths(self) -> set[str]:
         """The folders that have to be there."""
-        trees = {tree.path for by_task in self.trees.values() for tree in by_task.values()}
-        return trees | set(self.builds.values())
+        return {tree.path for tree in self._different()} | set(self.builds.values())
+
+    def _different(self) -> set[Tree]:
+        return {tree for by_task in self.trees.values() for tree in by_task.values()}
+
+    def changed(self) -> Iterator[str]:
+        """The files of trees that are not as they were made: a trial has been at them."""
+        for tree in sorted(self._different(), key=lambda tree: tree.path):
+            for path in tree.changed():
+                yield written(os.path.normpath(os.path.join(tree.path, path)))
 
 
 class _Facts(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,7 +79,7 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
     place: Place
     executor: Executor
     # A folder for what they print.
-    logs: str
+    logs: OpenFolder
     # In the environment of every process.
     marker: str
     env: dict[str, str]
@@ -97,12 +117,11 @@ class Preparation:
         if arm.source is None:
             return ""
         self._made += 1
-        source = os.path.join(self._place.builds, f"source{self._made}")
-        build = os.path.join(self._place.builds, str(self._made))
-        remove(source)
-        remove(build)
-        export(self._plan.at(arm.source.repo), self._frozen.sources[name], source)
-        os.makedirs(os.path.join(build, "bin"))
+        builds, made = self._place.builds, f"source{self._made}"
+        source, build = builds.at(made), builds.at(str(self._made))
+        export(self._plan.at(arm.source.repo), self._frozen.sources[name], builds, made)
+        builds.remove(str(self._made))
+        builds.within(f"{self._made}/bin", make=True).close()
         commands = [self._filled(command, build) for command in arm.build_commands]
         self._run(f"build of arm {named(name)}", f"build.{name}", source, commands, None)
         return build
@@ -113,23 +132,24 @@ class Preparation:
 
     def _seeds(self, tasks: Sequence[Task]) -> dict[str, str]:
         """The workspace of each task; tasks with the same set-up share one."""
-        workspace = self._plan.workspace
-        start = os.path.join(self._place.trees, "start")
-        remove(start)
+        workspace, trees = self._plan.workspace, self._place.trees
+        start = trees.at("start")
         if workspace.repo is not None:
-            export(self._plan.at(workspace.repo), self._frozen.origin, start)
+            export(self._plan.at(workspace.repo), self._frozen.origin, trees, "start")
         else:
-            copy(self._plan.at(workspace.copy or ""), start)
-            without_history(start)
+            copy(self._plan.at(workspace.copy or ""), trees, "start")
+            with trees.enter("start") as copied:
+                # Without the repository that it was taken from.
+                copied.remove(".git")
         common = start
         if workspace.setup_commands:
-            common = os.path.join(self._place.trees, "common")
+            common = trees.at("common")
             commands = list(map(self._filled, workspace.setup_commands))
             self._run("setup of the workspace", "workspace", start, commands, common)
         seeds: dict[tuple[str, ...], str] = {(): common}
         for task in tasks:
             if task.setup_commands not in seeds:
-                path = os.path.join(self._place.trees, f"task{len(seeds)}")
+                path = trees.at(f"task{len(seeds)}")
                 commands = list(map(self._filled, task.setup_commands))
                 self._run(
                     f"setup of task {named(task.id)}", f"task.{task.id}", common, commands, path
@@ -142,16 +162,25 @@ class Preparation:
         made: dict[tuple[str, str], Tree] = {}
         for name, arm in self._plan.arms.items():
             for seed in dict.fromkeys(seeds.values()):
-                path = os.path.join(self._place.trees, f"tree{len(made)}")
-                remove(path)
-                copy(seed, path)
-                files = {place: self._plan.at(source) for place, source in arm.files.items()}
-                overlay(path, arm.remove, files)
-                made[name, seed] = Tree(path=path, base=commit_all(path))
+                made[name, seed] = self._tree(f"tree{len(made)}", seed, name, arm)
         return {
             name: {task: made[name, seed] for task, seed in seeds.items()}
             for name in self._plan.arms
         }
+
+    def _tree(self, made: str, seed: str, name: str, arm: Arm) -> Tree:
+        trees = self._place.trees
+        copy(seed, trees, made)
+        files = {place: self._plan.at(source) for place, source in arm.files.items()}
+        restored = {f"tasks.{t.id}.acceptance_files": t.acceptance_files for t in self._plan.tasks}
+        restored["acceptance_files"] = self._plan.suite.acceptance_files
+        with trees.enter(made) as tree:
+            overlay(tree, name, arm.remove, files)
+            for key, paths in restored.items():
+                check_paths(tree, key, paths)
+            commit_all(tree)
+            trees.write(f"{made}.manifest", marshal.dumps(manifest_of(tree)))
+        return Tree(path=trees.at(made), manifest=trees.at(f"{made}.manifest"))
 
     def _untouched(
         self, tasks: Sequence[Task], trees: Mapping[str, Tree], checks: int
@@ -182,7 +211,7 @@ class Preparation:
     ) -> None:
         """Commands in a copy of a tree, which becomes the result."""
         if result is not None:
-            remove(result)
+            self._place.trees.remove(os.path.basename(result))
         order = self._order(self._folder(name), tree, commands, result)
         (facts,) = self._all([order])
         if facts.setup_exit_code:
@@ -192,10 +221,9 @@ class Preparation:
             )
 
     def _folder(self, name: str) -> str:
-        path = os.path.join(self._workshop.logs, name)
-        remove(path)
-        os.makedirs(path)
-        return path
+        self._workshop.logs.remove(name)
+        self._workshop.logs.made(name).close()
+        return self._workshop.logs.at(name)
 
     def _order(self, folder: str, tree: str, commands: Sequence[str], result: str | None) -> Order:
         limits = self._plan.suite.limits
@@ -203,10 +231,11 @@ class Preparation:
             scratch=self._place.fresh(),
             folder=folder,
             tree=tree,
-            base="",
+            manifest="",
             marker=f"{self._workshop.marker}-{token_hex(4)}",
             prompt="",
-            sandbox=(),
+            bwrap=False,
+            path=self._workshop.env["PATH"],
             env=dict.fromkeys(("setup", "agent", "acceptance"), self._workshop.env),
             secrets=self._workshop.secrets,
             setup=tuple(commands),
@@ -216,7 +245,7 @@ class Preparation:
             argv=(),
             output="",
             output_bytes=_LOG_BYTES,
-            usage="",
+            patch_bytes=0,
             timeout_seconds=0.0,
             grace_seconds=limits.grace_seconds,
             after=(),
@@ -244,8 +273,9 @@ class Preparation:
         return [_facts(order.folder) for order in orders]
 
 
-def _facts(folder: str) -> _Facts:
-    return msgspec.convert(read_outcome(folder), _Facts)
+def _facts(path: str) -> _Facts:
+    with OpenFolder(path) as folder:
+        return msgspec.convert(read_outcome(folder), _Facts)
 
 
 def warnings_of(untouched: Mapping[str, Iterable[int]]) -> list[str]:

@@ -20,13 +20,14 @@ else:
     import _signal as signal
 
 _SUBREAPER = 36
-# What Python and this program ignore, and a child must not.
-_DEFAULTS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGPIPE, signal.SIGXFSZ)
+# Whatever this program, Python or a script in whose background it runs ignores, a child must not.
+_DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _POLL_SECONDS = 0.1
-_DIGITS = 8
 _SWEEP_SECONDS = 30.0
 # Whoever named such a program has to answer for it.
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+# The variable of a supervisor that holds the marker of its attempt.
+SUPERVISOR = "TWOARM_SUPERVISOR"
 # How a step ended whose program could not be started.
 NOT_STARTED = "not started"
 # What a shell adds to the number of the signal that ended a process.
@@ -38,7 +39,7 @@ class Cancelled(BaseException):
 
 
 class Lifeline:
-    """The pipe from the runner, and the wake-up when a child ends."""
+    """The pipe from the runner, whose end is its end, and the wake-up when a child ends."""
 
     def __init__(self) -> None:
         self.word = ""
@@ -47,20 +48,6 @@ class Lifeline:
         os.set_blocking(self._woken, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-
-    def order(self) -> bytes:
-        """What comes first: a number of bytes in eight digits, and so many bytes."""
-        size = int(self._read(_DIGITS))
-        return self._read(size)
-
-    def _read(self, size: int) -> bytes:
-        found = b""
-        while len(found) < size:
-            piece = os.read(0, size - len(found))
-            if not piece:
-                raise Cancelled
-            found += piece
-        return found
 
     def wait(self, seconds: float) -> None:
         """Until a child ends, the runner says something, or the time is over."""
@@ -76,6 +63,8 @@ class Lifeline:
 
 def stand_alone() -> None:
     """Be ended by nobody but the runner, share nothing, and be the parent of all orphans below."""
+    # Whoever started us may have blocked what tells that a child has ended.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
     for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     # The lock that says it lives: an agent that had it too would seem to be a supervisor.
@@ -107,7 +96,7 @@ class Herd:
                 _write(os.path.join(folder, "pids.max"), str(most))
                 _write(os.path.join(folder, "cgroup.procs"), str(os.getpid()))
             except OSError:
-                os.rmdir(folder)
+                _remove_cgroup(folder)
                 continue
             self._folder, self._parent = folder, parent
             return
@@ -115,8 +104,12 @@ class Herd:
     def leave(self) -> None:
         """Give the limit back, once nobody else is under it."""
         if self._folder:
-            _write(os.path.join(self._parent, "cgroup.procs"), str(os.getpid()))
-            os.rmdir(self._folder)
+            try:
+                _write(os.path.join(self._parent, "cgroup.procs"), str(os.getpid()))
+            except OSError:
+                # Taken away already, by somebody who does not see this process.
+                return
+            _remove_cgroup(self._folder)
 
 
 def clear_herds() -> None:
@@ -125,10 +118,15 @@ def clear_herds() -> None:
         for name in os.listdir(parent) if os.path.isdir(parent) else ():
             head, _, pid = name.partition("-")
             if head == "twoarm" and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-                try:
-                    os.rmdir(os.path.join(parent, name))
-                except OSError:
-                    continue
+                _remove_cgroup(os.path.join(parent, name))
+
+
+def _remove_cgroup(path: str) -> None:
+    """Take a limit away, unless somebody is under it, or else has done so."""
+    try:
+        os.rmdir(path)
+    except OSError:
+        return
 
 
 def _cgroups() -> list[str]:
@@ -210,19 +208,34 @@ def _command_of(pid: int) -> str:
         return ""
 
 
-def kill_marked(marker: str) -> int:
-    """Kill processes whose supervisor was killed itself; how many there were."""
+def kill_marked(marker: str) -> None:
+    """Kill processes whose supervisor was killed itself, until none is left that can be."""
+    deadline = time.monotonic() + _SWEEP_SECONDS
+    while (found := _found(marker)) and time.monotonic() < deadline:
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+        time.sleep(0.002)
+
+
+def wake_supervisors(token: str) -> None:
+    """Let supervisors that an agent has stopped see that their runner is gone."""
+    wanted = f"{SUPERVISOR}={token}-".encode()
+    for pid in _parents() if os.path.isdir("/proc/self") else ():
+        if wanted in _environment_of(pid):
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+
+def _found(marker: str) -> list[int]:
     if not os.path.isdir("/proc/self"):
-        found = _marked(marker)
-    else:
-        wanted = b"TWOARM_TRIAL=" + marker.encode()
-        found = [pid for pid in _parents() if wanted in _environment_of(pid)]
-    for pid in found:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            continue
-    return len(found)
+        return _marked(marker)
+    wanted = b"TWOARM_TRIAL=" + marker.encode()
+    return [pid for pid in _parents() if wanted in _environment_of(pid)]
 
 
 def _environment_of(pid: int) -> bytes:
@@ -279,23 +292,26 @@ class Steps:
         self,
         argv: list[str],
         env: dict[str, str],
-        output: str,
-        errors: str | None,
+        at: int,
+        streams: tuple[int | None, int, int | None],
         seconds: float,
         most: int | None = None,
     ) -> tuple[int, str, float]:
-        """Exit code, how it ended and the seconds it took, in the current folder.
+        """Exit code, how it ended and the seconds it took; folder and streams are descriptors.
 
-        What may print so much at most is the agent, and it alone is stopped by a word.
+        No standard input is an empty one, and no standard error goes to standard output. What may
+        print so much at most is the agent, and it alone is stopped by a word.
         """
-        create = os.O_WRONLY | os.O_CREAT | os.O_APPEND
+        given, output, errors = streams
+        files = [output] if errors is None else [output, errors]
         actions = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-            (os.POSIX_SPAWN_OPEN, 1, output, create, 0o600),
-            (os.POSIX_SPAWN_OPEN, 2, errors, create, 0o600)
-            if errors
-            else (os.POSIX_SPAWN_DUP2, 1, 2),
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+            if given is None
+            else (os.POSIX_SPAWN_DUP2, given, 0),
+            (os.POSIX_SPAWN_DUP2, output, 1),
+            (os.POSIX_SPAWN_DUP2, files[-1], 2),
         ]
+        os.fchdir(at)
         started = time.monotonic()
         try:
             pid = os.posix_spawn(
@@ -304,6 +320,7 @@ class Steps:
                 {**env, "TWOARM_TRIAL": self._marker},
                 file_actions=actions,
                 setsid=True,
+                setsigmask=(),
                 setsigdef=_DEFAULTS,
             )
         except OSError as error:
@@ -311,11 +328,9 @@ class Steps:
                 # Arguments that are too long, or a machine that has no more processes to give.
                 raise
             self.refused = f"{argv[0]}: {error.strerror}"
-            with open(errors or output, "a", encoding="utf-8") as log:
-                log.write(f"{argv[0]}: cannot be started: {error.strerror}\n")
+            os.write(files[-1], f"{argv[0]}: cannot be started: {error.strerror}\n".encode())
             code = 127 if isinstance(error, FileNotFoundError) else 126
             return code, NOT_STARTED, 0.0
-        files = [name for name in (output, errors) if name]
         try:
             why, status = self._watched(pid, started + seconds, files, most)
         finally:
@@ -328,7 +343,7 @@ class Steps:
         return (_SIGNALLED - code if code < 0 else code), why, ended - started
 
     def _watched(
-        self, pid: int, deadline: float, files: list[str], most: int | None
+        self, pid: int, deadline: float, files: list[int], most: int | None
     ) -> tuple[str, int]:
         """Wait for the end, or bring it about."""
         why = ""
@@ -337,7 +352,7 @@ class Steps:
             if done:
                 return why or "exit", status
             left = deadline - time.monotonic()
-            if most is not None and any(_size(name) > most for name in files):
+            if most is not None and any(os.fstat(file).st_size > most for file in files):
                 why = "output"
             elif most is not None and self.lifeline.word == "budget":
                 why = "budget"
@@ -365,10 +380,3 @@ def _signal_group(pid: int, number: int) -> None:
         os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
         return
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except OSError:
-        return 0

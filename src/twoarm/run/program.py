@@ -24,8 +24,8 @@ def why_unfit(path: str | None) -> str | None:
     """Why a file cannot be started as a program, or None, as far as that can be told unstarted."""
     if path is None or not os.path.exists(path):
         return "no such file"
-    if os.path.isdir(path):
-        return "a folder, not a program"
+    if not os.path.isfile(path):
+        return "a folder, not a program" if os.path.isdir(path) else "not a file"
     if not os.access(path, os.X_OK):
         return "not executable; chmod +x would make it so"
     try:

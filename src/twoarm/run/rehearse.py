@@ -1,17 +1,17 @@
 """The dry run: everything but the agent, and what to expect of it."""
 
 import os
-import secrets
 import tempfile
 from math import sqrt
 
 from twoarm.escape import counted, named, visible
+from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Terms
 from twoarm.run.display import duration
-from twoarm.run.place import choose_place
+from twoarm.run.place import choose_place, new_token
 from twoarm.run.prepare import Ground, warnings_of
-from twoarm.run.remove import clear
-from twoarm.run.session import Setting, notes, prepared
+from twoarm.run.session import prepared
+from twoarm.run.setting import Setting, notes
 
 # Acceptance runs twice on each task: one that flips is flaky.
 _CHECKS = 2
@@ -24,18 +24,21 @@ def rehearse(setting: Setting) -> Ground:
     """Build, set up and try acceptance, in folders that are gone afterwards."""
     from twoarm.run.executors.local import Local
 
-    token = secrets.token_hex(6)
+    token = new_token()
     place = choose_place(token, os.environ)
     executor = Local(setting.jobs)
-    logs = tempfile.mkdtemp(prefix="twoarm-dry-run-")
+    path = os.path.realpath(tempfile.mkdtemp(prefix="twoarm-dry-run-"))
     try:
-        ground = prepared(setting, place, executor, logs, token, _CHECKS)
-        # What went wrong is in the logs; nothing did.
-        clear(logs)
+        with OpenFolder(path) as logs:
+            ground = prepared(setting, place, executor, logs, token, _CHECKS)
+            # What went wrong is in the logs; nothing did.
+            for name in logs.names():
+                logs.clear(name)
+        os.rmdir(path)
         return ground
     finally:
         executor.close()
-        clear(place.path)
+        place.remove()
 
 
 def outlook(setting: Setting, ground: Ground, command: str) -> list[str]:

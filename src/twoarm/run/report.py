@@ -18,7 +18,7 @@ from twoarm.collect.prices import Prices
 from twoarm.collect.settle import Record
 from twoarm.collect.sidecar import NAME
 from twoarm.errors import ArmsError, BadRunsError, InputError
-from twoarm.escape import counted, visible
+from twoarm.escape import counted, shortened, visible
 from twoarm.record import Run
 from twoarm.run.freeze import Found
 from twoarm.run.ledger import TRIAL, Attempted, RunFolder
@@ -93,8 +93,20 @@ def collect_runs(
     others += [_missing(trial, last.get(trial)) for trial in frozen.trials if trial not in done]
     found = [*lines.values(), *(msgspec.json.encode(one) + b"\n" for one in others)]
     found.sort(key=lambda line: _KNOWN.decode(line).order)
-    write([Output(path=folder.at(COLLECTED), content=batched(iter(found)), append=False)])
-    return Collected(arms=frozenset(run.arm for run in runs), caveats=(*caveats, *_caveats(others)))
+    lines_of = batched(iter(found))
+    write([Output(path=folder.at(COLLECTED), content=lines_of, append=False, named=False)])
+    caveats += [*_caveats(others), *_doubts(folder)]
+    return Collected(arms=frozenset(run.arm for run in runs), caveats=tuple(caveats))
+
+
+def _doubts(folder: RunFolder) -> Iterator[str]:
+    doubtful = folder.doubtful()
+    if doubtful:
+        yield (
+            f"{counted(len(doubtful), 'run')} may have started from changed trees, or been judged "
+            f"by them: {visible(shortened(', '.join(doubtful), 500))}; remove their folders below "
+            f"{visible(folder.at('runs'))} and use --resume to run them again"
+        )
 
 
 def _read_again(
@@ -224,6 +236,7 @@ def write_receipt(
         "suite_id": frozen.suite_id,
         "schedule_sha256": _digest(folder.at("schedule.json")),
         "origin": frozen.origin,
+        "doubtful_runs": folder.doubtful(),
         "sources": frozen.sources,
         "digests": {**frozen.digests, **ground.digests},
         "agent": {
@@ -252,7 +265,7 @@ def write_receipt(
         },
     }
     text = msgspec.json.format(msgspec.json.encode(receipt, order="sorted"), indent=1)
-    write([Output(path=folder.at(RECEIPT), content=[text, b"\n"], append=False)])
+    write([Output(path=folder.at(RECEIPT), content=[text, b"\n"], append=False, named=False)])
 
 
 def runs_by_jobs(runs: Iterable[Attempted]) -> Counter[int]:

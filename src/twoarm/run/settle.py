@@ -1,10 +1,8 @@
 """What became of an attempt: `collect` reads its folder, and says whose failure it was."""
 
 import os
-import stat
 import time
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Any, Literal, NamedTuple
@@ -18,6 +16,8 @@ from twoarm.collect.prices import Prices
 from twoarm.collect.run_folder import NO_EVENT, OUTPUTS
 from twoarm.collect.sidecar import NAME
 from twoarm.errors import BadRunsError, InputError
+from twoarm.escape import visible
+from twoarm.files.safe import OpenFolder
 from twoarm.record import Run
 from twoarm.run.agents.command import UNREAD
 from twoarm.run.ledger import OUTCOME, TRIAL, Attempted, read_outcome
@@ -44,11 +44,14 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, str | None]
 
 
-def settle(folder: str, attempted: Attempted, reader: Reader) -> Attempted:
+def settle(folder: OpenFolder, attempted: Attempted, reader: Reader) -> Attempted:
     """An attempt whose folder is complete: a run, or an infra failure."""
     facts = read_outcome(folder)
+    if "tree_changed" in facts:
+        changed = visible(facts["tree_changed"])
+        return _ended(attempted, "lost", f"{changed} was changed in the tree", facts)
     for name, size in facts.get("files", {}).items():
-        if _size(os.path.join(folder, name)) != size:
+        if not folder.is_file(name) or folder.size(name) != size:
             return _ended(attempted, "lost", f"{name} is not as long as it was", facts)
     _clear_the_way(folder)
     _put(folder, NAME, _sidecar(attempted, facts, reader))
@@ -56,7 +59,7 @@ def settle(folder: str, attempted: Attempted, reader: Reader) -> Attempted:
         _say_failure(folder, "infra", f"the agent cannot be started: {facts['not_started']}")
     never_ran = bool(facts["setup_exit_code"]) or "not_started" in facts
     name = UNREAD if never_ran else reader.format
-    found = _read(folder, attempted.arm, name, reader.prices)
+    found = _read(folder.path, attempted.arm, name, reader.prices)
     if isinstance(found, str):
         return _unread(folder, attempted, facts, f"its output cannot be read: {found}")
     run = found.run
@@ -85,10 +88,12 @@ def settle(folder: str, attempted: Attempted, reader: Reader) -> Attempted:
     )
 
 
-def _unread(folder: str, attempted: Attempted, facts: dict[str, Any], reason: str) -> Attempted:
+def _unread(
+    folder: OpenFolder, attempted: Attempted, facts: dict[str, Any], reason: str
+) -> Attempted:
     """Output that nobody can read stays, under another name; the run is the agent's failure."""
     for name in (*OUTPUTS, USAGE):
-        if os.path.lexists(os.path.join(folder, name)):
+        if folder.look(name) is not None:
             _set_aside(folder, name)
     _say_failure(folder, "agent", reason)
     return msgspec.structs.replace(
@@ -102,59 +107,42 @@ def _unread(folder: str, attempted: Attempted, facts: dict[str, Any], reason: st
     )
 
 
-def _size(path: str) -> int | None:
-    """The bytes of a file; None if there is none, or something else in its place."""
-    try:
-        found = os.lstat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_size if stat.S_ISREG(found.st_mode) else None
-
-
-def _sizes(folder: str) -> dict[str, int]:
+def _sizes(folder: OpenFolder) -> dict[str, int]:
     """The files of a run as they are published, but for those that say so, whole or half."""
     own = (TRIAL, f"{TRIAL}.tmp", OUTCOME)
-    with os.scandir(folder) as entries:
-        found = {
-            entry.name: entry.stat(follow_symlinks=False).st_size
-            for entry in entries
-            if entry.is_file(follow_symlinks=False)
-            and entry.name not in own
-            # No other name can be written down.
-            and entry.name.isprintable()
-        }
-    return dict(sorted(found.items()))
+    return {
+        name: folder.size(name)
+        for name in folder.names()
+        # No other name can be written down.
+        if name not in own and name.isprintable() and folder.is_file(name)
+    }
 
 
-def _clear_the_way(folder: str) -> None:
+def _clear_the_way(folder: OpenFolder) -> None:
     """Folders, links and pipes are no files of a run, wherever they came from."""
-    with os.scandir(folder) as entries:
-        odd = [entry for entry in entries if not entry.is_file(follow_symlinks=False)]
-    for entry in odd:
-        if entry.name != _WORKSPACE or not entry.is_dir(follow_symlinks=False):
-            _set_aside(folder, entry.name)
+    for name in folder.names():
+        kept = folder.is_folder(name) if name == _WORKSPACE else folder.is_file(name)
+        if not kept:
+            _set_aside(folder, name)
 
 
-def _set_aside(folder: str, name: str) -> None:
+def _set_aside(folder: OpenFolder, name: str) -> None:
     """Give whatever it is another name, under which nothing reads it."""
     for other in chain((f"unread.{name}",), (f"unread.{number}" for number in count(1))):
-        path = os.path.join(folder, other)
-        if len(os.fsencode(other)) <= _LONGEST_NAME and not os.path.lexists(path):
-            os.rename(os.path.join(folder, name), path)
+        if len(os.fsencode(other)) <= _LONGEST_NAME and folder.look(other) is None:
+            folder.rename(name, folder, other)
             return
 
 
-def _put(folder: str, name: str, text: bytes) -> None:
-    """A file of our own, through no link; a resume writes it again if it is not whole."""
-    path = os.path.join(folder, name)
-    with suppress(FileNotFoundError):
-        os.unlink(path)
-    made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o644)
-    with open(made, "wb") as file:
+def _put(folder: OpenFolder, name: str, text: bytes) -> None:
+    """A file of our own; a resume writes it again if it is not whole."""
+    with open(folder.create(name), "wb") as file:
         file.write(text)
 
 
-def bury(folder: str, attempted: Attempted, reader: Reader, seconds: float) -> Attempted:
+def bury(
+    folder: OpenFolder, attempted: Attempted, reader: Reader, seconds: float, reason: str
+) -> Attempted:
     """An attempt whose supervisor was killed while the runner was not: nobody but the agent can."""
     ended = time.time()
     facts = {
@@ -165,8 +153,7 @@ def bury(folder: str, attempted: Attempted, reader: Reader, seconds: float) -> A
         "started_at_utc": _utc(ended - seconds),
         "ended_at_utc": _utc(ended),
     }
-    reason = "its supervisor was killed"
-    for name in os.listdir(folder):
+    for name in folder.names():
         if name != TRIAL:
             _set_aside(folder, name)
     _put(folder, NAME, _sidecar(attempted, facts, reader))
@@ -266,7 +253,7 @@ def _read(
     return "no run in it"
 
 
-def _say_failure(folder: str, failure: Literal["agent", "infra"], reason: str) -> None:
+def _say_failure(folder: OpenFolder, failure: Literal["agent", "infra"], reason: str) -> None:
     """Whose failure it was, where `collect` looks for it."""
     said = {"failure": failure, "reason": reason}
     _put(folder, USAGE, msgspec.json.encode({"failure": said}))

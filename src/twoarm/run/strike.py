@@ -3,8 +3,6 @@
 Standard library only, as the supervisor that uses it.
 """
 
-import errno
-import os
 from io import BytesIO
 
 TYPE_CHECKING = False
@@ -13,9 +11,6 @@ if TYPE_CHECKING:
     from typing import BinaryIO
 
 _PIECE = 1 << 17
-# An agent may leave what cannot be read, what is too deep for a path, and names that are the same
-# without a secret; a full disk is not its doing.
-_UNKEPT = (errno.EACCES, errno.ENAMETOOLONG, errno.EEXIST)
 
 
 class Strike:
@@ -85,34 +80,3 @@ class Strike:
                 return
             cut = max(0, settled - self._seeker.before)
             held, begin, written, settled = held[cut:], begin + cut, written - cut, settled - cut
-
-    def tree(self, source: str, target: str, most: int) -> None:
-        """The files of a workspace, without its history and without what cannot be kept."""
-        waiting = [(source, target)]
-        while waiting:
-            at, place = waiting.pop()
-            try:
-                os.mkdir(place)
-                with os.scandir(at) as entries:
-                    found = [entry for entry in entries if entry.name != ".git"]
-            except OSError as error:
-                if error.errno not in _UNKEPT:
-                    raise
-                continue
-            for entry in found:
-                below = os.path.join(place, self.text(entry.name))
-                if entry.is_dir(follow_symlinks=False):
-                    waiting.append((entry.path, below))
-                else:
-                    self._kept(entry, below, most)
-
-    def _kept(self, entry: "os.DirEntry[str]", place: str, most: int) -> None:
-        try:
-            if entry.is_symlink():
-                os.symlink(self.text(os.readlink(entry.path)), place)
-            elif entry.is_file():
-                with open(entry.path, "rb") as source, open(place, "wb") as made:
-                    self.copy(source, made, most)
-        except OSError as error:
-            if error.errno not in _UNKEPT:
-                raise

@@ -88,7 +88,7 @@ class Program(_Table, frozen=True, kw_only=True):
     home: dict[Text, Text] = {}
     secrets: tuple[Variable, ...] = ()
     argv: tuple[Text, ...] = ()
-    output: Text | None = None
+    output: Slug | None = None
     format: Text | None = None
 
 
@@ -115,6 +115,7 @@ class Limits(_Table, frozen=True, kw_only=True):
     retries: Count = 2
     retry_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
     output_mb: Megabytes = 256
+    patch_mb: Megabytes = 32
 
 
 class Suite(_Table, frozen=True, kw_only=True):
@@ -223,6 +224,7 @@ _MEANINGS = {
         "retries": "how often a trial with an infra failure is tried again",
         "retry_seconds": "the pause after such a failure; it doubles each time",
         "output_mb": "how much an agent may print",
+        "patch_mb": "how much of what an agent changed is kept, in each patch",
     },
 }
 

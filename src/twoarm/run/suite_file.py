@@ -299,6 +299,13 @@ def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
                 yield _problem(path, f"{key}.remove", _OUTSIDE.format(named(place)))
     if suite.agent is not None:
         yield from _overlays(path, "agent", {"home": suite.agent.home}, folder)
+        homes = {"agent": suite.agent.home}
+        homes |= {f"arms.{name}": arm.home for name, arm in suite.arms.items()}
+        for key, home in homes.items():
+            for place in home:
+                if link := _link_on_the_way(place, {**suite.agent.home, **home}, folder):
+                    message = f"it would be put through {named(link)}, a link; put a folder there"
+                    yield _problem(path, f"{key}.home.{place}", message)
 
 
 def _treatment(arm: Arm) -> Arm:
@@ -314,13 +321,27 @@ def _uptake(path: str, key: str, patterns: tuple[str, ...]) -> Iterator[Problem]
             yield _problem(path, f"{key}[{i}]", str(error))
 
 
-_OUTSIDE = "{} is not a path inside; write it relative, without `..` and `.git`"
+_OUTSIDE = "{} is not a path inside; write it relative, without `.`, `..` and `.git`"
 
 
 def inside(path: str) -> bool:
     """Whether a path stays inside the folder it is relative to, and out of its .git."""
-    parts = path.split("/")
-    return not (os.path.isabs(path) or ".." in parts or parts[0] == ".git" or "\0" in path)
+    parts = path.rstrip("/").split("/")
+    return parts[0] != ".git" and not any(p in ("", ".", "..") or "\0" in p for p in parts)
+
+
+def _link_on_the_way(place: str, entries: Mapping[str, str], folder: str) -> str | None:
+    """A link in a folder of HOME that another entry puts there, and that leads to a place."""
+    for outer, source in entries.items():
+        rest = place.rstrip("/").removeprefix(f"{outer.rstrip('/')}/")
+        if rest == place.rstrip("/"):
+            continue
+        at = os.path.realpath(os.path.join(folder, os.path.expanduser(source)))
+        for part in rest.split("/")[:-1]:
+            at = os.path.join(at, part)
+            if os.path.islink(at):
+                return at
+    return None
 
 
 def _overlays(

@@ -1,21 +1,25 @@
 """One attempt in a process of its own, which owns every descendant until none is left.
 
 Standard library only, and started with `-I -S`; what imports slowly is imported where it is needed.
-The order comes on standard input, marshalled, and says what `order.py` says. The input stays open
-as a lifeline: its end means that the runner is gone or wants no more, and then everything is killed
-and nothing is handed over. The word `budget` on it stops the agent and keeps its run.
+Two descriptors come as arguments: of a file with the order, marshalled, which says what `order.py`
+says; and of the folder that the scratch is made in. Standard input is a lifeline: its end means
+that the runner is gone or wants no more, and then everything is killed and nothing is handed over.
+The word `budget` on it stops the agent and keeps its run.
 """
 
+import errno
 import marshal
 import os
 import resource
-import stat
 import sys
 import time
 
-from twoarm.run.processes import NOT_STARTED, Cancelled, Herd, Lifeline, Steps, stand_alone
+from twoarm.files.safe import OpenFolder
+from twoarm.run.manifest import LINK, OTHER, changed_below, kind_of, walk, written
+from twoarm.run.patch import Base, Patches
+from twoarm.run.processes import NOT_STARTED, Cancelled, Herd, Lifeline, stand_alone
 from twoarm.run.program import find_on, why_unfit
-from twoarm.run.remove import remove
+from twoarm.run.scratch import Attempt
 from twoarm.run.strike import Strike
 
 TYPE_CHECKING = False
@@ -26,119 +30,43 @@ if TYPE_CHECKING:
 CANCELLED = 75
 FAILED = 74
 
-# The exit code of a shell's `timeout`, for acceptance that took too long.
-TIMED_OUT = 124
 _NOT_RUNNABLE = 126
 # `collect` takes this one for "never ran"; here acceptance did run.
 _NEVER_RAN = 99
-_DIFF_SECONDS = 60.0
-_COPY_SECONDS = 3600.0
 # Of one attempt at a time, with their threads; far above what builds and tests need.
 MOST_PROCESSES = 8192
-_GIT = ("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0")
-_IDENTITY = {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (
-        ("NAME", "twoarm"),
-        ("EMAIL", "twoarm@localhost"),
-        ("DATE", "2000-01-01T00:00:00Z"),
-    )
-}
+_DIFF, _IGNORED = "diff.patch", "ignored.patch"
+# An agent may leave what cannot be read, and names that are the same without a secret; a full disk
+# is not its doing.
+_UNKEPT = (errno.EACCES, errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EINVAL)
 
 
-class Attempt:
-    """The folders and steps of one attempt."""
-
-    def __init__(self, order: "dict[str, Any]", lifeline: Lifeline) -> None:
-        self.order = order
-        scratch = order["scratch"]
-        self.work, self.home, self.temporary, self.output = (
-            os.path.join(scratch, name) for name in ("work", "home", "tmp", "out")
-        )
-        os.mkdir(scratch, 0o700)
-        for folder in (self.home, self.temporary, self.output):
-            os.mkdir(folder)
-        # Fresh for acceptance, whatever the agent did to its own.
-        self.clean_home = os.path.join(scratch, "home2")
-        self.steps = Steps(lifeline, order["marker"], order["grace_seconds"])
-        self.base: str = order["base"]
-        self.kept: set[str] = set()
-
-    def log(self, name: str) -> str:
-        """A file that is kept; whatever else lies beside it is not."""
-        self.kept.add(name)
-        return os.path.join(self.output, name)
-
-    def aside(self, name: str) -> str:
-        """A file that is not kept."""
-        return os.path.join(self.output, name)
-
-    def env(self, kind: str) -> "dict[str, str]":
-        """The variables of set-up, agent or acceptance: built from nothing."""
-        home = self.clean_home if kind == "acceptance" else self.home
-        temporary = os.path.join(home, "tmp") if kind == "acceptance" else self.temporary
-        return {**self.order["env"][kind], "HOME": home, "TMPDIR": temporary}
-
-    def shell(self, command: str, kind: str, log: str, seconds: float) -> "tuple[int, str]":
-        """One shell command in the workspace."""
-        argv = [*self.order["sandbox"], "/bin/sh", "-c", command]
-        code, why, _ = self.steps.run(argv, self.env(kind), self.log(log), None, seconds)
-        return (TIMED_OUT if why == "timeout" else code), why
-
-    def git(self, *arguments: str, output: str = "git.log", **env: str) -> int:
-        """One command of git, in the workspace and with nobody's settings."""
-        clean = {**self.env("setup"), "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_NOSYSTEM": "1"}
-        code, _, _ = self.steps.run(
-            [*_GIT, *arguments],
-            {**clean, **_IDENTITY, **env},
-            self.aside(output),
-            self.aside("git.log"),
-            _DIFF_SECONDS,
-        )
-        return code
-
-
-def prepare(attempt: Attempt) -> int:
+def prepare(attempt: Attempt, base: "Base | None") -> int:
     """A copy of the tree, the arm's set-up, the files of HOME; the exit code of the set-up."""
     order = attempt.order
-    copy_tree(attempt, order["tree"], attempt.work)
-    os.chdir(attempt.work)
+    attempt.work.close()
+    attempt.copy(order["tree"], attempt.box, "work")
+    attempt.work = attempt.box.enter("work")
     for command in order["setup"]:
         code, _ = attempt.shell(command, "setup", "setup.log", order["setup_seconds"])
         if code:
             return code
-    if order["setup"]:
-        attempt.git("add", "-A")
-        attempt.git("commit", "-q", "--amend", "--no-edit", "--allow-empty", "--reset-author")
-        attempt.git("rev-parse", "HEAD", output="base")
-        with open(attempt.aside("base"), encoding="ascii") as file:
-            attempt.base = file.read().strip()
-    # The agent starts with a HOME that no set-up has touched.
-    remove(attempt.home)
-    os.mkdir(attempt.home)
-    for name, text in order["home_texts"].items():
-        with open(_parent_made(attempt.home, name), "w", encoding="utf-8") as file:
-            file.write(text)
-    for name, source in order["home_files"].items():
-        copy_tree(attempt, source, _parent_made(attempt.home, name))
+    attempt.own_work()
+    if order["setup"] and base is not None:
+        _commit_again(attempt)
+        base.save(attempt.work, order["patch_bytes"])
+    attempt.fresh_home()
     return 0
 
 
-def copy_tree(attempt: Attempt, source: str, target: str) -> None:
-    """A file or a tree, as it is; without copying bytes where the file system can."""
-    remove(target)
-    how = ["cp", "-a", "--reflink=auto"] if sys.platform == "linux" else ["cp", "-a"]
-    argv = [*how, source, target]
-    log = attempt.aside("copy.log")
-    code, _, _ = attempt.steps.run(argv, attempt.env("setup"), log, None, _COPY_SECONDS)
-    if code:
-        with open(log, encoding="utf-8", errors="replace") as file:
-            said = file.read(300).strip()
-        # A full disk has no room for what `cp` says of it.
-        there = os.statvfs(os.path.dirname(target))
-        free = f"{there.f_bavail * there.f_frsize >> 20} MB free"
-        raise OSError(code, f"cannot copy the workspace to {target}: {said or 'cp failed'}; {free}")
+def _commit_again(attempt: Attempt) -> None:
+    """What set-up made is part of the one commit that the agent finds."""
+    # Named, since a git without a repository would look for one above.
+    if attempt.work.is_folder(".git"):
+        here = {"GIT_DIR": attempt.work.at(".git"), "GIT_WORK_TREE": attempt.work.path}
+        commit = ("commit", "-q", "--amend", "--no-edit", "--allow-empty", "--reset-author")
+        for words in (("add", "-A"), commit):
+            attempt.git(words, here, attempt.work)
 
 
 def run_agent(attempt: Attempt) -> "dict[str, Any]":
@@ -149,12 +77,17 @@ def run_agent(attempt: Attempt) -> "dict[str, Any]":
     # A sandbox in front of it would start, and fail in the agent's name.
     if unfit := why_unfit(find_on(env["PATH"], program)):
         return {"not_started": f"{program}: {unfit}"}
+    with open(attempt.temporary.create("prompt.txt"), "wb") as file:
+        file.write(order["prompt"].encode())
+    # Open before the agent starts, and so no business of its own.
+    for name in (_DIFF, _IGNORED, "acceptance.log"):
+        attempt.log(name)
     started = time.time()
     code, why, seconds = attempt.steps.run(
-        [*order["sandbox"], *order["argv"]],
+        attempt.sandboxed(list(order["argv"]), "agent"),
         env,
-        attempt.log(order["output"]),
-        attempt.log("stderr.log"),
+        attempt.work.descriptor,
+        (None, attempt.log(order["output"]), attempt.log("stderr.log")),
         order["timeout_seconds"],
         order["output_bytes"],
     )
@@ -165,7 +98,7 @@ def run_agent(attempt: Attempt) -> "dict[str, Any]":
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
     for number, after in enumerate(order["after"]):
         run_after(attempt, after, number)
-    keep(attempt)
+    attempt.keep_files()
     return {
         "agent_exit_code": code,
         "ended_by": why,
@@ -190,154 +123,163 @@ def run_after(attempt: Attempt, after: "dict[str, Any]", number: int) -> None:
     if after["pattern"] is not None:
         import re
 
-        try:
-            with open(attempt.log(after["source"]), encoding="utf-8", errors="replace") as file:
-                text = file.read(attempt.order["output_bytes"])
-        except OSError:
-            return
-        matches = list(dict.fromkeys(re.findall(after["pattern"], text)))
+        descriptor = attempt.log(after["source"])
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        with open(descriptor, "rb", closefd=False) as file:
+            text = file.read(attempt.order["output_bytes"]).decode("utf-8", "replace")
+        matches = list(dict.fromkeys(re.findall(after["pattern"], text)))[: after["most"]]
     for at, match in enumerate(matches):
         name = after["output"] if at == 0 else after["more"]
         if name is None:
             return
-        kept = attempt.log(name.replace("{match}", match))
+        name = name.replace("{match}", match)
+        try:
+            output = attempt.log(name)
+        except OSError:
+            # The agent left no place to keep it.
+            return
         code, why, _ = attempt.steps.run(
-            [
-                *attempt.order["sandbox"],
-                *(part.replace("{match}", match) for part in after["argv"]),
-            ],
+            attempt.sandboxed([part.replace("{match}", match) for part in after["argv"]], "agent"),
             attempt.env("agent"),
-            kept,
-            attempt.log(f"after{number}.log"),
+            attempt.work.descriptor,
+            (None, output, attempt.log(f"after{number}.log")),
             after["seconds"],
             attempt.order["output_bytes"],
         )
-        if (code, why) != (0, "exit") and os.path.exists(kept):
+        if (code, why) != (0, "exit"):
             # Half an output would make the whole run unreadable, and that the agent's failure.
-            os.unlink(kept)
+            attempt.drop(name)
 
 
-def keep(attempt: Attempt) -> None:
-    """The files of HOME that are kept, and the counts that a command may have left."""
-    found: list[tuple[str, str]] = [(attempt.order["usage"], "usage.json")]
-    for pattern, name in attempt.order["keep"].items():
-        import glob
-
-        paths = glob.glob(pattern, root_dir=attempt.home, recursive=True, include_hidden=True)
-        whole = [os.path.join(attempt.home, path) for path in paths]
-        found += [(path, name) for path in sorted(whole, key=os.path.getmtime)]
-    for path, name in found:
-        if _is_file(path):
-            os.replace(path, attempt.log(name))
-
-
-def write_diff(attempt: Attempt) -> None:
-    """What the agent changed, next to the commit it was given, whatever it did to the index."""
-    index = attempt.aside("index")
-    how = ("diff", "--cached", "--binary", "--no-ext-diff", "--no-textconv", attempt.base)
-    attempt.git("add", "-A", GIT_INDEX_FILE=index)
-    attempt.git(*how, output="diff.patch", GIT_INDEX_FILE=index)
-    attempt.kept.add("diff.patch")
-
-
-def accept(attempt: Attempt) -> "dict[str, Any]":
+def accept(attempt: Attempt, base: "Base | None") -> "dict[str, Any]":
     """Acceptance, with the tests as they were and none of the agent's variables."""
     order = attempt.order
-    if os.path.islink(attempt.work) or not os.path.isdir(attempt.work):
-        remove(attempt.work)
-        os.mkdir(attempt.work)
-    os.chdir(attempt.work)
-    for path in order["restore"]:
-        source = os.path.join(order["tree"], path)
-        target = _parent_made(attempt.work, path)
-        if os.path.lexists(source):
-            copy_tree(attempt, source, target)
-        else:
-            remove(target)
-    os.makedirs(os.path.join(attempt.clean_home, "tmp"))
+    attempt.own_work()
+    if order["restore"]:
+        with OpenFolder(order["tree"]) as tree:
+            for path in order["restore"]:
+                if base is not None and (changed := changed_below(tree, path, base.untouched)):
+                    return {"tree_changed": written(changed)}
+                _restore(attempt, tree, path)
+    attempt.clean_home = attempt.own.made(f"home-{os.urandom(6).hex()}")
+    attempt.clean_home.made("tmp").close()
     command, seconds = order["acceptance_command"], order["acceptance_seconds"]
     code, why = attempt.shell(command, "acceptance", "acceptance.log", seconds)
     return {"acceptance_exit_code": 1 if code == _NEVER_RAN else code, "acceptance_ended_by": why}
 
 
-def _parent_made(root: str, path: str) -> str:
-    """A path below a folder whose parents are folders: an agent may have put links there."""
-    at = root
-    parts = path.rstrip("/").split("/")
-    for part in parts[:-1]:
-        at = os.path.join(at, part)
-        if os.path.islink(at) or not os.path.isdir(at):
-            remove(at)
-            os.mkdir(at)
-    return os.path.join(at, parts[-1])
+def _restore(attempt: Attempt, tree: OpenFolder, path: str) -> None:
+    """A path as it was, whatever the agent put there or on the way."""
+    above, name = attempt.work.parent_of(path, make=True, replace=True)
+    with above:
+        source, last = tree.parent_of(path)
+        with source:
+            if source.look(last) is None:
+                above.remove(name)
+            else:
+                attempt.copy(source.at(last), above, name)
 
 
-def hand_over(attempt: Attempt, facts: "dict[str, Any]") -> None:
+def keep_workspace(work: OpenFolder, kept: OpenFolder, strike: Strike, most: int) -> None:
+    """The files of a workspace, without its history and without what cannot be kept."""
+    for here, name, found, path in walk(work, history=False):
+        shown = "/".join(map(strike.text, path.split("/")))
+        try:
+            above, last = kept.parent_of(shown, make=True)
+            with above:
+                if kind_of(found) == LINK:
+                    leads = strike.text(os.readlink(name, dir_fd=here.descriptor))
+                    os.symlink(leads, last, dir_fd=above.descriptor)
+                elif kind_of(found) != OTHER:
+                    with (
+                        open(here.open(name), "rb") as file,
+                        open(above.create(last), "wb") as made,
+                    ):
+                        strike.copy(file, made, most)
+        except OSError as error:
+            if error.errno not in _UNKEPT:
+                raise
+
+
+def hand_over(attempt: Attempt, facts: "dict[str, Any]", strike: Strike) -> None:
     """The kept files, struck out, into the folder of the attempt; `outcome` is the last."""
     order = attempt.order
-    strike = Strike(order["secrets"])
     os.chdir("/")
     failed = facts.get("acceptance_exit_code") != 0 or facts.get("ended_by") != "exit"
     # First of all, so that a disk which the agent filled has room for what it did.
     if order["keep_workspace"] == "all" or (order["keep_workspace"] == "failed" and failed):
-        strike.tree(attempt.work, os.path.join(order["folder"], "workspace"), order["output_bytes"])
-    _cleared(attempt.work)
+        with attempt.folder.made("workspace") as kept:
+            keep_workspace(attempt.work, kept, strike, order["output_bytes"])
+    attempt.box.clear("work")
     sizes = {}
-    for name in sorted(attempt.kept):
-        if _is_file(attempt.aside(name)):
-            os.chmod(attempt.aside(name), 0o600)
-            target = os.path.join(order["folder"], name)
-            with open(attempt.aside(name), "rb") as source, open(target, "wb") as made:
-                strike.copy(source, made, order["output_bytes"])
-            sizes[name] = os.stat(target).st_size
+    for name, descriptor in sorted(attempt.kept.items()):
+        os.lseek(descriptor, 0, os.SEEK_SET)
+        mode = 0o600 if name == _IGNORED else 0o644
+        with (
+            open(descriptor, "rb", closefd=False) as file,
+            open(attempt.folder.create(name, mode), "wb") as made,
+        ):
+            # A patch has a limit of its own, and half of one is none.
+            whole = name in (_DIFF, _IGNORED)
+            most = os.fstat(descriptor).st_size if whole else order["output_bytes"]
+            strike.copy(file, made, most)
+            sizes[name] = made.tell()
     facts["files"] = sizes
     facts["leftovers"] = [strike.text(name) for name in attempt.steps.leftovers[:20]]
-    path = os.path.join(order["folder"], "outcome")
-    with open(path + ".tmp", "wb") as file:
+    with open(attempt.folder.create("outcome.tmp"), "wb") as file:
         file.write(marshal.dumps(facts))
-    os.rename(path + ".tmp", path)
+    attempt.folder.remove("outcome")
+    attempt.folder.rename("outcome.tmp", attempt.folder, "outcome")
 
 
-def _is_file(path: str) -> bool:
-    """Whether there is a file of its own: a link or a pipe is nothing that was written down."""
-    return os.path.lexists(path) and stat.S_ISREG(os.lstat(path).st_mode)
-
-
-def run(order: "dict[str, Any]", lifeline: Lifeline) -> None:
+def run(order: "dict[str, Any]", attempt: Attempt) -> None:
     """A whole attempt; or, without an agent, its set-up and acceptance alone."""
     begun = time.monotonic()
-    attempt = Attempt(order, lifeline)
-    with open(attempt.log("prompt.txt"), "w", encoding="utf-8") as file:
-        file.write(order["prompt"])
-    facts: dict[str, Any] = {"setup_exit_code": prepare(attempt)}
+    strike = Strike(order["secrets"])
+    os.write(attempt.log("prompt.txt"), order["prompt"].encode())
+    base = None
+    if order["argv"] and order["manifest"]:
+        try:
+            base = _base(attempt)
+        except (OSError, ValueError, EOFError, TypeError):
+            # What says what is in the tree is not there, or not what it was.
+            hand_over(attempt, {"setup_exit_code": 0, "tree_changed": "all of it"}, strike)
+            return
+    facts: dict[str, Any] = {"setup_exit_code": prepare(attempt, base)}
     if not facts["setup_exit_code"] and order["argv"]:
         facts |= run_agent(attempt)
     ready = not facts["setup_exit_code"] and "not_started" not in facts
     if ready and order["acceptance_command"]:
-        facts |= _checked(attempt)
+        facts |= _checked(attempt, base, strike)
     facts["attempt_seconds"] = round(time.monotonic() - begun, 3)
     if order["result"] is not None and not facts["setup_exit_code"]:
         os.chdir("/")
-        os.rename(attempt.work, order["result"])
-    hand_over(attempt, facts)
+        os.rename(attempt.work.path, order["result"])
+    hand_over(attempt, facts, strike)
 
 
-def _checked(attempt: Attempt) -> "dict[str, Any]":
+def _base(attempt: Attempt) -> Base:
+    """What the agent starts from, read before it does."""
+    with open(attempt.order["manifest"], "rb") as file:
+        manifest = marshal.load(file)
+    return Base(OpenFolder(attempt.order["tree"]), manifest, attempt.own.made("base"))
+
+
+def _checked(attempt: Attempt, base: "Base | None", strike: Strike) -> "dict[str, Any]":
     """The change and acceptance; an agent that broke its own folders has failed, no one else."""
+    facts: dict[str, Any] = {}
     try:
-        if attempt.order["argv"]:
-            write_diff(attempt)
-        return accept(attempt)
+        if base is not None:
+            attempt.own_work()
+            most = attempt.order["patch_bytes"]
+            patches = Patches(attempt.own, most, attempt.git, strike.holds, strike.text)
+            log = attempt.log
+            facts["patch"] = patches.write(attempt.work, base, log(_DIFF), log(_IGNORED))
+            if not os.fstat(log(_IGNORED)).st_size:
+                attempt.drop(_IGNORED)
+        return facts | accept(attempt, base)
     except OSError as error:
-        return {"acceptance_exit_code": _NOT_RUNNABLE, "broken": error.strerror}
-
-
-def _cleared(scratch: str) -> None:
-    try:
-        remove(scratch)
-    except OSError as error:
-        # It is in the cache, and the runner clears that; the run itself is safe.
-        sys.stderr.write(f"{error}\n")
+        return facts | {"acceptance_exit_code": _NOT_RUNNABLE, "broken": error.strerror}
 
 
 def main() -> None:
@@ -345,11 +287,13 @@ def main() -> None:
     stand_alone()
     lifeline = Lifeline()
     herd = Herd(MOST_PROCESSES)
-    code, scratch = 0, None
+    code, attempt = 0, None
     try:
-        order = marshal.loads(lifeline.order())
-        scratch = order["scratch"]
-        run(order, lifeline)
+        with open(int(sys.argv[-2]), "rb") as file:
+            order = marshal.load(file)
+        above = OpenFolder(os.path.dirname(order["scratch"]), int(sys.argv[-1]))
+        attempt = Attempt(order, lifeline, above)
+        run(order, attempt)
     except Cancelled:
         code = CANCELLED
     except OSError as error:
@@ -359,8 +303,16 @@ def main() -> None:
         code = FAILED
     finally:
         os.chdir("/")
-        if scratch is not None:
-            _cleared(scratch)
+        if attempt is not None:
+            _clear(attempt)
         herd.leave()
     # Nothing of the interpreter is worth tearing down.
     os._exit(code)
+
+
+def _clear(attempt: Attempt) -> None:
+    try:
+        attempt.clear()
+    except OSError as error:
+        # It is in the cache, and the runner clears that; the run itself is safe.
+        sys.stderr.write(f"{error}\n")

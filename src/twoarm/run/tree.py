@@ -9,7 +9,8 @@ from hashlib import sha256
 
 from twoarm.errors import InputError
 from twoarm.escape import named, visible
-from twoarm.run.remove import remove
+from twoarm.files.safe import OpenFolder
+from twoarm.run.manifest import OTHER, kind_of, walk
 from twoarm.run.suite_file import inside
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -20,6 +21,8 @@ _CLEAN = {
     "GIT_CONFIG_GLOBAL": os.devnull,
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_TERMINAL_PROMPT": "0",
+    # Looking at the user's repository writes nothing there.
+    "GIT_OPTIONAL_LOCKS": "0",
     "GIT_AUTHOR_NAME": "twoarm",
     "GIT_AUTHOR_EMAIL": "twoarm@localhost",
     "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
@@ -27,7 +30,10 @@ _CLEAN = {
     "GIT_COMMITTER_EMAIL": "twoarm@localhost",
     "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
 }
-_OPTIONS = ("-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null")
+_OPTIONS = (
+    *("-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null"),
+    *("-c", "core.fsmonitor=false"),
+)
 _NO_LFS = (
     "-c",
     "filter.lfs.smudge=",
@@ -38,10 +44,11 @@ _NO_LFS = (
 )
 
 
-def git(folder: str, *arguments: str, **env: str) -> str:
-    """What a command of git prints; InputError with its last line if it fails."""
+def git(folder: str, *arguments: str, failing: bool = False, **env: str) -> str:
+    """What a command of git prints; InputError with its last line if it fails and may not."""
     what = next(word for word in arguments if not word.startswith("-") and "=" not in word)
-    kept = {key: os.environ[key] for key in ("PATH", "LANG", "HOME") if key in os.environ}
+    # Without HOME, where git would look for what the user ignores everywhere.
+    kept = {key: os.environ[key] for key in ("PATH", "LANG") if key in os.environ}
     try:
         done = subprocess.run(
             ["git", *_OPTIONS, "-C", folder, *arguments],
@@ -55,7 +62,7 @@ def git(folder: str, *arguments: str, **env: str) -> str:
         raise InputError("`git` is not installed; workspaces are git repositories") from error
     except subprocess.TimeoutExpired as error:
         raise InputError(f"{visible(folder)}: git {what} takes too long") from error
-    if done.returncode:
+    if done.returncode and not failing:
         said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
         raise InputError(f"{visible(folder)}: git {what}: {visible(said[-1])}")
     return os.fsdecode(done.stdout)
@@ -100,8 +107,10 @@ def is_committed(repo: str, commit: str, path: str) -> bool:
     return bool(git(repo, "ls-tree", "-z", commit, "--", name)) if inside(name) else False
 
 
-def export(repo: str, commit: str, target: str) -> None:
+def export(repo: str, commit: str, folder: OpenFolder, name: str) -> None:
     """All files of a commit: `git archive` would leave out what `export-ignore` names."""
+    target = folder.at(name)
+    folder.remove(name)
     for line in git(repo, "ls-tree", "-r", "-z", commit).split("\0"):
         if line.startswith(_SUBMODULE):
             path = line.split("\t", 1)[1]
@@ -109,16 +118,15 @@ def export(repo: str, commit: str, target: str) -> None:
                 f"{visible(repo)}: {named(path)} is a submodule, which is not exported; "
                 "check out a folder with everything in it and name it as workspace.copy"
             )
-    os.makedirs(target)
-    index = target + ".index"
-    folder = git(repo, "rev-parse", "--absolute-git-dir").removesuffix("\n")
-    where = (f"--git-dir={folder}", "--work-tree=.")
+    folder.made(name).close()
+    index = f"{name}.index"
+    history = git(repo, "rev-parse", "--absolute-git-dir").removesuffix("\n")
+    where = (f"--git-dir={history}", "--work-tree=.")
     try:
-        git(repo, "read-tree", commit, GIT_INDEX_FILE=index)
-        git(target, *where, *_NO_LFS, "checkout-index", "-a", GIT_INDEX_FILE=index)
+        git(repo, "read-tree", commit, GIT_INDEX_FILE=folder.at(index))
+        git(target, *where, *_NO_LFS, "checkout-index", "-a", GIT_INDEX_FILE=folder.at(index))
     finally:
-        if os.path.exists(index):
-            os.unlink(index)
+        folder.remove(index)
     for path in _files(target):
         if os.path.getsize(path) < 1024 and not os.path.islink(path):
             with open(path, "rb") as file:
@@ -130,39 +138,73 @@ def export(repo: str, commit: str, target: str) -> None:
                     )
 
 
-def copy(source: str, target: str) -> None:
-    """A file or folder as it is; without copying bytes where the file system can."""
+def copy(source: str, folder: OpenFolder, name: str) -> None:
+    """What a path leads to, as it is, in the place of whatever is at a name in a folder.
+
+    Links in it stay links; without copying bytes where the file system can.
+    """
     how = ["cp", "-a", "--reflink=auto"] if sys.platform == "linux" else ["cp", "-a"]
-    os.makedirs(os.path.dirname(target), exist_ok=True)
-    done = subprocess.run([*how, source, target], capture_output=True, check=False)
+    folder.remove(name)
+    real = os.path.realpath(source)
+    done = subprocess.run([*how, "--", real, folder.at(name)], capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
         raise InputError(f"cannot copy {named(source)}: {visible(said[-300:])}")
 
 
-def without_history(target: str) -> None:
-    """A copied folder without the repository it was taken from."""
-    remove(os.path.join(target, ".git"))
-
-
-def overlay(tree: str, without: Sequence[str], files: Mapping[str, str]) -> None:
+def overlay(tree: OpenFolder, arm: str, without: Sequence[str], files: Mapping[str, str]) -> None:
     """What an arm takes away, then what it adds."""
-    for path in (*without, *files):
-        remove(os.path.join(tree, path))
-    for path, source in files.items():
-        copy(source, os.path.join(tree, path))
+    for key, path in (*(("remove", at) for at in without), *(("files", at) for at in files)):
+        try:
+            above, name = tree.parent_of(path, make=key == "files")
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise behind_link(f"arms.{arm}.{key}", path, error) from error
+        with above:
+            above.remove(name)
+            if key == "files":
+                copy(files[path], above, name)
 
 
-def commit_all(tree: str) -> str:
-    """The tree as a repository with one commit, the same for the same files; the commit."""
-    git(tree, "init", "-q", "--template=", "--initial-branch=main")
-    git(tree, "add", "-A")
-    git(tree, "commit", "-q", "--allow-empty", "--no-verify", "-m", "start")
-    return git(tree, "rev-parse", "HEAD").strip()
+def behind_link(key: str, path: str, error: OSError) -> InputError:
+    """The error of a path in the workspace that leads through a link, or through a file."""
+    return InputError(
+        f"{visible(key)}: {named(path)}: on the way there, {visible(str(error.filename))} is "
+        f"{visible(error.strerror or '')}; name a path without links"
+    )
+
+
+def check_paths(tree: OpenFolder, key: str, paths: Sequence[str]) -> None:
+    """Refuse paths of a workspace that lead through a link."""
+    for path in paths:
+        try:
+            tree.parent_of(path)[0].close()
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise behind_link(key, path, error) from error
+
+
+def commit_all(tree: OpenFolder) -> None:
+    """The tree as a repository with one commit, the same for the same files."""
+    refuse_pipes(tree)
+    git(tree.path, "init", "-q", "--template=", "--initial-branch=main")
+    # What git cannot add, such as a repository without a commit, is not in it.
+    git(tree.path, "add", "-A", "--ignore-errors", failing=True)
+    git(tree.path, "commit", "-q", "--allow-empty", "--no-verify", "-m", "start")
+
+
+def refuse_pipes(tree: OpenFolder) -> None:
+    """Refuse a tree in which git would wait at a pipe."""
+    for here, name, found, _ in walk(tree, history=False):
+        if name.startswith(".git") and kind_of(found) == OTHER:
+            raise InputError(f"{visible(here.at(name))}: not a file, and git would wait for it")
 
 
 def digest_of(path: str) -> str:
     """Of a file, or of all files of a folder with their names and rights."""
+    path = os.path.realpath(path)
     found = sha256()
     for name in [path] if os.path.isfile(path) else _files(path):
         mode = os.lstat(name).st_mode

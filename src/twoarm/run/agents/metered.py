@@ -2,10 +2,10 @@
 
 import os
 from collections.abc import Iterator, Mapping
-from glob import glob
 
 from twoarm.collect.prices import Prices, cost_of
 from twoarm.collect.tokens import Spend
+from twoarm.files.safe import OpenFolder, find
 from twoarm.run.agent import Lines
 
 
@@ -19,8 +19,13 @@ class Files:
 
     def new(self) -> Iterator[tuple[str, bytes]]:
         """Every complete line that was added since the last look, with its file."""
-        found = glob(self._pattern, root_dir=self._home, recursive=True, include_hidden=True)
-        for name in sorted(found):
+        try:
+            with OpenFolder(self._home) as home:
+                found = find(home, self._pattern)
+        except OSError:
+            # Not made yet, or gone already.
+            return
+        for name in found:
             path = os.path.join(self._home, name)
             for line in self._lines.setdefault(path, Lines(path)).new():
                 yield path, line

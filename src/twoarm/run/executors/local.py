@@ -3,33 +3,41 @@
 import marshal
 import os
 import selectors
+import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator
 from typing import IO
 
 import msgspec
 
+from twoarm.files.safe import OpenFolder
 from twoarm.run.agent import Meter
 from twoarm.run.order import Order, Outcome
-from twoarm.run.processes import clear_herds, kill_marked
-from twoarm.run.remove import clear
+from twoarm.run.processes import SUPERVISOR, clear_herds, kill_marked
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The package as the supervisor sees it: its own modules, without what twoarm imports for others.
 _BOOT = """\
 import sys
-for name, path in (("twoarm", sys.argv[1]), ("twoarm.run", sys.argv[2])):
-    sys.modules[name] = type(sys)(name)
-    sys.modules[name].__path__ = [path]
+for name in ("", "/run", "/files"):
+    module = type(sys)("twoarm" + name.replace("/", "."))
+    module.__path__ = [sys.argv[1] + name]
+    sys.modules[module.__name__] = module
 from twoarm.run.supervisor import main
 main()
 """
-_COMMAND = (sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(_HERE), _HERE)
-_METER_SECONDS = 0.5
+_COMMAND = (sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(_HERE))
+# How often each supervisor is looked after.
+_WATCH_SECONDS = 0.5
+# Kept of what a supervisor says.
+_SAID_BYTES = 500
 # A supervisor that was told to end and does not is ended.
-_PATIENCE_SECONDS = 60.0
+_PATIENCE_SECONDS = 30.0
+# And one that is past every limit it keeps; what it does beside them takes its time, too.
+_SLACK_SECONDS = 300.0
 # The exit codes of a supervisor: done, told to end, could not write.
 _DONE, _CANCELLED, _FAILED = 0, 75, 74
 
@@ -39,10 +47,15 @@ class _Running:
 
     def __init__(self, order: Order, meter: Meter | None, limit: float | None) -> None:
         self.order = order
+        # Of the scratch, now and later.
+        self.above = OpenFolder(os.path.dirname(order.scratch))
         self.meter = meter
         self.limit = limit
-        self.give_up: float | None = None
+        self.give_up = time.monotonic() + order.most_seconds + _SLACK_SECONDS
+        # Whether the runner wants no more of it, or has told it to stop the agent.
+        self.cancelled = False
         self.stopped = False
+        self.said = b""
 
 
 class Local:
@@ -56,29 +69,34 @@ class Local:
 
     def submit(self, attempt: str, order: Order, meter: Meter | None, limit: float | None) -> None:
         """Start a supervisor and hand it its order."""
-        held = None if self._lock is None else self._lock()
+        # The supervisor holds the lock as long as it lives; the order is a file without a name,
+        # since a pipe would have to wait for a reader.
+        running = _Running(order, meter, limit)
+        passed = [] if self._lock is None else [self._lock()]
+        passed.append(_file_of(marshal.dumps(msgspec.to_builtins(order))))
         try:
             process = subprocess.Popen(
-                _COMMAND,
+                (*_COMMAND, str(passed[-1]), str(running.above.descriptor)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
+                # Whatever could not be written to it is not to be tried again at its end.
+                bufsize=0,
                 cwd="/",
-                pass_fds=() if held is None else (held,),
+                env={**os.environ, SUPERVISOR: order.marker},
+                pass_fds=(*passed, running.above.descriptor),
                 start_new_session=True,
             )
         finally:
-            # The supervisor holds it now, for as long as it lives.
-            if held is not None:
-                os.close(held)
-        self._running[attempt] = (_Running(order, meter, limit), process)
+            for descriptor in passed:
+                os.close(descriptor)
+        self._running[attempt] = (running, process)
         self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, attempt)
-        text = marshal.dumps(msgspec.to_builtins(order))
-        _tell(process, b"%08d%s" % (len(text), text))
 
     def cancel(self, attempt: str) -> None:
         """Cut the lifeline."""
         running, process = self._running[attempt]
+        running.cancelled = True
         running.give_up = time.monotonic() + running.order.grace_seconds + _PATIENCE_SECONDS
         _pipe(process.stdin).close()
 
@@ -88,24 +106,36 @@ class Local:
         while True:
             self._watch()
             left = deadline - time.monotonic()
-            wait = min(left, _METER_SECONDS) if self._watching() else left
-            ready = self._selector.select(max(0.0, wait)) if self._running else []
-            for key, _ in ready:
-                yield self._ended(key.data)
-            if ready or left <= 0 or not self._running:
+            wait = max(0.0, min(left, _WATCH_SECONDS))
+            ready = self._selector.select(wait) if self._running else []
+            said = {key.data for key, _ in ready if self._has_said_all(key.data)}
+            # An agent may hold on to the pipe of a supervisor that it has killed.
+            ended = [
+                attempt
+                for attempt, (_, process) in self._running.items()
+                if attempt in said or process.poll() is not None
+            ]
+            for attempt in ended:
+                yield self._ended(attempt)
+            if ended or left <= 0 or not self._running:
                 return
 
-    def _watching(self) -> bool:
-        return any(one.meter or one.give_up for one, _ in self._running.values())
+    def _has_said_all(self, attempt: str) -> bool:
+        """Whether a supervisor has said its last word; what it says is never waited for."""
+        running, process = self._running[attempt]
+        piece = os.read(_pipe(process.stdout).fileno(), _SAID_BYTES)
+        running.said = (running.said + piece)[-_SAID_BYTES:]
+        return not piece
 
     def _watch(self) -> None:
-        """Read the meters, and lose patience with supervisors that do not end."""
+        """Wake whom an agent put to sleep, read the meters, lose patience with who does not end."""
         for running, process in self._running.values():
-            if running.give_up is not None:
-                if time.monotonic() > running.give_up:
-                    process.kill()
+            process.send_signal(signal.SIGCONT)
+            if time.monotonic() > running.give_up:
+                process.kill()
+            if running.cancelled or running.stopped:
                 continue
-            if running.meter is None or running.limit is None or running.stopped:
+            if running.meter is None or running.limit is None:
                 continue
             spent = running.meter.spent()
             if spent is not None and spent > running.limit:
@@ -116,38 +146,59 @@ class Local:
         running, process = self._running.pop(attempt)
         output = _pipe(process.stdout)
         self._selector.unregister(output)
-        said = output.read().decode("utf-8", "replace").strip()
+        said = running.said.decode("utf-8", "replace").strip()
         output.close()
         if not _pipe(process.stdin).closed:
             _pipe(process.stdin).close()
         code = process.wait()
-        died = code not in (_DONE, _CANCELLED, _FAILED)
-        cancelled = code == _CANCELLED or running.give_up is not None
+        # One that fails by itself is no agent's doing.
+        died = code < 0
+        cancelled = code == _CANCELLED or running.cancelled
         if cancelled:
             said = "killed before it ended"
+        elif died and time.monotonic() > running.give_up:
+            said = "its supervisor did not answer any more"
+        elif died:
+            said = "its supervisor was killed"
+        elif code not in (_DONE, _FAILED):
+            last = said.splitlines()[-1:] or [f"exit code {code}"]
+            said = f"its supervisor failed: {last[0]}"
         if died:
             # Its descendants have no other keeper.
-            while kill_marked(running.order.marker):
-                time.sleep(0.002)
+            kill_marked(running.order.marker)
             clear_herds()
-            clear(running.order.scratch)
+        running.above.clear(os.path.basename(running.order.scratch))
+        running.above.close()
         return Outcome(
             attempt=attempt,
             complete=code == _DONE,
             cancelled=cancelled,
             died=died,
-            reason=said[-500:] or f"its supervisor ended with exit code {code}",
+            reason=said or f"its supervisor ended with exit code {code}",
         )
 
     def close(self) -> None:
         """End whatever still runs."""
         for attempt, (running, _) in self._running.items():
-            if running.give_up is None:
+            if not running.cancelled:
                 self.cancel(attempt)
         while self._running:
             for _ in self.completed(1.0):
                 continue
         self._selector.close()
+
+
+def _file_of(content: bytes) -> int:
+    """A file that nobody can find, from its start."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("order")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    with open(descriptor, "wb", closefd=False) as file:
+        file.write(content)
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return descriptor
 
 
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:

@@ -1,0 +1,1 @@
+"""Files that twoarm writes, moves and removes."""

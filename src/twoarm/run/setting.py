@@ -1,0 +1,210 @@
+"""What a suite means on this machine: its program, its keys, its schedule and its terms."""
+
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping
+from typing import Literal
+
+import msgspec
+
+from twoarm.collect.prices import Prices, read_prices
+from twoarm.errors import InputError, UsageError
+from twoarm.escape import named, visible
+from twoarm.run.agent import Agent, Cost, load_agent
+from twoarm.run.agents.command import UNREAD
+from twoarm.run.budget import Terms, check_terms
+from twoarm.run.freeze import (
+    Found,
+    choose_tasks,
+    commits_again,
+    commits_of,
+    find_program,
+    freeze,
+)
+from twoarm.run.orders import (
+    check_arguments,
+    missing_files,
+    model_of,
+)
+from twoarm.run.schedule import Frozen
+from twoarm.run.suite import NO_FORMAT
+from twoarm.run.suite_file import Plan, read_suite
+from twoarm.run.tree import is_committed, lies_in, uncommitted
+
+# A shorter value would be struck out of everything.
+SHORTEST_SECRET = 8
+
+Isolation = Literal["copy", "bwrap"]
+Keep = Literal["none", "failed", "all"]
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What the user asked for beside the suite; None is what the suite or the folder says."""
+
+    repeats: int = 5
+    seed: int = 1
+    jobs: int | None = None
+    budget_usd: float | None = None
+    trial_usd: float | None = None
+    only: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    isolation: Isolation = "copy"
+    keep: Keep = "none"
+
+
+class Setting(msgspec.Struct, frozen=True, kw_only=True):
+    """A suite that could be run: what it means on this machine."""
+
+    plan: Plan
+    agent: Agent
+    found: Found
+    frozen: Frozen
+    terms: Terms
+    prices: Mapping[str, Prices] | None
+    prices_path: str | None
+    secrets: dict[str, str]
+    # PATH, LANG and TERM.
+    env: dict[str, str]
+    jobs: int
+
+
+def set_up(
+    path: str, wanted: Wanted, environment: Mapping[str, str], earlier: Frozen | None = None
+) -> Setting:
+    """Read and check everything that can be without running anything of the suite.
+
+    With an earlier schedule its commits are used, whatever has been committed since.
+    """
+    plan = read_suite(path)
+    agent = load_agent(plan.agent)
+    check_isolation(wanted.isolation, agent)
+    limits = plan.suite.limits
+    prices_path = None if limits.prices is None else plan.at(limits.prices)
+    prices = None if prices_path is None else read_prices(prices_path)
+    terms = Terms(
+        budget_usd=wanted.budget_usd or limits.budget_usd,
+        trial_usd=wanted.trial_usd or limits.trial_usd,
+        cost=_cost(plan, prices),
+        overshoot=agent.overshoot,
+    )
+    check_terms(terms)
+    found = find_program(agent, plan)
+    tasks = choose_tasks(plan, wanted.only, wanted.tags)
+    check_arguments(plan, agent, tasks)
+    commits = commits_of(plan) if earlier is None else commits_again(plan, earlier)
+    frozen = freeze(plan, found.version, tasks, wanted.repeats, wanted.seed, commits)
+    values = _secrets(plan, environment)
+    text = msgspec.json.encode(frozen).decode()
+    for name, value in values.items():
+        if value in text:
+            raise InputError(
+                f"{visible(plan.path)}: the value of the secret {named(name)} is in the suite; "
+                "name the variable and leave the value out"
+            )
+    kept = {key: environment[key] for key in ("PATH", "LANG", "LC_ALL") if key in environment}
+    return Setting(
+        plan=plan,
+        agent=agent,
+        found=found,
+        frozen=frozen,
+        terms=terms,
+        prices=prices,
+        prices_path=prices_path,
+        secrets=values,
+        env={"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **kept},
+        jobs=wanted.jobs or default_jobs(),
+    )
+
+
+def _cost(plan: Plan, prices: Mapping[str, Prices] | None) -> Cost:
+    """How well the cost of any trial is known: the arms may have models of their own."""
+    models = {model_of(plan, arm) for arm in plan.arms}
+    programs = (msgspec.structs.replace(plan.agent, model=model) for model in models)
+    known = {load_agent(program).cost(prices) for program in programs}
+    worst: tuple[Cost, ...] = ("unknown", "told", "held")
+    return next(cost for cost in worst if cost in known)
+
+
+def _secrets(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+    values = {}
+    for name in plan.agent.secrets:
+        value = environment.get(name)
+        if not value:
+            raise InputError(f"secret {named(name)} is not set; export it before you run")
+        if len(value) < SHORTEST_SECRET:
+            raise InputError(
+                f"secret {named(name)} has fewer than {SHORTEST_SECRET} characters; "
+                "a value that short cannot be redacted safely"
+            )
+        values[name] = value
+    return values
+
+
+def default_jobs() -> int:
+    """Half the cores, a gigabyte each, at most four."""
+    cores = (os.cpu_count() or 2) // 2
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2**30
+    except (ValueError, OSError):
+        memory = 4
+    return max(1, min(cores, memory, 4))
+
+
+def notes(setting: Setting) -> list[str]:
+    """What has to be said before anything runs."""
+    said = []
+    repo = setting.plan.workspace.repo
+    if repo is not None and uncommitted(setting.plan.at(repo)):
+        commit = setting.frozen.origin[:12]
+        said.append(f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}")
+    if repo is not None and is_committed(
+        setting.plan.at(repo), setting.frozen.origin, setting.plan.path
+    ):
+        said.append(
+            "the suite is committed in the repository, so agents of both arms can read it, and "
+            "any files of the arms that are committed with it; keep them elsewhere"
+        )
+    copied = setting.plan.workspace.copy
+    if copied is not None and lies_in(setting.plan.path, setting.plan.at(copied)):
+        said.append(
+            "the suite is in the folder that is copied, so agents of both arms can read it; keep "
+            "it in another folder"
+        )
+    if setting.agent.format == UNREAD and setting.plan.agent.format == NO_FORMAT:
+        said.append(
+            'format = "none" measures no tokens: the three gates can only end in '
+            "`insufficient data`"
+        )
+    if setting.terms.kind == "soft":
+        said.append(
+            "the budget is soft: nothing stops a trial at its limit, so the last ones may exceed it"
+        )
+    suite = setting.plan.suite
+    if setting.agent.format == UNREAD and any(
+        (suite.uptake, *(arm.uptake for arm in suite.arms.values()))
+    ):
+        said.append(
+            "uptake cannot be seen: what a command prints is read only with agent.output and "
+            "agent.format; see docs/explain.md for what each format shows"
+        )
+    said.extend(missing_files(setting.plan))
+    return said
+
+
+def check_isolation(isolation: Isolation, agent: Agent) -> None:
+    """Refuse a sandbox that this machine does not have, or that the agent does not work in."""
+    if isolation != "bwrap":
+        return
+    if not agent.nests:
+        raise UsageError(
+            f"--isolation bwrap: {named(agent.name)} has a sandbox of its own, which does not "
+            "start inside another; use --isolation copy, or turn its own off in agent.args"
+        )
+    if shutil.which("bwrap") is None:
+        raise UsageError("--isolation bwrap: bubblewrap is not installed; see your package manager")
+    argv = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "true"]
+    done = subprocess.run(argv, capture_output=True, check=False)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip()
+        raise UsageError(f"--isolation bwrap: not allowed on this machine: {visible(said)}")
