@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test core check golden broken fuzz bench bench-run coverage clean
+.PHONY: demo test attacks core check golden broken fuzz bench bench-run coverage clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -15,7 +15,11 @@ demo: $(VENV)/runtime
 test: $(VENV)/dev
 	@tools/chromium.sh
 	@tools/agents.sh
-	$(BIN)/python -m pytest -n auto --dist loadfile
+	$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/attacks
+
+# What `twoarm run` must withstand: about 750 agents, suites and run folders that mean harm.
+attacks: $(VENV)/dev
+	$(BIN)/python -m pytest -n auto tests/attacks
 
 # What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
 CORE = tests/test_rules.py tests/test_adequacy.py tests/test_screening.py tests/test_trials.py \

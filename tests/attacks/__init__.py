@@ -1,0 +1,1 @@
+"""Agents, suites and run folders that mean harm: `make attacks`."""
