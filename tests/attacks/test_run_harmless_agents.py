@@ -239,7 +239,7 @@ def test_a_hard_link_in_the_place_of_a_log_is_not_written(yard: Yard) -> None:
     real = yard.user / "docs" / "hard.txt"
     script = f"""
 find .. ../.. -maxdepth 3 -type f '(' -name '*.log' -o -name '*.txt' -o -name '*.patch' ')' \\
-    -not -path '*/work/*' > "$TMPDIR/found"
+    -not -path '*/box/*' > "$TMPDIR/found"
 while read -r found; do ln -f '{real}' "$found"; done < "$TMPDIR/found"
 for folder in ../out ../../own ../../own/out; do
     [ -d $folder ] || continue

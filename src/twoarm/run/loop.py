@@ -98,7 +98,7 @@ class Loop:
         self._numbers: dict[str, int] = {}
         self._failures: dict[str, int] = {}
         self._infra: set[str] = set()
-        # In this session, which has its own key and perhaps an agent that was mended: the arms that
+        # In this session, which has its own key and perhaps an agent that was fixed: the arms that
         # a provider has answered, and why nothing can be read of the first runs of each arm.
         self._answered: set[str] = set()
         self._unread: dict[str, list[str | None]] = {}
