@@ -139,7 +139,9 @@ class Planting:
         kind = self.rng.choice(kinds)
         to = self.target() if kind == "link" else self.text()
         # Not through a link, as the agent.
-        if not os.path.realpath(path.parent).startswith(str(self.yard.root)):
+        root = os.path.realpath(self.yard.root)
+        here = os.path.join(root, path.parent.relative_to(self.yard.root))
+        if os.path.realpath(path.parent) != os.path.normpath(here):
             return
         try:
             if path.parent.is_symlink() or not path.parent.is_dir():
