@@ -23,5 +23,10 @@ def missing(
     return made | dict.fromkeys(_NULL) | {"failure": "missing", "failure_reason": why}
 
 
+def interrupted(task: str = "t", arm: str = WITH, repeat: int = 1) -> dict[str, Any]:
+    """The line of an attempt that broke off."""
+    return missing(task, arm, repeat, "its supervisor was killed") | {"failure": "interrupted"}
+
+
 def infra(task: str = "t", arm: str = WITH, repeat: int = 1) -> dict[str, Any]:
     return run(task, arm, repeat, failure="infra", failure_reason="provider")

@@ -39,7 +39,7 @@ def unaccounted(out: Path) -> list[str]:
         found.setdefault(trial, []).append(record)
     wrong = [f"{trial}: nobody planned it" for trial in found if trial not in planned]
     for trial, lines in found.items():
-        counted = [line for line in lines if line["failure"] not in ("infra", "missing")]
+        counted = [line for line in lines if line["failure"] in (None, "agent")]
         if not lines:
             wrong.append(f"{trial}: not in {path.name}")
         if len(counted) > 1:

@@ -13,13 +13,14 @@ from scipy import stats
 
 import twoarm as package
 from tests.conftest import WITH, WITHOUT, lines, twoarm
-from tests.losing import infra, missing
+from tests.losing import infra, interrupted, missing
 from tests.weighing import suite
 from twoarm.decide import Decision
 from twoarm.options import Options
 from twoarm.promote import Promotion, promote
 from twoarm.render.github import annotations
 from twoarm.render.summary import summarize
+from twoarm.render.tables import overview
 from twoarm.report import Report
 
 MODES: tuple[Any, ...] = ("gates", "evidence", "margin")
@@ -164,6 +165,35 @@ def test_attempts_are_no_losses() -> None:
     few = losing(WITH, 24, kind=infra)
     few += [one for one in few if one.get("failure") == "infra"] * 2
     assert package.score(few).promotion.verdict == YES
+
+
+@pytest.mark.parametrize("by", MODES)
+@pytest.mark.parametrize("arm", [WITH, WITHOUT])
+def test_runs_that_broke_off_and_were_run_again_are_losses(by: Any, arm: str) -> None:
+    made = suite(25, 10, effect=0.6, pass_rate=1.0)
+    places = [(f"t{task:03}", arm, repeat) for repeat in (9, 10) for task in range(25)]
+    for gone, verdict in ((24, YES), (25, NOT_YET)):
+        # However often they broke off.
+        broken = [interrupted(*place) for place in places[:gone]] * 2
+        report = package.score([*made, *broken], promote_by=by)
+        assert report.promotion.verdict == verdict
+        assert [summary.runs for summary in report.arm_summaries] == [250, 250]
+    assert report.promotion.reasons[0] == (
+        f"`{arm}` lost 25 of 250 planned runs, `{WITHOUT if arm == WITH else WITH}` 0 of 250 (25 "
+        "broke off and were run again): find out why"
+    )
+    (found,) = report.promotion.withheld
+    assert sorted(found.run_again) == [0, 25]
+    assert "500 of 500 runs counted, 25 broken off and run again" in overview(report)
+    # Both kinds of loss count together.
+    some = losing(arm, 13)
+    some += [interrupted(*place) for place in places[13:25]]
+    mixed = package.score(some, promote_by=by)
+    assert mixed.promotion.verdict == NOT_YET
+    assert str(mixed.promotion.reasons[0]).endswith(
+        "(12 broke off and were run again): find out why, then run them again"
+    )
+    assert "13 not yet run; 12 broken off and run again" in overview(mixed)
 
 
 def test_what_is_counted_after_all_is_no_loss() -> None:

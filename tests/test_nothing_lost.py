@@ -71,7 +71,7 @@ BAD = [
     ),
     (
         added('"failure": "\\udc00\\ud800"'),
-        'failure: expected "agent", "infra", "missing" or null, got',
+        'failure: expected "agent", "infra", "missing", "interrupted" or null, got',
     ),
 ]
 

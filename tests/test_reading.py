@@ -59,7 +59,7 @@ FIELDS = [
     ("total_cost_usd", True, "got true"),
     ("total_cost_usd", {"usd": 1}, "got an object"),
     ("step_count", False, "got false"),
-    ("failure", "provider", 'expected "agent", "infra", "missing" or null, got "provider"'),
+    ("failure", "provider", 'expected "agent", "infra", "missing", "interrupted" or null, got "provider"'),
     ("agent_exit_code", "0", 'expected an integer or null, got "0"'),
     ("model", 4, "expected a string or null, got 4"),
 ]

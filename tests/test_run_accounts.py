@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import twoarm as package
 from tests.collecting import set_keys
 from tests.conftest import Result, twoarm
 from tests.run_folders import ALL, QUICK, USAGE, records, run, runs
@@ -129,6 +130,27 @@ def test_trials_are_counted_and_not_attempts(ran: Path) -> None:
     (again / "trial.json").write_text(json.dumps({**told, "attempt": 2, "reason": "second"}))
     collect(ran)
     assert missing(ran) == {"with/two.1": "lost: second"}
+
+
+@pytest.mark.parametrize("isolation", ["copy", "bwrap"])
+@pytest.mark.parametrize("state", ["lost", "interrupted", "infra"])
+def test_an_attempt_that_broke_off_is_a_line_where_its_agent_could_end_it(
+    ran: Path, isolation: str, state: str
+) -> None:
+    set_keys(ran / "place.json", isolation=isolation)
+    shutil.copytree(ran / "runs" / "with" / "two.1", ran / ".attempts" / "with" / "two.1.1")
+    told = ran / ".attempts" / "with" / "two.1.1" / "trial.json"
+    set_keys(told, state=state, reason="its supervisor was killed")
+    set_keys(ran / "runs" / "with" / "two.1" / "trial.json", attempt=2)
+    collect(ran)
+    broken = [line for line in lines(ran) if line[3] == "interrupted"]
+    assert missing(ran) == {}
+    if isolation == "copy" and state != "infra":
+        assert broken == [("two", "with", 1, "interrupted", "its supervisor was killed")]
+        scored = package.score(str(ran / "collected.jsonl"), candidate="with", baseline="without")
+        assert [arm.interrupted for arm in scored.trials] == [1, 0]
+    else:
+        assert broken == []
 
 
 def test_lines_of_two_formats_are_sorted_as_one(tmp_path: Path) -> None:

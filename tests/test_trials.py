@@ -11,7 +11,7 @@ import pytest
 import twoarm as package
 from tests.conftest import WITH, WITHOUT, both, lines, run, twoarm
 from tests.deterministic import given, st
-from tests.losing import LOST, NOT_YET, infra, missing
+from tests.losing import LOST, NOT_YET, infra, interrupted, missing
 from tests.suites import spread
 from twoarm.render.summary import summarize
 from twoarm.report import Report
@@ -32,6 +32,10 @@ ONE_TRIAL: list[tuple[list[dict[str, Any]], tuple[int, int, int]]] = [
     ([missing(), run()], (1, 0, 0)),
     ([missing(), infra(), missing(), run()], (1, 0, 0)),
     ([infra(), missing()], (0, 0, 1)),
+    ([interrupted(), run()], (1, 0, 0)),
+    ([interrupted()], (0, 0, 1)),
+    ([interrupted(), infra()], (0, 0, 1)),
+    ([interrupted(), interrupted(), missing(), run()], (1, 0, 0)),
 ]
 
 
@@ -94,6 +98,7 @@ def test_the_reasons_are_those_of_planned_runs_and_not_of_attempts() -> None:
             "counted": 1,
             "excluded": 2,
             "missing": 1,
+            "interrupted": 0,
             "excluded_reasons": [
                 {"reason": "agent exit code 86", "trials": 1},
                 {"reason": "provider", "trials": 1},
@@ -106,6 +111,7 @@ def test_the_reasons_are_those_of_planned_runs_and_not_of_attempts() -> None:
             "counted": 1,
             "excluded": 0,
             "missing": 2,
+            "interrupted": 0,
             "excluded_reasons": [],
             "missing_reasons": [{"reason": NOT_YET, "trials": 2}],
         },
@@ -134,7 +140,8 @@ def test_duplicates_and_other_arms_are_no_planned_runs_of_their_own() -> None:
     assert sum(group.runs for group in report.excluded) == 3
 
 
-KINDS = st.sampled_from(["infra", "missing"])
+MAKE = {"infra": infra, "missing": missing, "interrupted": interrupted}
+KINDS = st.sampled_from(sorted(MAKE))
 KEYS = st.tuples(st.sampled_from("abc"), st.sampled_from([WITH, WITHOUT]), st.integers(1, 3))
 
 
@@ -143,7 +150,7 @@ def test_trials_agree_with_a_count_by_hand(
     made: set[tuple[str, str, int]], others: list[tuple[Any, str]], random: Any
 ) -> None:
     found = [run(*key) for key in made]
-    found += [infra(*key) if kind == "infra" else missing(*key) for key, kind in others]
+    found += [MAKE[kind](*key) for key, kind in others]
     if not found:
         return
     random.shuffle(found)
@@ -151,10 +158,13 @@ def test_trials_agree_with_a_count_by_hand(
     for arm in report.trials:
         planned = {key for key in (*made, *(key for key, _ in others)) if key[1] == arm.arm}
         counted = {key for key in planned if key in made}
-        absent = {key for key in planned - counted if (key, "missing") in others}
+        broken = {key for key, kind in others if kind == "interrupted"}
+        gone = broken | {key for key, kind in others if kind == "missing"}
+        absent = (planned - counted) & gone
         excluded = planned - counted - absent
         assert (arm.planned, arm.counted) == (len(planned), len(counted))
         assert (arm.excluded, arm.missing) == (len(excluded), len(absent))
+        assert arm.interrupted == len(counted & broken)
         assert sum(one.trials for one in arm.excluded_reasons) == arm.excluded
         assert sum(one.trials for one in arm.missing_reasons) == arm.missing
 

@@ -69,14 +69,19 @@ def _lost(found: OneSided, arms: Arms) -> Sentence:
     sides = list(zip(arms.both, found.lost, found.of, strict=True))
     (arm, lost, of), (other, less, of_other) = sides if found.arm == arms.candidate else sides[::-1]
     if found.metric is None:
+        again = sum(found.run_again)
         return say(
-            "{} lost {} of {}, {} {} of {}: find out why, then run them again",
+            "{} lost {} of {}, {} {} of {}{}: find out why{}",
             Name(arm),
             f"{lost:,}",
             counted(of, "planned run"),
             Name(other),
             f"{less:,}",
             f"{of_other:,}",
+            f" ({again:,} broke off and {'was' if again == 1 else 'were'} run again)"
+            if again
+            else "",
+            "" if again == lost + less else ", then run them again",
         )
     return say(
         "{} lacks {} in {} of {}, {} in {} of {}: find out why, then run them again",

@@ -23,8 +23,9 @@ MaybeNumber = Number | None
 MaybeText = str | None
 MaybeFlag = bool | None
 MaybeExitCode = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None
-# A missing run is a planned one that was never made, or of which nothing was kept.
-Failure = Literal["agent", "infra", "missing"] | None
+# A missing run is a planned one that was never made, or of which nothing was kept. An interrupted
+# one broke off where its agent may have had a hand in it; the same run may have been made again.
+Failure = Literal["agent", "infra", "missing", "interrupted"] | None
 MaybeFailure = Failure | UnsetType
 
 # A record names no more tools than this; calls of the others are under one name of their own.
@@ -140,7 +141,7 @@ _WORDS: dict[Any, str] = {
     MaybeText: "a string or null",
     MaybeFlag: "true, false or null",
     MaybeExitCode: "an integer or null",
-    MaybeFailure: '"agent", "infra", "missing" or null',
+    MaybeFailure: '"agent", "infra", "missing", "interrupted" or null',
     MaybeLooks: 'an object such as {"looks": [3, 5, 10], "r_max": 10}, or null',
     MaybeCount: f"a whole number from 0 to {LARGEST}, or null if it cannot be seen",
     MaybeCounts: f"an object of at most {MOST_TOOLS} names, each with a whole number from 0, "

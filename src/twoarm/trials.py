@@ -9,8 +9,10 @@ import numpy as np
 from twoarm.arrays import Flags, Ints
 from twoarm.runs import Runs
 
-ExcludedKind = Literal["infra", "missing", "duplicate", "other arm"]
+ExcludedKind = Literal["infra", "missing", "interrupted", "duplicate", "other arm"]
 
+# Lines of planned runs that say nothing about how the agent did.
+_ABSENT = ("missing", "interrupted")
 # Lines that say of a planned run that it is missing, and are not needed to know it.
 HAS_A_RUN = "missing, but there is a run"
 SAID_AGAIN = "missing, as another line says"
@@ -36,8 +38,9 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
     """The planned runs of one arm: every task and repeat that a line of it names.
 
     Each is one of three, however often it was tried: counted, if there is a run; missing, if a
-    line says so; excluded, if all there is are infra failures. Of several reasons it has the first
-    in the alphabet, so that the order of lines does not matter.
+    line says so, or that it was interrupted; excluded, if all there is are infra failures. Of
+    several reasons it has the first in the alphabet, so that the order of lines does not matter.
+    `interrupted` are those among the counted that broke off before, and were run again.
     """
 
     arm: str
@@ -45,6 +48,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
     counted: int
     excluded: int
     missing: int
+    interrupted: int
     excluded_reasons: tuple[Reason, ...]
     missing_reasons: tuple[Reason, ...]
 
@@ -52,6 +56,11 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
     def lost(self) -> int:
         """How many have no run that counts."""
         return self.excluded + self.missing
+
+    @property
+    def at_risk(self) -> int:
+        """How many have no run that counts, or another one than was made first."""
+        return self.lost + self.interrupted
 
 
 def lost_runs(trials: tuple[Trials, Trials]) -> str:
@@ -71,8 +80,8 @@ class Account(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def left_out(runs: Runs, *, keep_infra: bool) -> Flags:
-    """For each outcome, whether no line with it counts; one that is missing never does."""
-    kinds = ("missing",) if keep_infra else ("infra", "missing")
+    """For each outcome, whether no line with it counts; what is missing or broke off never does."""
+    kinds = _ABSENT if keep_infra else (*_ABSENT, "infra")
     return np.array([outcome.failure in kinds for outcome in runs.outcomes])
 
 
@@ -81,19 +90,24 @@ def account(runs: Runs, arm: str, kept: Ints, lines: Ints) -> Account:
     and `lines` those that are left out, in any order."""
     ranks = {reason: at for at, reason in enumerate(sorted({o.reason for o in runs.outcomes}))}
     rank = np.array([ranks[outcome.reason] for outcome in runs.outcomes])
-    missing = np.array([outcome.failure == "missing" for outcome in runs.outcomes])
+    missing = np.array([outcome.failure in _ABSENT for outcome in runs.outcomes])
+    broke_off = np.array([outcome.failure == "interrupted" for outcome in runs.outcomes])
     # Of the lines of one planned run, the first in this order stands for it.
     code = runs.outcome[lines]
     order = np.lexsort((rank[code], ~missing[code], runs.key[lines]))
     code, key = code[order], runs.key[lines[order]]
     again = np.append(False, key[1:] == key[:-1])[: len(key)]
     has_run = _among(key, runs.key[kept])
-    stands, absent = ~again & ~has_run, missing[code]
+    stands, absent, again_run = ~again & ~has_run, missing[code], broke_off[code] & has_run
     lost = tuple(_reasons(runs, code[stands & absent]))
     groups: list[tuple[ExcludedKind, str, int]] = [
         *(("infra", f"infra: {one.reason}", one.trials) for one in _reasons(runs, code[~absent])),
         *(("missing", f"missing: {one.reason}", one.trials) for one in lost),
-        ("missing", HAS_A_RUN, int((absent & has_run).sum())),
+        *(
+            ("interrupted", f"interrupted: {one.reason}", one.trials)
+            for one in _reasons(runs, code[again_run])
+        ),
+        ("missing", HAS_A_RUN, int((absent & has_run & ~again_run).sum())),
         ("missing", SAID_AGAIN, int((absent & again & ~has_run).sum())),
     ]
     return Account(
@@ -103,6 +117,7 @@ def account(runs: Runs, arm: str, kept: Ints, lines: Ints) -> Account:
             counted=len(kept),
             excluded=int((stands & ~absent).sum()),
             missing=int((stands & absent).sum()),
+            interrupted=len({*key[again_run].tolist()}),
             excluded_reasons=tuple(_reasons(runs, code[stands & ~absent])),
             missing_reasons=lost,
         ),

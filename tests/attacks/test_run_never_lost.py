@@ -315,7 +315,10 @@ def test_a_run_that_is_killed_and_resumed_has_every_trial(
     yard.gate.touch()
     assert yard.resume().code == 0
     assert unaccounted(yard.out) == []
-    assert by_failure(yard) == {None: 4}
+    # What was under way broke off, and its agent may have done it.
+    found = by_failure(yard)
+    assert found.pop("interrupted") >= 1
+    assert found == {None: 4}
 
 
 def test_a_provider_that_is_down_leaves_no_trial_untold(yard: Yard) -> None:

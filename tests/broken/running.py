@@ -22,6 +22,7 @@ RUNNING = [
     Broken("infra pauses everything", "run/loop.py", 'if wanted == "go" and not pausing:', 'if wanted == "go":', "tests/test_run_loop.py"),
     Broken("a pause is no lack of money", "run/loop.py", "                if not pausing:\n", "                if not self._pausing():\n", "tests/test_run_loop.py"),
     Broken("enough is enough", "run/loop.py", "if self._in_a_row >= ENOUGH:", "if self._in_a_row > ENOUGH:", "tests/test_run_loop.py"),
+    Broken("a stopped supervisor hears that its runner died", "run/processes.py", "prctl(_PARENT_DIED, signal.SIGCONT, 0, 0, 0)", "pass", "tests/attacks/test_run_signals.py::test_a_supervisor_that_is_stopped_and_a_runner_that_is_killed_hold_up_no_resume"),
     Broken("orphans come to the supervisor", "run/processes.py", "prctl(_SUBREAPER, 1, 0, 0, 0)", "prctl(_SUBREAPER, 0, 0, 0, 0)", "tests/test_run_supervisor.py::test_no_child_outlives_its_attempt"),
     Broken("nobody is left after a step", "run/processes.py", "left = sweep(self._marker)", "left: list[str] = []", "tests/test_run_supervisor.py::test_no_child_outlives_its_attempt"),
     Broken("SIGKILL follows SIGTERM", "run/processes.py", "        _signal_group(pid, signal.SIGKILL)\n", "", "tests/test_run_supervisor.py::test_an_agent_that_hangs_is_timed_out_whatever_it_ignores"),

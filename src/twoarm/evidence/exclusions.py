@@ -130,7 +130,13 @@ def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
     candidate, baseline = comparison.summaries
     runs = candidate.runs, baseline.runs
     found = (
-        _one_sided(comparison.arms, None, (ours.lost, theirs.lost), (ours.planned, theirs.planned)),
+        _one_sided(
+            comparison.arms,
+            None,
+            (ours.at_risk, theirs.at_risk),
+            (ours.planned, theirs.planned),
+            (ours.interrupted, theirs.interrupted),
+        ),
         *(
             _one_sided(
                 comparison.arms, name, (candidate.missing[name], baseline.missing[name]), runs
@@ -142,7 +148,11 @@ def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
 
 
 def _one_sided(
-    arms: Arms, metric: str | None, lost: tuple[int, int], of: tuple[int, int]
+    arms: Arms,
+    metric: str | None,
+    lost: tuple[int, int],
+    of: tuple[int, int],
+    run_again: tuple[int, int] = (0, 0),
 ) -> OneSided | None:
     # The shares are compared in whole numbers: ten points are ten points.
     apart = lost[0] * of[1] - lost[1] * of[0]
@@ -151,7 +161,9 @@ def _one_sided(
     p = fisher(lost[0], of[0], lost[1], of[1])
     if p >= LOSS_BY_CHANCE:
         return None
-    return OneSided(metric=metric, arm=arms.both[apart < 0], lost=lost, of=of, p=p)
+    return OneSided(
+        metric=metric, arm=arms.both[apart < 0], lost=lost, run_again=run_again, of=of, p=p
+    )
 
 
 def fisher(a: int, n: int, b: int, m: int) -> float:

@@ -260,12 +260,14 @@ class OneSided(msgspec.Struct, frozen=True, kw_only=True):
     """What one arm lost clearly more of: whole runs, or values of a metric.
 
     `metric` is null for whole runs. `lost` and `of` are the candidate's and the baseline's: of
-    planned runs, or of runs that count.
+    planned runs, or of runs that count. `run_again` are those among the lost that broke off, and
+    were run again later.
     """
 
     metric: str | None
     arm: str
     lost: tuple[int, int]
+    run_again: tuple[int, int]
     of: tuple[int, int]
     p: float
 

@@ -54,7 +54,7 @@ def _suite(analysis: Analysis, found: list[Case]) -> Iterator[str]:
         "candidate": analysis.candidate,
         "baseline": analysis.baseline,
     }
-    if any(arm.lost for arm in analysis.trials):
+    if any(arm.at_risk for arm in analysis.trials):
         properties["runs"] = runs_counted(analysis)
     yield f'  <testsuite name="{SUITE}" {_counts(found)} time="0"{when}>'
     yield "    <properties>"
@@ -91,7 +91,7 @@ def cases(analysis: Analysis) -> Iterator[Case]:
         details="",
     )
     withheld = analysis.promotion.withheld
-    if withheld or any(arm.lost for arm in analysis.trials):
+    if withheld or any(arm.at_risk for arm in analysis.trials):
         yield Case(
             name="losses",
             outcome="failure" if withheld else "passed",

@@ -160,7 +160,7 @@ def _spent(spend: Spend) -> str:
 
 def facts_of(record: Line) -> Iterator[tuple[str, str]]:
     """The figures of a run, and what made it."""
-    if record.failure == "missing":
+    if record.failure in ("missing", "interrupted"):
         return
     yield "duration", figure(record.duration_seconds, "seconds")
     yield "cost", figure(record.total_cost_usd, "usd")
@@ -177,15 +177,15 @@ def outcome_of(record: Line) -> str:
     """How a run ended, in one word."""
     if record.failure == "infra":
         return "excluded"
-    if record.failure == "missing":
-        return "missing"
+    if record.failure in ("missing", "interrupted"):
+        return record.failure
     return "passed" if record.success and record.failure != "agent" else "failed"
 
 
 def _mark(record: Line) -> str:
     outcome = outcome_of(record)
-    role = {"passed": "good", "failed": "bad", "excluded": "faint", "missing": "faint"}[outcome]
-    sign = {"passed": "✓", "failed": "✗", "excluded": "-", "missing": "-"}[outcome]
+    role = {"passed": "good", "failed": "bad"}.get(outcome, "faint")
+    sign = {"passed": "✓", "failed": "✗"}.get(outcome, "-")
     return f'<span class="{role}">{sign} {outcome}</span>'
 
 

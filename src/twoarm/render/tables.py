@@ -259,7 +259,7 @@ def _task(task: Task) -> tuple[Cell, ...]:
 def excluded(analysis: Analysis, most: int) -> Iterator[Table]:
     """What was read and not counted, and why; nothing if all was."""
     groups, lost = analysis.excluded, any(arm.lost for arm in analysis.trials)
-    if lost:
+    if any(arm.at_risk for arm in analysis.trials):
         yield _trials(analysis)
     if not groups:
         return
@@ -291,23 +291,21 @@ def excluded(analysis: Analysis, most: int) -> Iterator[Table]:
 
 def _trials(analysis: Analysis) -> Table:
     """What became of the planned runs."""
+    names = ["planned", "counted", "excluded", "missing"]
+    if any(arm.interrupted for arm in analysis.trials):
+        names.append("interrupted")
     return Table(
         name="trials",
         heading="Planned runs",
-        columns=(
-            Column("arm", "text"),
-            *(Column(name) for name in ("planned", "counted", "excluded", "missing")),
-        ),
+        columns=(Column("arm", "text"), *map(Column, names)),
         rows=tuple(
             (
                 words(Name(arm.arm)),
-                *(
-                    number(f"{count:,}", count)
-                    for count in (arm.planned, arm.counted, arm.excluded, arm.missing)
-                ),
+                *(number(f"{count:,}", count) for count in (getattr(arm, name) for name in names)),
             )
             for arm in analysis.trials
         ),
+        notes=("Interrupted runs broke off, and were run again.",) * (len(names) == 5),
     )
 
 
@@ -356,12 +354,15 @@ def runs_counted(analysis: Analysis, *, brief: bool = False) -> str:
     ]
     excluded = f"{series(left_out)} excluded" if left_out else ""
     ours, theirs = analysis.trials
+    broke_off = ours.interrupted + theirs.interrupted
+    resumed = f"{broke_off:,} broken off and run again" if broke_off else ""
     if not (ours.lost or theirs.lost):
         infra = _excluded_runs(analysis, "infra")
         again = f"{counted(infra, 'infra failure')} run again" if infra else ""
-        read = analysis.run_count - infra - _excluded_runs(analysis, "missing")
-        total = f"{analysis.effective_run_count:,} of {counted(read, 'run')} counted"
-        return ", ".join(filter(None, (total, again, excluded)))
+        gone = infra + sum(_excluded_runs(analysis, kind) for kind in ("missing", "interrupted"))
+        total = f"{analysis.effective_run_count:,} of "
+        total += f"{counted(analysis.run_count - gone, 'run')} counted"
+        return ", ".join(filter(None, (total, again, resumed, excluded)))
     planned = counted(ours.planned + theirs.planned, "planned run")
     total = f"{analysis.effective_run_count:,} of {planned} counted"
     arms = f"{total} (candidate {of_planned(ours)}, baseline {of_planned(theirs)})"
@@ -369,7 +370,7 @@ def runs_counted(analysis: Analysis, *, brief: bool = False) -> str:
         shares = " vs. ".join(f"{arm.counted:,}/{arm.planned:,}" for arm in (ours, theirs))
         arms = f"{shares} planned runs"
     lost = ", ".join(why_lost(analysis.trials))
-    return "; ".join(filter(None, (f"{arms}: {lost}", excluded)))
+    return "; ".join(filter(None, (f"{arms}: {lost}", resumed, excluded)))
 
 
 def why_lost(trials: Sequence[Trials]) -> Iterator[str]:

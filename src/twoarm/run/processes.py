@@ -20,6 +20,7 @@ else:
     import _signal as signal
 
 _SUBREAPER = 36
+_PARENT_DIED = 1
 # Whatever this program, Python or a script in whose background it runs ignores, a child must not.
 _DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _POLL_SECONDS = 0.1
@@ -76,7 +77,10 @@ def stand_alone() -> None:
                 # The one that the listing itself had open.
                 continue
     if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, 1, 0, 0, 0)
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        prctl(_SUBREAPER, 1, 0, 0, 0)
+        # An agent may have stopped us; when the runner dies, nobody else would wake us up.
+        prctl(_PARENT_DIED, signal.SIGCONT, 0, 0, 0)
 
 
 class Herd:

@@ -19,7 +19,7 @@ from twoarm.collect.settle import Record
 from twoarm.collect.sidecar import NAME
 from twoarm.errors import ArmsError, BadRunsError, InputError
 from twoarm.escape import counted, shortened, visible
-from twoarm.record import Run
+from twoarm.record import Failure, Run
 from twoarm.run.freeze import Found
 from twoarm.run.ledger import TRIAL, Attempted, RunFolder
 from twoarm.run.prepare import Ground
@@ -82,7 +82,8 @@ def collect_runs(
 ) -> Collected:
     """Write a line for every trial of the schedule as `collected.jsonl`.
 
-    That is its run and its infra failures; without either, that it is missing and why.
+    That is its run and its infra failures; without either, that it is missing and why. An attempt
+    that broke off where its agent could bring that about is a line as well.
     """
     runs, attempts = list(folder.runs()), list(folder.attempts())
     settled = [*runs, *(one for one in attempts if one.state == "infra")]
@@ -90,7 +91,15 @@ def collect_runs(
     others = [_as_settled(folder, frozen, one) for one in settled if one.id not in lines]
     done = {one.trial for one in settled}
     last = {one.trial: one for one in sorted(attempts, key=lambda one: one.attempt)}
-    others += [_missing(trial, last.get(trial)) for trial in frozen.trials if trial not in done]
+    for trial in frozen.trials:
+        if trial not in done:
+            ended = last.get(trial)
+            reason = "not yet run" if ended is None else f"{_how(ended)}: {_why(ended)}"
+            others.append(_no_run(trial, "missing", reason))
+    if folder.home().isolation == "copy":
+        # There an agent can kill whatever watches it, and so be rid of a run that goes badly.
+        broken = [one for one in attempts if one.state != "infra" and one.trial in done]
+        others += [_no_run(one.trial, "interrupted", _why(one)) for one in broken]
     found = [*lines.values(), *(msgspec.json.encode(one) + b"\n" for one in others)]
     found.sort(key=lambda line: _KNOWN.decode(line).order)
     lines_of = batched(iter(found))
@@ -194,12 +203,16 @@ def _utc(found: str | None) -> str | None:
     return None if found is None else utc_text(seconds(datetime.fromisoformat(found)))
 
 
-def _missing(trial: Trial, last: Attempted | None) -> Run:
-    """A trial that has no run, and why."""
-    reason = "not yet run"
-    if last is not None:
-        how = "lost" if last.state == "lost" else "interrupted"
-        reason = f"{how}: {last.reason or 'the runner died before it ended'}"
+def _how(ended: Attempted) -> str:
+    return "lost" if ended.state == "lost" else "interrupted"
+
+
+def _why(ended: Attempted) -> str:
+    return ended.reason or "the runner died before it ended"
+
+
+def _no_run(trial: Trial, failure: Failure, reason: str) -> Run:
+    """The line of a trial, or of an attempt at it, that gave no run."""
     return Record(
         task_id=trial.task,
         arm=trial.arm,
@@ -211,7 +224,7 @@ def _missing(trial: Trial, last: Attempted | None) -> Run:
         output_tokens=None,
         cache_read_tokens=None,
         cache_write_tokens=None,
-        failure="missing",
+        failure=failure,
         failure_reason=reason,
     )
 

@@ -217,6 +217,8 @@ def why(record: Line) -> Iterator[Sentence]:
         yield say("counts as failed: a failure of the agent: {}", Name(reason))
     elif failure == "missing":
         yield say("missing: planned, and without a run: {}", Name(reason))
+    elif failure == "interrupted":
+        yield say("not counted: it broke off: {}", Name(reason))
     code = record.acceptance_exit_code
     ended = None if code is None else say("acceptance ended with exit code {}", code)
     if failure is None:
