@@ -22,17 +22,17 @@ attacks: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto tests/attacks
 
 # What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
-CORE = tests/test_rules.py tests/test_adequacy.py tests/test_screening.py tests/test_trials.py \
-  tests/test_losses.py tests/test_reading.py \
-  tests/test_nothing_lost.py tests/test_arrays.py tests/test_kernels.py tests/test_resampling.py \
-  tests/test_evidence.py tests/test_uneven_suites.py tests/test_stability.py tests/test_grade.py \
-  tests/test_design.py tests/test_repeats.py tests/test_evidence_words.py tests/test_properties.py \
-  tests/test_options.py tests/test_promotion.py tests/test_sentence.py \
-  tests/test_collect_formats.py tests/test_collect_codex.py tests/test_collect_cells.py \
-  tests/test_collect_harbor.py tests/test_collect_inspect.py tests/test_collect_rules.py \
-  tests/test_collect_arms.py tests/test_collect_prices.py tests/test_collect_sidecar.py \
-  tests/test_cli.py tests/test_terminal.py tests/test_hostile_names.py tests/test_golden.py \
-  tests/test_run_suite.py tests/test_run_loop.py tests/test_run_supervisor.py
+CORE = tests/compare/test_rules.py tests/compare/test_adequacy.py tests/compare/test_screening.py tests/compare/test_trials.py \
+  tests/result/test_losses.py tests/runs/test_reading.py \
+  tests/runs/test_nothing_lost.py tests/runs/test_arrays.py tests/evidence/test_kernels.py tests/evidence/test_resampling.py \
+  tests/evidence/test_evidence.py tests/evidence/test_uneven_suites.py tests/evidence/test_stability.py tests/evidence/test_grade.py \
+  tests/evidence/test_design.py tests/evidence/test_repeats.py tests/evidence/test_evidence_words.py tests/compare/test_properties.py \
+  tests/commands/test_options.py tests/result/test_promotion.py tests/text/test_sentence.py \
+  tests/programs/test_formats.py tests/programs/test_codex.py tests/programs/test_cells.py \
+  tests/programs/test_harbor.py tests/programs/test_inspect.py tests/collect/test_rules.py \
+  tests/collect/test_arms.py tests/collect/test_prices.py tests/programs/test_sidecar.py \
+  tests/commands/test_cli.py tests/commands/test_terminal.py tests/render/test_hostile_names.py tests/render/test_golden.py \
+  tests/run/test_suite.py tests/run/test_loop.py tests/run/test_supervisor.py
 core: $(VENV)/dev
 	$(BIN)/python -m pytest -n auto --dist loadfile $(CORE)
 
@@ -44,7 +44,7 @@ check: $(VENV)/dev
 
 # Writes the golden files anew; look at the difference before you commit it.
 golden: $(VENV)/dev
-	$(BIN)/python -m pytest --update-golden tests/test_golden.py tests/test_ci.py tests/test_page.py tests/test_collect_cli.py
+	$(BIN)/python -m pytest --update-golden tests/render/test_golden.py tests/render/test_ci.py tests/page/test_page.py tests/collect/test_cli.py
 
 # Breaks every scoring rule once, on purpose, and fails if the tests do not notice.
 broken: $(VENV)/dev

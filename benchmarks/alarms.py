@@ -6,10 +6,10 @@ import numpy as np
 
 from benchmarks.counting import Cell, Count
 from benchmarks.generators import logistic
-from twoarm.decide import MIXED, decide, figures, judge
+from twoarm.compare.decide import MIXED, decide, figures, judge
+from twoarm.compare.screen import Arms
 from twoarm.evidence.relabel import signs_of_tasks
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
-from twoarm.screen import Arms
+from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 
 
 def family_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:

@@ -26,7 +26,7 @@ FIXTURES = Path(__file__).parent.parent / "tests" / "fixtures" / "collect"
 MEMORY = """
 import sys
 from pathlib import Path
-from twoarm.cli import main
+from twoarm.commands.cli import main
 code = main(sys.argv[1:])
 lines = Path("/proc/self/status").read_text().splitlines()
 most = next(line for line in lines if line.startswith("VmHWM:"))
@@ -110,7 +110,7 @@ UPTAKE = ("tool:mcp__search__*", "skill:pdf", "command:skelly *", "command:print
 
 def collect(name: str, folder: Path, key: str, uptake: Sequence[str] = ()) -> None:
     from twoarm.collect.gather import CollectOptions, Place, gather
-    from twoarm.write import Output, write
+    from twoarm.files.write import Output, write
 
     arms = {"solve": "with_x", "fail": "without_x"}
     place = str(folder.parent)

@@ -47,7 +47,6 @@ from benchmarks.planning import (
 )
 from benchmarks.shortest import shortest
 from benchmarks.verdicts import PROMOTIONS, promotion_cell, runs_of
-from twoarm.arrays import Floats, Ints
 from twoarm.evidence import means
 from twoarm.evidence.arm_medians import arm_medians
 from twoarm.evidence.cells import Grouped, Layout, Pairs, TaskRuns
@@ -55,7 +54,8 @@ from twoarm.evidence.deltas import weigh_deltas
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.relabel import labels_within_tasks, signs_of_tasks
 from twoarm.evidence.results import FEWEST_TASKS, Interval, P
-from twoarm.metric import DURATION, SUCCESS
+from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.metric import DURATION, SUCCESS
 
 DOCS = Path(__file__).parent.parent / "docs"
 START, END = "<!-- coverage -->", "<!-- /coverage -->"

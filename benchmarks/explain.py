@@ -126,7 +126,7 @@ def pages(tasks: int = 60, repeats: int = 10) -> None:
 # would include the memory of the process that started it.
 MEMORY = """
 import sys
-from twoarm.cli import main
+from twoarm.commands.cli import main
 code = main(sys.argv[1:])
 status = dict(line.split(":", 1) for line in open("/proc/self/status"))
 sys.stderr.write(f"\\n{int(status['VmHWM'].split()[0]) // 1024}")

@@ -4,7 +4,7 @@ import math
 
 from scipy import special
 
-from twoarm.arrays import Floats, Ints
+from twoarm.runs.arrays import Floats, Ints
 
 
 def ratio_over_tasks(totals: Floats, counts: Ints) -> tuple[float, float]:

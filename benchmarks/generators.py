@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from twoarm.arrays import Floats, Ints
+from twoarm.runs.arrays import Floats, Ints
 
 RUN_SD, RUNAWAY_SD = 0.30, 0.40
 # Runs drawn for the truth about the very tasks of a data set: its error is a fraction of a rank.

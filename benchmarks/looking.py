@@ -6,20 +6,14 @@ from functools import lru_cache
 import numpy as np
 
 from benchmarks.verdicts import Arms, runs_of, trial
-from twoarm.arrays import Floats
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.interval import Frame
-from twoarm.evidence.looks import (
-    clear_at,
-    exchanged_labels,
-    flipped_tasks,
-    level_alone,
-    spending,
-)
+from twoarm.evidence.looks import clear_at, exchanged_labels, flipped_tasks, level_alone, spending
 from twoarm.evidence.means import ratio_estimate
 from twoarm.evidence.relabel import labels_within_tasks, signs_of_tasks
 from twoarm.evidence.results import FEWEST_TASKS
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
+from twoarm.runs.arrays import Floats
+from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 
 R_MAX = 10
 PLANS = {"looks 3, 5, 7, 10": (3, 5, 7, 10), "looks 2 to 10": tuple(range(2, 11))}

@@ -10,14 +10,14 @@ import msgspec
 import numpy as np
 
 from benchmarks.verdicts import MARGIN, Arms, frame, judged, runs_of, trial, verdict
-from twoarm.arrays import Floats
-from twoarm.decide import decide, figures, judge
-from twoarm.evidence.calibration import FLOOR, Pool, deal
+from twoarm.compare.decide import decide, figures, judge
+from twoarm.compare.screen import Arms as Roles
 from twoarm.evidence.grade import Margins
-from twoarm.evidence.planner import Planner
 from twoarm.evidence.power import Aim, Design, Outlook, Pilot, Prices, lacking, pilot_of
-from twoarm.metric import DURATION, JUDGED, SUCCESS, Metric
-from twoarm.screen import Arms as Roles
+from twoarm.planning.calibration import FLOOR, Pool, deal
+from twoarm.planning.planner import Planner
+from twoarm.runs.arrays import Floats
+from twoarm.runs.metric import DURATION, JUDGED, SUCCESS, Metric
 
 POWER = 0.8
 # So many tasks, and runs, stand for all there could be.

@@ -24,9 +24,9 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
-from tests.killing import kill_often
-from tests.running import Local, Ran, order_of, processes_with, suite_of
-from tests.simulating import Simulation, terms
+from tests.support.loop_in_memory import Simulation, terms
+from tests.support.random_kills import kill_often
+from tests.support.suite_files import Local, Ran, order_of, processes_with, suite_of
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.schedule import arrange, frozen_bytes
 from twoarm.run.session import resume, start
@@ -137,7 +137,7 @@ def kills() -> None:
 
 
 def orphans() -> None:
-    """The real agents are in tests/test_run_agents.py; here the fake one."""
+    """The real agents are in tests/run/test_agents.py; here the fake one."""
     cases = {
         "ok": "true",
         "a background child": "sleep 601 & true",

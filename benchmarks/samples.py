@@ -3,7 +3,8 @@
     python -m benchmarks.samples FOLDER
 
 FOLDER has a folder for each program, and in it a folder or a file for each run. The second count is
-that of tests/independent_calls.py, which shares nothing with twoarm. Ends with 1 if any two differ.
+that of tests/support/independent_calls.py, which shares nothing with twoarm. Ends with 1 if any two
+differ.
 """
 
 import json
@@ -14,10 +15,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from tests import independent_calls
-from tests.independent_calls import Counted
+from tests.support import independent_calls
+from tests.support.independent_calls import Counted
 from twoarm.collect.gather import CollectOptions, Place, gather
-from twoarm.zstd import zipfile
+from twoarm.files.zstd import zipfile
 
 SIDECAR = {
     "task_id": "t",

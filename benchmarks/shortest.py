@@ -10,7 +10,7 @@ interval can be shorter, even if it knows the rates of these very tasks.
 
 import numpy as np
 
-from twoarm.arrays import Floats
+from twoarm.runs.arrays import Floats
 
 MISSED = 0.025
 # Differences are taken so many to each side, out to so many times half the length to compare with;

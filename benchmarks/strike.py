@@ -11,7 +11,7 @@ import sysconfig
 import time
 from pathlib import Path
 
-from twoarm.run.strike import Strike
+from twoarm.run.supervisor.strike import Strike
 
 _WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 

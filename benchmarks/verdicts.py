@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.generators import logistic
-from twoarm.arrays import Floats
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.grade import Margins, margin_rule
 from twoarm.evidence.harm import broken_tasks
@@ -19,7 +18,17 @@ from twoarm.evidence.interval import Frame
 from twoarm.evidence.means import ratio_estimate, success_estimate
 from twoarm.evidence.results import BROKEN_BY_CHANCE, Estimate, Grade
 from twoarm.evidence.weigh import grade_of, headline_tests
-from twoarm.metric import COST, DURATION, JUDGED, NON_CACHE_TOKENS, SUCCESS, TOKENS, Better, Metric
+from twoarm.runs.arrays import Floats
+from twoarm.runs.metric import (
+    COST,
+    DURATION,
+    JUDGED,
+    NON_CACHE_TOKENS,
+    SUCCESS,
+    TOKENS,
+    Better,
+    Metric,
+)
 
 RUN_SD = 0.45
 RUN_CORRELATION, TASK_CORRELATION = 0.8, 0.7

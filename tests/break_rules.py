@@ -1,7 +1,7 @@
 """Break every rule once, on purpose, and see a test go red.
 
     make broken                             all of them, about ten minutes
-    make broken ONLY=tests/test_rules.py    those that one file of tests should notice
+    make broken ONLY=tests/compare/test_rules.py    those that one file of tests should notice
 
 Each entry of tests/broken is a rule, the file it lives in, the code that keeps it, code that breaks
 it, and the tests to run. An entry whose code is no longer there, or that no test notices, fails.

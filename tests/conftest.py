@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from twoarm.cli import main
+from twoarm.commands.cli import main
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
-    from tests.yard import Yard
+    from tests.support.yard import Yard
 
 GOLDEN = Path(__file__).parent / "golden"
 ARMS = WITH, WITHOUT = "with_skelly", "without_skelly"
@@ -90,14 +90,14 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     path = tmp_path / "cache"
     monkeypatch.setenv("TWOARM_CACHE", str(path))
     # The page takes a second to draw, and is tested elsewhere.
-    monkeypatch.setattr("twoarm.report.Report.to_html", lambda self, links: "")
+    monkeypatch.setattr("twoarm.render.report.Report.to_html", lambda self, links: "")
     return path
 
 
 @pytest.fixture
 def yard(tmp_path: Path) -> "Iterator[Yard]":
     """A user's home full of canaries, and a place apart for what `twoarm run` makes."""
-    from tests.yard import a_yard
+    from tests.support.yard import a_yard
 
     with a_yard(tmp_path / "yard") as made:
         yield made

@@ -1,35 +1,30 @@
 """twoarm: score the runs of a coding agent with and without a change.
 
-The pipeline, stage by stage:
+The rooms, in the order in which data moves:
 
-    runfile       lines to runs; the position of every bad line
-    screen        which runs count; every excluded run keeps its reason
-    summarize     each arm on its own
-    pair          same task, same repeat, two arms; deltas
-    tasks         each task in both arms
-    decide        the gates to one decision; adequacy of the repeats
-    comparison    all of these together
-    evidence      what the runs can support: intervals, tests, stability, audits
-    explain       whether the change was used
-    promote       whether the candidate may be promoted
-    diagnose      what moved with a failed gate
-    caveats       what the reader must know
-    analysis      everything that was found, as plain data
-    render        an analysis as text, Markdown, a page, and what CI systems read
-    score         all of it, in two functions: `read` and `compare`
+    programs     what other programs write, one folder each
+    collect      their files to run records
+    runs         lines to runs; the position of every bad line
+    compare      which runs count, pairs, deltas, the gates: one decision
+    evidence     what the runs can support: intervals, tests, stability, audits
+    explain      whether the change was used, and what differed
+    result       whether the candidate may be promoted, what to know, everything as plain data
+    render       a result as text, Markdown, a page, and what CI systems read
+    planning     how much more to run, and how often a suite cries wolf
+    score        from run files to a report
+    run_pages    what single runs did
+    run          from a suite to published runs
+    commands     the command line
 
-`check` finds every problem in run files without scoring them, and `collect` makes run files of what
-other programs wrote. `plan` says how much more to run, `calibrate` how often a suite cries wolf.
+Below them lie `text` and `files`, and `options` and `errors`, which everybody shares. No room
+imports from one that comes after it.
 """
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
-
-from twoarm.analysis import Analysis
-from twoarm.calibrate import CalibrateOptions, CalibrationReport, calibrate
-from twoarm.candidates import Candidates
-from twoarm.check import Check, check
+from twoarm._version import __version__
+from twoarm.compare.check import Check, check
+from twoarm.compare.screen import Arms
 from twoarm.errors import (
     ArmsError,
     BadRunsError,
@@ -41,13 +36,15 @@ from twoarm.errors import (
     UsageError,
 )
 from twoarm.options import Options
-from twoarm.plan import PlanReport, plan
-from twoarm.plan_options import PlanOptions
-from twoarm.record import Run
-from twoarm.report import Report
-from twoarm.runfile import read
+from twoarm.planning.calibrate import CalibrateOptions, CalibrationReport, calibrate
+from twoarm.planning.plan import PlanReport, plan
+from twoarm.planning.plan_options import PlanOptions
+from twoarm.render.report import Report
+from twoarm.render.several import Candidates
+from twoarm.result.analysis import Analysis
+from twoarm.runs.record import Run
+from twoarm.runs.runfile import read
 from twoarm.score import compare, compare_candidates, look, score
-from twoarm.screen import Arms
 
 if TYPE_CHECKING:
     from twoarm.collect.gather import gather

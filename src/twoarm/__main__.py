@@ -2,6 +2,6 @@
 
 import sys
 
-from twoarm.cli import main
+from twoarm.commands.cli import main
 
 sys.exit(main())

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
-from twoarm.sentence import Sentence
+from twoarm.text.sentence import Sentence
 
 
 class Caveat(msgspec.Struct, frozen=True, kw_only=True):

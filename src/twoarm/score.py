@@ -3,26 +3,26 @@
 from collections.abc import Sequence
 from typing import Unpack
 
-from twoarm import __version__
-from twoarm.analysis import SCHEMA, Tool
-from twoarm.candidates import Candidates
-from twoarm.caveats import caveats
-from twoarm.comparison import Comparison, set_side_by_side
-from twoarm.diagnose import diagnose
+from twoarm._version import __version__
+from twoarm.compare.comparison import Comparison, set_side_by_side
+from twoarm.compare.screen import Arms, choose_arms, choose_candidates
 from twoarm.evidence.caveats import evidence_caveats
 from twoarm.evidence.design import check_design
 from twoarm.evidence.results import Looks
 from twoarm.evidence.several import families
 from twoarm.evidence.weigh import ALONE, Family, weigh
 from twoarm.explain.caveats import tool_caveats, uptake_caveats
+from twoarm.explain.diagnose import diagnose
 from twoarm.explain.tools import find_tools
 from twoarm.explain.uptake import find_uptake
 from twoarm.options import OptionKeywords, Options, chosen, refused
-from twoarm.promote import promote
-from twoarm.report import Report
-from twoarm.runfile import Progress, Source, read
-from twoarm.runs import Runs
-from twoarm.screen import Arms, choose_arms, choose_candidates
+from twoarm.render.report import Report
+from twoarm.render.several import Candidates
+from twoarm.result.analysis import SCHEMA, Tool
+from twoarm.result.caveats import caveats
+from twoarm.result.promote import promote
+from twoarm.runs.runfile import Progress, Source, read
+from twoarm.runs.runs import Runs
 
 
 def score(

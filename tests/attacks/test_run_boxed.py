@@ -9,9 +9,9 @@ import pytest
 from tests.attacks.test_run_changes import EXECUTES, payload
 from tests.attacks.test_run_never_lost import COMMANDS, SHORT, failed
 from tests.attacks.test_run_signals import CHEAT, HOMES, PYTHON
-from tests.run_folders import records, unaccounted
-from tests.running import SOLVE
-from tests.yard import Yard
+from tests.support.run_folders import records, unaccounted
+from tests.support.suite_files import SOLVE
+from tests.support.yard import Yard
 
 # What is said of the layout is said of this one, too.
 BOXED = ("--isolation", "bwrap")

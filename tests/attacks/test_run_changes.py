@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.canaries import git, repository
-from tests.run_folders import records, unaccounted
-from tests.yard import Yard
+from tests.support.canaries import git, repository
+from tests.support.run_folders import records, unaccounted
+from tests.support.yard import Yard
 
 TASK = {"id": "one", "prompt": "p", "acceptance_command": "true"}
 CHANGE = "echo fixed > answer.txt; echo more >> README.md"

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from tests.canaries import git, pipe, repository
 from tests.conftest import Result, twoarm
-from tests.run_folders import QUICK, records
-from tests.running import SOLVE
-from tests.yard import Yard
+from tests.support.canaries import git, pipe, repository
+from tests.support.run_folders import QUICK, records
+from tests.support.suite_files import SOLVE
+from tests.support.yard import Yard
 
 # From wherever a link is: above the root there is the root.
 UP = "../" * 40

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.canaries import pipe
-from tests.run_folders import QUICK, records, unaccounted
-from tests.running import SOLVE, wait_for
-from tests.yard import Yard
+from tests.support.canaries import pipe
+from tests.support.run_folders import QUICK, records, unaccounted
+from tests.support.suite_files import SOLVE, wait_for
+from tests.support.yard import Yard
 
 TRUE = [{"id": "one", "prompt": "p", "acceptance_command": "true"}]
 SAID = Path(__file__).parent.parent / "fixtures" / "collect"

@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 
-from tests.canaries import pipe
 from tests.conftest import Result
-from tests.run_folders import QUICK, unaccounted
-from tests.running import SOLVE
-from tests.yard import Yard, a_yard
+from tests.support.canaries import pipe
+from tests.support.run_folders import QUICK, unaccounted
+from tests.support.suite_files import SOLVE
+from tests.support.yard import Yard, a_yard
 
 # What may be planted at a name of the run folder.
 Plant = Callable[[Yard, Path], None]

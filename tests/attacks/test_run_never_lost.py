@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from tests.collecting import FIXTURES
 from tests.conftest import Result
-from tests.run_folders import USAGE, records, unaccounted
-from tests.running import SOLVE
-from tests.stand_ins import STAND_INS, stand_in
-from tests.yard import Yard
+from tests.support.collect_fixtures import FIXTURES
+from tests.support.run_folders import USAGE, records, unaccounted
+from tests.support.stand_ins import STAND_INS, stand_in
+from tests.support.suite_files import SOLVE
+from tests.support.yard import Yard
 
 SHORT = {"timeout_seconds": 1.0, "grace_seconds": 0.3}
 

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Result
-from tests.run_folders import QUICK, USAGE, records, unaccounted
-from tests.running import SOLVE, wait_for
-from tests.yard import PATIENCE_SECONDS, Yard, as_usual
+from tests.support.run_folders import QUICK, USAGE, records, unaccounted
+from tests.support.suite_files import SOLVE, wait_for
+from tests.support.yard import PATIENCE_SECONDS, Yard, as_usual
 
 TERM, INT = (signal.SIGTERM,), (signal.SIGINT,)
 TWICE = (signal.SIGINT, signal.SIGINT)

@@ -2,20 +2,20 @@
 
 from tests.broken.entry import Broken
 
-SAFE = "tests/test_safe_files.py"
-PATCH = "tests/test_run_patch.py"
-PATHS = "tests/test_run_paths.py"
-DEADLINES = "tests/test_run_deadlines.py"
+SAFE = "tests/files/test_safe_files.py"
+PATCH = "tests/run/test_patch.py"
+PATHS = "tests/run/test_paths.py"
+DEADLINES = "tests/run/test_deadlines.py"
 LOCAL = "run/executors/local.py"
 
 HARMLESS = [
     Broken("a path goes one name at a time", "files/safe.py", 'name not in ("", ".", "..")', 'name not in ("", ".")', SAFE),
     Broken("a name stays in its folder", "files/safe.py", 'and "/" not in name', "", SAFE),
     Broken("what is mounted on the way is not written to", "files/safe.py", "if replace and _mount(found.descriptor) != _mount(self.descriptor):", "if False:", SAFE),
-    Broken("a program is a file", "run/program.py", "if not os.path.isfile(path):", "if os.path.isdir(path):", "tests/attacks/test_run_harmless.py"),
-    Broken("our own programs come before what an arm built", "run/scratch.py", '{"PATH": self.order["path"], "LANG": "C"}', '{"PATH": self.order["env"]["setup"]["PATH"], "LANG": "C"}', "tests/attacks/test_run_changes.py"),
-    Broken("the name of an output is no path", "run/suite.py", "    output: Slug | None = None\n", "    output: Text | None = None\n", "tests/attacks/test_run_harmless.py"),
-    Broken("the name of a suite is no path", "run_command.py", r'[^A-Za-z0-9_.-]+', r'[^A-Za-z0-9_./-]+', "tests/attacks/test_run_harmless.py"),
+    Broken("a program is a file", "run/supervisor/program.py", "if not os.path.isfile(path):", "if os.path.isdir(path):", "tests/attacks/test_run_harmless.py"),
+    Broken("our own programs come before what an arm built", "run/supervisor/scratch.py", '{"PATH": self.order["path"], "LANG": "C"}', '{"PATH": self.order["env"]["setup"]["PATH"], "LANG": "C"}', "tests/attacks/test_run_changes.py"),
+    Broken("the name of an output is no path", "programs/settings.py", "    output: Slug | None = None\n", "    output: Text | None = None\n", "tests/attacks/test_run_harmless.py"),
+    Broken("the name of a suite is no path", "commands/run.py", r'[^A-Za-z0-9_.-]+', r'[^A-Za-z0-9_./-]+', "tests/attacks/test_run_harmless.py"),
     Broken("an agent has its own copy of what a link leads to", "run/orders.py", "path: os.path.realpath(plan.at(source))", "path: plan.at(source)", "tests/attacks/test_run_harmless.py"),
     Broken("an attempt starts with an empty folder", "run/ledger.py", "            above.remove(name)\n", "", "tests/attacks/test_run_harmless_folders.py"),
     Broken("a cache that was moved is not used", "run/place.py", "        if not here:\n", "        if False:\n", "tests/attacks/test_run_harmless_agents.py"),
@@ -29,20 +29,20 @@ HARMLESS = [
     Broken("a mount of the same file system is one", "files/safe.py", 'if line.startswith(b"mnt_id:"):', "if False:", SAFE),
     Broken("a folder that moved is left alone", "files/safe.py", "if _identity(at) != known:", "if False:", SAFE),
     Broken("a glob follows no link", "files/safe.py", "elif not rest and kind is not None and stat.S_ISREG(kind.st_mode):", "elif not rest and kind is not None and not is_folder:", SAFE),
-    Broken("a workspace in another place is none", "run/scratch.py", 'if not same_place(self.box, "work", self.work):', "if False:", "tests/test_run_supervisor.py::test_an_agent_that_breaks_its_folders_has_failed_and_nobody_else"),
-    Broken("a name of ours is no link", "write.py", "    if output.named:\n        return", "    if True:\n        return", "tests/test_files.py"),
-    Broken("no pages go through a link", "write.py", "    if os.path.islink(path):\n", "    if False:\n", "tests/test_run_pages.py"),
-    Broken("content decides what was changed", "run/manifest.py", "if not alike or known != _readable_entry(here, name, found):", "if not alike:", PATCH),
-    Broken("what is gone was changed", "run/manifest.py", "    changed += [path for path in gone if", "    changed += [path for path in () if", PATCH),
-    Broken("no history of anybody is looked at", "run/manifest.py", "or (name == HISTORY and not history)", "", PATCH),
-    Broken("what git ignores is kept apart", "run/patch.py", "[name for name in names if name not in hidden]", "names", PATCH),
-    Broken("a name is no pattern to git", "run/patch.py", '[f"./{name}" for name in names]', "names", PATCH),
-    Broken("attributes of the workspace are none", "run/patch.py", 'info.write("attributes", _ATTRIBUTES)', 'info.write("attributes", b"")', PATCH),
-    Broken("keys are kept nowhere", "run/patch.py", "        if may_hold_keys(path):\n", "        if False:\n", PATCH),
-    Broken("what is too large is left out", "run/patch.py", "        if size > room:\n", "        if False:\n", PATCH),
-    Broken("a packed secret is left out", "run/patch.py", "and self._holds_secret(file)", "and False", PATCH),
-    Broken("what set-up made is no change", "run/supervisor.py", '        base.save(attempt.work, order["patch_bytes"])\n', "", PATCH),
-    Broken("rules that are no file are none", "run/patch.py", "if found is not None and short and kind_of(found) in (FILE, PROGRAM):", "if found is not None:", PATCH),
+    Broken("a workspace in another place is none", "run/supervisor/scratch.py", 'if not same_place(self.box, "work", self.work):', "if False:", "tests/run/test_supervisor.py::test_an_agent_that_breaks_its_folders_has_failed_and_nobody_else"),
+    Broken("a name of ours is no link", "files/write.py", "    if output.named:\n        return", "    if True:\n        return", "tests/files/test_files.py"),
+    Broken("no pages go through a link", "files/write.py", "    if os.path.islink(path):\n", "    if False:\n", "tests/run_pages/test_pages.py"),
+    Broken("content decides what was changed", "run/supervisor/manifest.py", "if not alike or known != _readable_entry(here, name, found):", "if not alike:", PATCH),
+    Broken("what is gone was changed", "run/supervisor/manifest.py", "    changed += [path for path in gone if", "    changed += [path for path in () if", PATCH),
+    Broken("no history of anybody is looked at", "run/supervisor/manifest.py", "or (name == HISTORY and not history)", "", PATCH),
+    Broken("what git ignores is kept apart", "run/supervisor/patch.py", "[name for name in names if name not in hidden]", "names", PATCH),
+    Broken("a name is no pattern to git", "run/supervisor/patch.py", '[f"./{name}" for name in names]', "names", PATCH),
+    Broken("attributes of the workspace are none", "run/supervisor/patch.py", 'info.write("attributes", _ATTRIBUTES)', 'info.write("attributes", b"")', PATCH),
+    Broken("keys are kept nowhere", "run/supervisor/patch.py", "        if may_hold_keys(path):\n", "        if False:\n", PATCH),
+    Broken("what is too large is left out", "run/supervisor/patch.py", "        if size > room:\n", "        if False:\n", PATCH),
+    Broken("a packed secret is left out", "run/supervisor/patch.py", "and self._holds_secret(file)", "and False", PATCH),
+    Broken("what set-up made is no change", "run/supervisor/main.py", '        base.save(attempt.work, order["patch_bytes"])\n', "", PATCH),
+    Broken("rules that are no file are none", "run/supervisor/patch.py", "if found is not None and short and kind_of(found) in (FILE, PROGRAM):", "if found is not None:", PATCH),
     Broken("a token is no path", "run/ledger.py", "if not is_token(home.token):", "if False:", "tests/attacks/test_run_harmless.py"),
     Broken("trees are looked at in the end", "run/session.py", '        if end != "killed":\n            self.check_trees(ground)\n        return end', '        return end', PATHS),
     Broken("trees are looked at before a resume", "run/session.py", "                self.check_trees(known)\n", "", PATHS),
@@ -54,10 +54,10 @@ HARMLESS = [
     Broken("a cache has one runner", "run/place.py", "fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", PATHS),
     Broken("who is killed has ended, whatever holds its pipe", LOCAL, "if attempt in said or process.poll() is not None", "if attempt in said", DEADLINES),
     Broken("a supervisor that fails is no agent's doing", LOCAL, "        died = code < 0\n", "        died = code not in (_DONE, _CANCELLED, _FAILED)\n", DEADLINES),
-    Broken("what git packs on either side is looked into", "run/patch.py", " or base.is_packed(path)", "", PATCH),
-    Broken("a secret in the name of what is left out", "run/patch.py", "written(self._struck(path))", "written(path)", PATCH),
-    Broken("what cannot be read is named", "run/manifest.py", "        except PermissionError:\n", "        except KeyError:\n", PATCH),
-    Broken("what is restored is what it was", "run/supervisor.py", "(changed := changed_below(tree, path, base.untouched))", "(changed := None)", PATHS),
+    Broken("what git packs on either side is looked into", "run/supervisor/patch.py", " or base.is_packed(path)", "", PATCH),
+    Broken("a secret in the name of what is left out", "run/supervisor/patch.py", "written(self._struck(path))", "written(path)", PATCH),
+    Broken("what cannot be read is named", "run/supervisor/manifest.py", "        except PermissionError:\n", "        except KeyError:\n", PATCH),
+    Broken("what is restored is what it was", "run/supervisor/main.py", "(changed := changed_below(tree, path, base.untouched))", "(changed := None)", PATHS),
     Broken("a changed tree judges nobody", "run/settle.py", 'if "tree_changed" in facts:', "if False:", PATHS),
     Broken("an overlay goes through no link", "run/tree.py", "above, name = tree.parent_of(path, make=key == \"files\")", "above, name = OpenFolder(os.path.realpath(os.path.dirname(tree.at(path)))), os.path.basename(path)", PATHS),
     Broken("what is restored lies behind no link", "run/prepare.py", "                check_paths(tree, key, paths)\n", "                pass\n", PATHS),
@@ -65,5 +65,5 @@ HARMLESS = [
     Broken("a supervisor that sleeps is woken", LOCAL, "            process.send_signal(signal.SIGCONT)\n", "", DEADLINES),
     Broken("a supervisor past its limits is ended", LOCAL, "if time.monotonic() > running.give_up:\n                process.kill()", "if False:\n                process.kill()", DEADLINES),
     Broken("a supervisor that speaks has not ended", LOCAL, "        return not piece\n", "        return True\n", DEADLINES),
-    Broken("whoever ignores a signal wants it ignored", "run_command.py", "if signal.getsignal(number) is not signal.SIG_IGN:", "if True:", DEADLINES),
+    Broken("whoever ignores a signal wants it ignored", "commands/run.py", "if signal.getsignal(number) is not signal.SIG_IGN:", "if True:", DEADLINES),
 ]  # fmt: skip

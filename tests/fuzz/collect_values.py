@@ -16,11 +16,11 @@ from typing import Any
 
 import msgspec
 
-from tests.collecting import FIXTURES, TABLE_COLUMNS
-from twoarm.collect.format import Settings
+from tests.support.collect_fixtures import FIXTURES, TABLE_COLUMNS
 from twoarm.collect.gather import CollectOptions, Place, gather
 from twoarm.errors import ArmsError, BadRunsError, TwoarmError
-from twoarm.record import Line
+from twoarm.programs.format import Settings
+from twoarm.runs.record import Line
 
 # Every fixture that is a run folder, and one of each other kind.
 FOLDERS = [

@@ -13,8 +13,8 @@ from typing import Any
 
 from tests.conftest import run
 from twoarm.errors import BadRunsError
-from twoarm.runfile import read
-from twoarm.zstd import zstd
+from twoarm.files.zstd import zstd
+from twoarm.runs.runfile import read
 
 SEEDS = 150
 LARGEST = 2**53 - 1

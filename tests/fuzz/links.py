@@ -18,11 +18,11 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from tests.canaries import Seen, differences, git
 from tests.conftest import Result
-from tests.run_folders import QUICK, unaccounted
-from tests.running import wait_for
-from tests.yard import Yard
+from tests.support.canaries import Seen, differences, git
+from tests.support.run_folders import QUICK, unaccounted
+from tests.support.suite_files import wait_for
+from tests.support.yard import Yard
 
 SEEDS = 8
 

@@ -46,8 +46,8 @@ def faulty(name, real):
         raise OSError(plan["errno"], os.strerror(plan["errno"]))
     return call
 
-from twoarm import cli
-import twoarm.collect_command, twoarm.render.junit
+from twoarm.commands import cli
+import twoarm.commands.collect, twoarm.render.junit
 from twoarm.render import html
 # The scripts of the page are large, the same in every page, and slow to bundle.
 html._scripts = lambda: ("", "")

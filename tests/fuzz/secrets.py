@@ -8,8 +8,8 @@ import io
 import json
 from random import Random
 
-from tests.leaking import CODINGS, WRAPPINGS, leaks, wrapped
-from twoarm.run.strike import Strike
+from tests.support.leaked_secrets import CODINGS, WRAPPINGS, leaks, wrapped
+from twoarm.run.supervisor.strike import Strike
 
 SEEDS = 150
 _WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"

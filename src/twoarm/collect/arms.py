@@ -5,23 +5,13 @@ from typing import Any
 
 import msgspec
 
-from twoarm.collect.folder import SourceError
-from twoarm.collect.format import Attempt, LeftOut
 from twoarm.errors import ArmsError, Position
-from twoarm.escape import named, shortened, visible
 from twoarm.options import either, option
-from twoarm.sentence import listed
-
-
-def as_text(value: object) -> str:
-    """A value as the arm map spells it: text as it is, all else as compact JSON."""
-    if isinstance(value, str):
-        return value
-    try:
-        return msgspec.json.encode(value, order="deterministic").decode()
-    except (TypeError, ValueError):
-        return str(value)
-
+from twoarm.programs.folder import SourceError
+from twoarm.programs.format import Attempt, LeftOut
+from twoarm.programs.value import NOTHING, as_text, at_path
+from twoarm.text.escape import named, shortened, visible
+from twoarm.text.sentence import listed
 
 # How many values of an arm key are held, and how many are listed.
 _MOST_VALUES = 1000
@@ -117,26 +107,6 @@ def _path_type(parts: list[str]) -> Any:
     for part in reversed(parts):
         field = ("below", found | msgspec.UnsetType if found is not Any else Any, msgspec.UNSET)
         found = msgspec.defstruct("At", [field], bases=(_Below,), rename={"below": part})
-    return found
-
-
-NOTHING = object()
-
-
-def at_path(document: Any, key: str) -> Any:
-    """The value at a path: `a.b.0`; a key that holds dots itself is found as it is; or NOTHING."""
-    if isinstance(document, Mapping) and key in document:
-        return document[key]
-    found = document
-    for part in key.split("."):
-        if isinstance(found, Mapping) and part in found:
-            found = found[part]
-        elif isinstance(found, list) and part.isascii() and part.isdigit() and len(part) < 9:
-            if int(part) >= len(found):
-                return NOTHING
-            found = found[int(part)]
-        else:
-            return NOTHING
     return found
 
 

@@ -10,39 +10,24 @@ from operator import attrgetter
 import msgspec
 
 from twoarm.collect.arms import ArmKey, Configurations
-from twoarm.collect.caveats import CAVEATS
-from twoarm.collect.folder import Folder, SourceError, shown, walk
-from twoarm.collect.format import Attempt, Format, LeftOut
-from twoarm.collect.formats import (
-    AUTO,
-    Formats,
-    broken,
-    load_formats,
-    recognize,
-    recognized,
-)
-from twoarm.collect.prices import Prices, read_prices
 from twoarm.collect.settle import encoded, settle
 from twoarm.collect.spool import Spool
-from twoarm.collect.swe_bench import TaskOutcomes, read_report
-from twoarm.collect.uptake import Uses, count_uses
 from twoarm.collect.uptake_summary import ArmUses, Uptake
 from twoarm.collect.wanted import CollectOptions as CollectOptions
 from twoarm.collect.wanted import Place as Place
 from twoarm.collect.wanted import check_used, check_wanted
-from twoarm.errors import (
-    ArmsError,
-    BadRunsError,
-    Caveat,
-    InputError,
-    Position,
-    Problem,
-    Problems,
-)
-from twoarm.escape import counted, inert_json
-from twoarm.record import Run
-from twoarm.sentence import Name, listed, say
-from twoarm.stream import Progress
+from twoarm.errors import ArmsError, BadRunsError, Caveat, InputError, Position, Problem, Problems
+from twoarm.programs.caveats import CAVEATS
+from twoarm.programs.folder import Folder, SourceError, shown, walk
+from twoarm.programs.format import Attempt, Format, LeftOut
+from twoarm.programs.mini_swe_agent.swe_bench import TaskOutcomes, read_report
+from twoarm.programs.prices import Prices, read_prices
+from twoarm.programs.registry import AUTO, Formats, broken, load_formats, recognize, recognized
+from twoarm.programs.uptake import Uses, count_uses
+from twoarm.runs.record import Run
+from twoarm.runs.stream import Progress
+from twoarm.text.escape import counted, inert_json
+from twoarm.text.sentence import Name, listed, say
 
 _NAME_SETS = 1000
 # How many reasons to leave something out are told apart.

@@ -5,17 +5,17 @@ from typing import NamedTuple
 
 import msgspec
 
-from twoarm.collect.folder import SourceError
-from twoarm.collect.format import Attempt, Failed
-from twoarm.collect.moment import utc_text
-from twoarm.collect.prices import Prices, cost_of
-from twoarm.collect.swe_bench import TaskOutcomes
-from twoarm.collect.tokens import Spend, summed
-from twoarm.collect.uptake import Uses, tally, tally_failed
 from twoarm.errors import Position
-from twoarm.escape import named, visible
 from twoarm.options import either
-from twoarm.record import UPTAKE_NOT_SHOWN, Line, Run, explain
+from twoarm.programs.folder import SourceError
+from twoarm.programs.format import Attempt, Failed
+from twoarm.programs.mini_swe_agent.swe_bench import TaskOutcomes
+from twoarm.programs.moment import utc_text
+from twoarm.programs.prices import Prices, cost_of
+from twoarm.programs.tokens import Spend, summed
+from twoarm.programs.uptake import Uses, tally, tally_failed
+from twoarm.runs.record import UPTAKE_NOT_SHOWN, Line, Run, explain
+from twoarm.text.escape import named, visible
 
 _ENCODER = msgspec.json.Encoder()
 

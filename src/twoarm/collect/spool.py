@@ -8,8 +8,8 @@ from contextlib import suppress
 from tempfile import SpooledTemporaryFile
 
 from twoarm.errors import OutputError, Position, Problem
-from twoarm.escape import named
 from twoarm.options import either
+from twoarm.text.escape import named
 
 # Up to this size the records wait in memory after all.
 IN_MEMORY = 16 * 2**20

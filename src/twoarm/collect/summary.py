@@ -3,7 +3,7 @@
 from twoarm.collect.gather import Collection, left_out
 from twoarm.collect.uptake_summary import ArmUses
 from twoarm.errors import Problems
-from twoarm.escape import counted, named, shortened
+from twoarm.text.escape import counted, named, shortened
 
 # How many lines each list may take before the rest is only counted.
 LISTED = 20

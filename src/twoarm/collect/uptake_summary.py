@@ -5,10 +5,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import msgspec
 
-from twoarm.collect.uptake import Calls, Pattern, Uses
 from twoarm.errors import Caveat
-from twoarm.escape import counted
-from twoarm.sentence import Name, listed, say
+from twoarm.programs.uptake import Calls, Pattern, Uses
+from twoarm.text.escape import counted
+from twoarm.text.sentence import Name, listed, say
 
 # No more names of tools than this are kept for a reader who looks for a typo.
 _MOST_NAMES = 1000

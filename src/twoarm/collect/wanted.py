@@ -7,12 +7,12 @@ from itertools import pairwise
 
 import msgspec
 
-from twoarm.collect.folder import shown
-from twoarm.collect.format import Settings
-from twoarm.collect.formats import OWN_FORMATS
-from twoarm.collect.prices import Prices
 from twoarm.errors import ArmsError, InputError, UsageError
 from twoarm.options import either, option
+from twoarm.programs.folder import shown
+from twoarm.programs.format import Settings
+from twoarm.programs.prices import Prices
+from twoarm.programs.registry import OWN_FORMATS
 
 # Which formats look at what the user chose, and flags that are named differently.
 _USED_BY = {

@@ -24,7 +24,4 @@ next_runs   the design that would show a change that matters
 weigh       all of it
 several     several candidates against one baseline
 caveats     what the reader must know about it
-trials      the same by drawn runs, for what closed forms do not tell
-planner     the designs that would show a change
-calibration trials without a difference, on runs of one kind
 """

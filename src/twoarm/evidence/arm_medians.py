@@ -12,7 +12,6 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, median, squares
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
@@ -27,6 +26,7 @@ from twoarm.evidence.interval import (
     too_few_runs,
 )
 from twoarm.evidence.results import Estimate, Interval, Withheld
+from twoarm.runs.arrays import Floats, median, squares
 
 THESE_TASKS = "ordered runs, joined in quadrature"
 OVER_TASKS = "smoothed medians, t over tasks"

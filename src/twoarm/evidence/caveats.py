@@ -2,17 +2,17 @@
 
 from collections.abc import Iterator
 
-from twoarm.comparison import Comparison
-from twoarm.decide import GATES, Decision
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import GATES, Decision
+from twoarm.compare.trials import lost_runs
 from twoarm.errors import Caveat
-from twoarm.escape import counted, series
 from twoarm.evidence.harm import clearly_worse
 from twoarm.evidence.results import Evidence, Interval
-from twoarm.metric import JUDGED, LABELS, SUCCESS
-from twoarm.number_format import change, share
 from twoarm.options import Options
-from twoarm.sentence import Name, joined, listed, say
-from twoarm.trials import lost_runs
+from twoarm.runs.metric import JUDGED, LABELS, SUCCESS
+from twoarm.text.escape import counted, series
+from twoarm.text.number_format import change, share
+from twoarm.text.sentence import Name, joined, listed, say
 
 # Below this share of run-to-run noise, more repeats would narrow nothing much.
 FEW_REPEATS_HELP = 0.25

@@ -6,10 +6,10 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, Ints, squares, starts_of, sums
-from twoarm.comparison import Comparison
-from twoarm.metric import SUCCESS, Metric
-from twoarm.screen import ArmRuns, Screening
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.screen import ArmRuns, Screening
+from twoarm.runs.arrays import Flags, Floats, Ints, squares, starts_of, sums
+from twoarm.runs.metric import SUCCESS, Metric
 
 
 class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):

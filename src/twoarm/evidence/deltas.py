@@ -1,6 +1,5 @@
 """What the runs support about one metric: mean, ratio and paired median, with every interval."""
 
-from twoarm.arrays import mean, median, sums
 from twoarm.evidence import means, medians
 from twoarm.evidence.cells import Pairs, TaskRuns
 from twoarm.evidence.interval import (
@@ -13,15 +12,9 @@ from twoarm.evidence.interval import (
 )
 from twoarm.evidence.medians import Answer, expanded_tail
 from twoarm.evidence.resample import shared_resamples
-from twoarm.evidence.results import (
-    FEWEST_TASKS,
-    Bootstrap,
-    DeltaEvidence,
-    Estimate,
-    P,
-    Withheld,
-)
-from twoarm.metric import SUCCESS
+from twoarm.evidence.results import FEWEST_TASKS, Bootstrap, DeltaEvidence, Estimate, P, Withheld
+from twoarm.runs.arrays import mean, median, sums
+from twoarm.runs.metric import SUCCESS
 
 
 def weigh_deltas(runs: TaskRuns, raw: TaskRuns, pairs: Pairs, p: P, frame: Frame) -> DeltaEvidence:

@@ -5,19 +5,19 @@ from typing import Literal
 
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, measured, starts_of
-from twoarm.comparison import Comparison
-from twoarm.decide import Gate, decide, figures, judge
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import Gate, decide, figures, judge
+from twoarm.compare.screen import ArmRuns
+from twoarm.compare.tasks import Task
 from twoarm.errors import Caveat
-from twoarm.escape import counted
 from twoarm.evidence.kernel import chance_of_at_least, log_choose
 from twoarm.evidence.results import Order
-from twoarm.metric import DURATION, NON_CACHE_TOKENS
-from twoarm.number_format import figure
-from twoarm.runs import Runs
-from twoarm.screen import ArmRuns
-from twoarm.sentence import Name, Sentence, joined, say
-from twoarm.tasks import Task
+from twoarm.runs.arrays import Flags, Floats, measured, starts_of
+from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS
+from twoarm.runs.runs import Runs
+from twoarm.text.escape import counted
+from twoarm.text.number_format import figure
+from twoarm.text.sentence import Name, Sentence, joined, say
 
 # From this share on, the runs of one arm started so much before the other's that time and arm
 # cannot be told apart.

@@ -7,9 +7,10 @@ from typing import Literal
 
 import numpy as np
 
-from twoarm.arrays import Floats
-from twoarm.comparison import Comparison
-from twoarm.decide import GATES, Decision, GateRule, decide, judge
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import GATES, Decision, GateRule, decide, judge
+from twoarm.compare.screen import Arms
+from twoarm.compare.trials import Trials
 from twoarm.evidence.kernel import log_choose
 from twoarm.evidence.results import (
     LOSS_BY_CHANCE,
@@ -21,9 +22,8 @@ from twoarm.evidence.results import (
     MissingValues,
     OneSided,
 )
-from twoarm.metric import SUCCESS
-from twoarm.screen import Arms
-from twoarm.trials import Trials
+from twoarm.runs.arrays import Floats
+from twoarm.runs.metric import SUCCESS
 
 # Up to so many runs the tables are counted in whole numbers.
 _COUNTED = 2_000

@@ -2,15 +2,15 @@
 
 import msgspec
 
-from twoarm.comparison import Comparison
-from twoarm.decide import Gate
-from twoarm.escape import counted
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import Gate
 from twoarm.evidence.arm_medians import arm_medians
 from twoarm.evidence.cells import Grouped, group_arm, shared_tasks
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.results import Estimate, GateEvidence, Interval, Withheld
-from twoarm.metric import SUCCESS
-from twoarm.number_format import change
+from twoarm.runs.metric import SUCCESS
+from twoarm.text.escape import counted
+from twoarm.text.number_format import change
 
 # From so far apart on, unequal repeats are a large part of a difference of success rates.
 _FAR_APART = 0.01

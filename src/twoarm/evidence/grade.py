@@ -14,7 +14,7 @@ from twoarm.evidence.results import (
     Standing,
     Verdict,
 )
-from twoarm.metric import SUCCESS, Better, Metric
+from twoarm.runs.metric import SUCCESS, Better, Metric
 
 
 class Tested(msgspec.Struct, frozen=True, kw_only=True):

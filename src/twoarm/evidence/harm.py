@@ -5,20 +5,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, Ints
-from twoarm.decide import MINIMUM_REPEATS
+from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.kernel import chance_of_at_least, log_choose
-from twoarm.evidence.results import (
-    Broken,
-    BrokenTask,
-    DeltaEvidence,
-    Guard,
-    Interval,
-    Paid,
-    Scope,
-)
-from twoarm.metric import COST, SUCCESS, TOKENS, Better, Metric
+from twoarm.evidence.results import Broken, BrokenTask, DeltaEvidence, Guard, Interval, Paid, Scope
+from twoarm.runs.arrays import Flags, Floats, Ints
+from twoarm.runs.metric import COST, SUCCESS, TOKENS, Better, Metric
 
 # A task is broken when it succeeds at most this share as often as in the baseline, ...
 BROKEN_SHARE = 0.5

@@ -4,12 +4,12 @@ import math
 
 import numpy as np
 
-from twoarm.arrays import sums
-from twoarm.decide import Decision
+from twoarm.compare.decide import Decision
 from twoarm.evidence.cells import Pairs
 from twoarm.evidence.resample import Tables
 from twoarm.evidence.results import DecisionWithout, MeanWithout
 from twoarm.evidence.stability import ArmSample, without_each_task
+from twoarm.runs.arrays import sums
 
 # A task that carries more than this share of the spread between tasks drives the mean.
 DRIVES = 0.5

@@ -2,9 +2,9 @@
 
 import msgspec
 
-from twoarm.escape import counted
 from twoarm.evidence.kernel import student
 from twoarm.evidence.results import FEWEST_TASKS, Interval, Scope, Withheld, fewest_tasks
+from twoarm.text.escape import counted
 
 # The smallest number of pairs about which anything can be said at 95 %.
 FEWEST_PAIRS = 6

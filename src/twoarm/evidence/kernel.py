@@ -6,7 +6,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from twoarm.arrays import Floats, Ints
+from twoarm.runs.arrays import Floats, Ints
 
 # Cells of the distributions that are held at once.
 _MOST_CELLS = 1 << 21

@@ -15,17 +15,17 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints
-from twoarm.comparison import Comparison
+from twoarm.compare.comparison import Comparison
 from twoarm.errors import UsageError
-from twoarm.escape import series
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.kernel import normal_below, normal_quantile, student
 from twoarm.evidence.means import over_tasks, within_tasks
 from twoarm.evidence.relabel import MOST_LISTED, pool_of, signs
 from twoarm.options import Options, refused
-from twoarm.record import PlannedLooks
+from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.record import PlannedLooks
+from twoarm.text.escape import series
 
 # More tasks than this are judged without looks.
 MOST_TASKS = 2_000

@@ -8,7 +8,6 @@ import math
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
@@ -26,6 +25,7 @@ from twoarm.evidence.interval import (
 )
 from twoarm.evidence.kernel import student
 from twoarm.evidence.results import FEWEST_TASKS, Estimate, Interval, Withheld
+from twoarm.runs.arrays import Floats, Ints
 
 OVER_TASKS = "t on task means"
 WITHIN_TASKS = "Welch t within tasks"

@@ -13,8 +13,6 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, Ints, median
-from twoarm.escape import counted
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import (
     FEWEST_PAIRS,
@@ -28,13 +26,11 @@ from twoarm.evidence.interval import (
     no_interval_over,
     no_width,
 )
-from twoarm.evidence.kernel import (
-    binomial_tails,
-    normal_below,
-    sum_of_draws,
-)
+from twoarm.evidence.kernel import binomial_tails, normal_below, sum_of_draws
 from twoarm.evidence.resample import task_medians
 from twoarm.evidence.results import FEWEST_TASKS, Interval, Scope, Withheld
+from twoarm.runs.arrays import Flags, Floats, Ints, median
+from twoarm.text.escape import counted
 
 # From this many tasks on, the tail is that of all of them, not of one fewer.
 MANY_TASKS = 10

@@ -8,7 +8,7 @@ import numpy as np
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.power import Aim, Design, Outlook, Prices, lacking, pilot_of
 from twoarm.evidence.results import Grade, NextRuns
-from twoarm.metric import BY_NAME, SUCCESS, Better, Metric
+from twoarm.runs.metric import BY_NAME, SUCCESS, Better, Metric
 
 # How often the change is to be seen: four times out of five.
 POWER = 0.8

@@ -14,13 +14,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from twoarm.arrays import Floats, Ints, mean, measured
-from twoarm.comparison import Comparison
-from twoarm.decide import GATES, MINIMUM_REPEATS
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import GATES, MINIMUM_REPEATS
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.kernel import normal_below, normal_quantile
 from twoarm.evidence.results import fewest_tasks
-from twoarm.metric import COST, SUCCESS, Metric
+from twoarm.runs.arrays import Floats, Ints, mean, measured
+from twoarm.runs.metric import COST, SUCCESS, Metric
 
 # Below so many tasks their spread is so uncertain that a plan is also made for its upper limit.
 FEW_TASKS = 10

@@ -15,11 +15,11 @@ from itertools import combinations
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.kernel import log_choose, normal_quantile
 from twoarm.evidence.resample import draws
-from twoarm.metric import SUCCESS
+from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.metric import SUCCESS
 
 # Up to so many relabellings are listed; of more, so many are drawn.
 MOST_LISTED = 1 << 13

@@ -5,7 +5,7 @@ import math
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints, squares, starts_of, sums, total
+from twoarm.compare.screen import ArmRuns
 from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
     IDENTICAL_TASKS,
@@ -17,8 +17,8 @@ from twoarm.evidence.interval import (
 )
 from twoarm.evidence.medians import Answer
 from twoarm.evidence.results import FEWEST_TASKS, ArmRepeats, Estimate, PassRates, Withheld
-from twoarm.metric import COST, SUCCESS
-from twoarm.screen import ArmRuns
+from twoarm.runs.arrays import Floats, Ints, squares, starts_of, sums, total
+from twoarm.runs.metric import COST, SUCCESS
 
 ATTEMPTS = (1, 2, 3, 5, 10)
 

@@ -7,11 +7,11 @@ from itertools import combinations_with_replacement
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, Ints
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.kernel import Support
-from twoarm.metric import Metric
+from twoarm.runs.arrays import Flags, Floats, Ints
+from twoarm.runs.metric import Metric
 
 # Up to so many tasks every resample is listed with its chance: 6,435 at the most, and no seed.
 ALL_UP_TO = 8

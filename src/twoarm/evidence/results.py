@@ -5,7 +5,7 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.decide import Decision
+from twoarm.compare.decide import Decision
 
 Scope = Literal["these_tasks", "tasks_like_these"]
 Standing = Literal["better", "worse", "no clear difference", "no test"]

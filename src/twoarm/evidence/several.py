@@ -9,14 +9,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from twoarm.arrays import Floats
-from twoarm.comparison import Comparison
-from twoarm.decide import GATES
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import GATES
 from twoarm.evidence.cells import lay_out, task_runs
 from twoarm.evidence.relabel import signs_of_tasks
 from twoarm.evidence.results import fewest_tasks
 from twoarm.evidence.weigh import Family
 from twoarm.options import Options
+from twoarm.runs.arrays import Floats
 
 
 def families(comparisons: Sequence[Comparison], options: Options) -> list[Family]:

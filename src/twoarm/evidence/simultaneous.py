@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from twoarm.arrays import Floats
 from twoarm.evidence.relabel import ONE_BY_ONE, signs
 from twoarm.evidence.results import FEWEST_TASKS
+from twoarm.runs.arrays import Floats
 
 # What is left of rounding is no variation.
 _ROUNDING = 1e-18

@@ -5,14 +5,14 @@ import math
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Floats, Ints, starts_of, sums
-from twoarm.decide import GATES, Decision, Figures, decide, judge
+from twoarm.compare.decide import GATES, Decision, Figures, decide, judge
+from twoarm.compare.screen import ArmRuns, Arms
 from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.resample import Resamples, Tables, draws
 from twoarm.evidence.results import FEWEST_TASKS, Stability
-from twoarm.metric import SUCCESS
-from twoarm.screen import ArmRuns, Arms
+from twoarm.runs.arrays import Floats, Ints, starts_of, sums
+from twoarm.runs.metric import SUCCESS
 
 # Two-stage resampling is done run by run up to so many runs, and so many draws in all.
 MOST_RUNS = 40_000

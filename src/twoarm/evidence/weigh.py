@@ -6,9 +6,8 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from twoarm.comparison import Comparison
-from twoarm.decide import GATES, Decision
-from twoarm.escape import counted
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import GATES, Decision
 from twoarm.evidence import means
 from twoarm.evidence.cells import TaskRuns, group_pairs, lay_out, shared_tasks, task_runs
 from twoarm.evidence.deltas import weigh_deltas
@@ -52,8 +51,9 @@ from twoarm.evidence.results import (
     Variance,
 )
 from twoarm.evidence.stability import decision_stability, decision_without, sample
-from twoarm.metric import DURATION, JUDGED, SUCCESS
 from twoarm.options import PRIMARY, Options, refused
+from twoarm.runs.metric import DURATION, JUDGED, SUCCESS
+from twoarm.text.escape import counted
 
 # No table of random draws is larger, in numbers of 8 bytes.
 MOST_CELLS = 2**25

@@ -4,13 +4,13 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from twoarm.comparison import Comparison
+from twoarm.compare.comparison import Comparison
 from twoarm.errors import Caveat
-from twoarm.escape import counted
 from twoarm.explain.tools import ToolUse
 from twoarm.explain.uptake import ArmUptake, Uptake
-from twoarm.record import UPTAKE_NOT_SHOWN
-from twoarm.sentence import Name, Sentence, listed, say
+from twoarm.runs.record import UPTAKE_NOT_SHOWN
+from twoarm.text.escape import counted
+from twoarm.text.sentence import Name, Sentence, listed, say
 
 # From this share of runs on, a change that is not always used is no surprise.
 _HALF = 0.5

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, Ints
-from twoarm.comparison import Comparison
+from twoarm.compare.comparison import Comparison
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.evidence.simultaneous import simultaneous
 from twoarm.options import Options
-from twoarm.record import OTHER_TOOLS
-from twoarm.tool_columns import Tallies
+from twoarm.runs.arrays import Flags, Floats, Ints
+from twoarm.runs.record import OTHER_TOOLS
+from twoarm.runs.tool_columns import Tallies
 
 # Of the tools that are called most, so many are held against each other.
 FAMILY = 50

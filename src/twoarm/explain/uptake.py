@@ -7,10 +7,10 @@ what anyone who adopts the change gets.
 import msgspec
 import numpy as np
 
-from twoarm.arrays import Flags, Floats, Ints
-from twoarm.comparison import Comparison
-from twoarm.screen import ArmRuns
-from twoarm.summarize import summarize
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.screen import ArmRuns
+from twoarm.compare.summarize import summarize
+from twoarm.runs.arrays import Flags, Floats, Ints
 
 ALL_RUNS = (
     "All other figures count every run, whether it used the change or not: that is what anyone "

@@ -1,1 +1,7 @@
-"""Files that twoarm writes, moves and removes."""
+"""Files on their way in and out.
+
+safe       writes, moves and removes where somebody may have laid links; nothing outside is touched
+write      the outputs of a command, all or none
+interrupt  signals that wait while files are put in place
+zstd       compressed files, whatever the Python
+"""

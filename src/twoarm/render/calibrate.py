@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from twoarm.calibration_file import Calibration, Share
-from twoarm.decide import number_of_gates
-from twoarm.escape import counted, series
-from twoarm.metric import BY_NAME, SUCCESS
-from twoarm.number_format import NOT_MEASURED
+from twoarm.compare.decide import number_of_gates
 from twoarm.render.sheet import Line, Sheet
 from twoarm.render.tables import Column, Table, number, words
-from twoarm.sentence import Name, Sentence, joined, say
+from twoarm.result.calibration_file import Calibration, Share
+from twoarm.runs.metric import BY_NAME, SUCCESS
+from twoarm.text.escape import counted, series
+from twoarm.text.number_format import NOT_MEASURED
+from twoarm.text.sentence import Name, Sentence, joined, say
 
 WAYS = {
     "gates": f"the {number_of_gates()}",

@@ -2,18 +2,18 @@
 
 from collections.abc import Sequence
 
-from twoarm.analysis import Analysis
-from twoarm.decide import number_of_gates
-from twoarm.escape import WHOLE_NAME, counted, html, inert_lines, shortened
-from twoarm.number_format import NOT_MEASURED
+from twoarm.compare.decide import number_of_gates
+from twoarm.compare.trials import Trials
 from twoarm.render import github as comment
 from twoarm.render import markdown as pages
 from twoarm.render.evidence import Shown, level
 from twoarm.render.summary import ANSWERS, PROMOTED_BY, summarize
 from twoarm.render.tables import Cell, Column, Table, number, of_planned, why_lost, words
 from twoarm.render.text import Look, lay_out, render
-from twoarm.sentence import Name, joined
-from twoarm.trials import Trials
+from twoarm.result.analysis import Analysis
+from twoarm.text.escape import WHOLE_NAME, counted, html, inert_lines, shortened
+from twoarm.text.number_format import NOT_MEASURED
+from twoarm.text.sentence import Name, joined
 
 
 def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:

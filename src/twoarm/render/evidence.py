@@ -4,12 +4,8 @@ import math
 from collections.abc import Iterator
 from typing import Literal
 
-from twoarm.analysis import Analysis
-from twoarm.decide import GATES, number_of_gates
-from twoarm.escape import counted
+from twoarm.compare.decide import GATES, number_of_gates
 from twoarm.evidence.results import DeltaEvidence, Estimate, Evidence, Interval, Scope
-from twoarm.metric import JUDGED, SUCCESS, Metric
-from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.render.tables import (
     Cell,
     Column,
@@ -26,6 +22,10 @@ from twoarm.render.tables import (
 )
 from twoarm.render.tools import tool_tables
 from twoarm.render.uptake import uptake_tables
+from twoarm.result.analysis import Analysis
+from twoarm.runs.metric import JUDGED, SUCCESS, Metric
+from twoarm.text.escape import counted
+from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 
 # Which intervals a report shows: those of the two questions, or the bootstrap.
 Shown = Literal["headline", "bootstrap"]

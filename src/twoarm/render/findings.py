@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator
 
-from twoarm.analysis import Analysis
-from twoarm.escape import counted, series
 from twoarm.evidence.results import Evidence, Interval
-from twoarm.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
-from twoarm.promote import here
 from twoarm.render.evidence import difference_range, ratio_range
-from twoarm.sentence import Sentence, listed, say
+from twoarm.result.analysis import Analysis
+from twoarm.result.promote import here
+from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
+from twoarm.text.escape import counted, series
+from twoarm.text.sentence import Sentence, listed, say
 
 
 def evidence_said(analysis: Analysis) -> Sentence:

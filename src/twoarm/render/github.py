@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from twoarm.analysis import Analysis
-from twoarm.escape import WHOLE_NAME, annotation, annotation_property, shortened
-from twoarm.number_format import figure
 from twoarm.render import markdown
 from twoarm.render.summary import ALARMING, PROMOTED_BY, summarize
+from twoarm.result.analysis import Analysis
+from twoarm.text.escape import WHOLE_NAME, annotation, annotation_property, shortened
+from twoarm.text.number_format import figure
 
 # A bot finds its own comment by this line; no name from a record can be in it.
 MARKER = "<!-- twoarm report -->"

@@ -6,12 +6,10 @@ from typing import Any
 
 import msgspec
 
-from twoarm.analysis import Analysis, Tool
-from twoarm.chart_points import ChartPoints
-from twoarm.decide import number_of_gates
+from twoarm.compare.decide import number_of_gates
 from twoarm.errors import ExtraError
-from twoarm.escape import counted, html, html_script, shortened
 from twoarm.render.candidates import overview
+from twoarm.render.chart_points import ChartPoints
 from twoarm.render.evidence import report_tables
 from twoarm.render.page import gate_charts, run_charts, task_charts
 from twoarm.render.page.gate_charts import page_label
@@ -21,7 +19,9 @@ from twoarm.render.page.marks import CONFIG, Chart
 from twoarm.render.page.provenance import command, facts
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Cell, Column, Table, words
-from twoarm.sentence import Name, Sentence
+from twoarm.result.analysis import Analysis, Tool
+from twoarm.text.escape import counted, html, html_script, shortened
+from twoarm.text.sentence import Name, Sentence
 
 # A page with more rows than this opens slowly; the analysis file holds them all.
 MOST_ROWS = 1_000

@@ -4,12 +4,12 @@ from collections.abc import Iterator
 
 import msgspec
 
-from twoarm.analysis import Analysis
-from twoarm.decide import Gate
-from twoarm.escape import counted, xml
-from twoarm.number_format import NOT_MEASURED, figure
+from twoarm.compare.decide import Gate
 from twoarm.render.summary import PROMOTED_BY, Amount, Summary, summarize
 from twoarm.render.tables import runs_counted
+from twoarm.result.analysis import Analysis
+from twoarm.text.escape import counted, xml
+from twoarm.text.number_format import NOT_MEASURED, figure
 
 SUITE = "twoarm"
 _PROMOTION = {"promote": "passed", "do not promote": "failure", "not enough data": "skipped"}

@@ -1,11 +1,11 @@
 """The whole report as GitHub-flavored Markdown."""
 
-from twoarm.analysis import Analysis
-from twoarm.escape import WHOLE_NAME, markdown_cell, markdown_code, shortened
 from twoarm.render.evidence import Shown, report_tables
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Column, Table
-from twoarm.sentence import Name
+from twoarm.result.analysis import Analysis
+from twoarm.text.escape import WHOLE_NAME, markdown_cell, markdown_code, shortened
+from twoarm.text.sentence import Name
 
 _NAME_WIDTH = 80
 _LISTED = 20

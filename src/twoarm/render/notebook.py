@@ -1,9 +1,9 @@
 """The report as a notebook shows it: the summary and the gates, without script or style sheet."""
 
-from twoarm.analysis import Analysis
-from twoarm.escape import counted, html, shortened
 from twoarm.render.html import amounts, sentence_html
 from twoarm.render.summary import summarize
+from twoarm.result.analysis import Analysis
+from twoarm.text.escape import counted, html, shortened
 
 _NAME = 60
 

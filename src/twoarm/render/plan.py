@@ -2,15 +2,15 @@
 
 from collections.abc import Iterator
 
-from twoarm.decide import MINIMUM_REPEATS
-from twoarm.escape import counted
-from twoarm.metric import BY_NAME, COST, SUCCESS
-from twoarm.number_format import NOT_MEASURED, dollars, figure, share
-from twoarm.plan_file import Kind, Plan, PlanOption, Spreads
+from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.render.sheet import Line, Sheet
 from twoarm.render.summary import SCOPES
 from twoarm.render.tables import Cell, Column, Table, number, words
-from twoarm.sentence import Name, Sentence, say
+from twoarm.result.plan_file import Kind, Plan, PlanOption, Spreads
+from twoarm.runs.metric import BY_NAME, COST, SUCCESS
+from twoarm.text.escape import counted
+from twoarm.text.number_format import NOT_MEASURED, dollars, figure, share
+from twoarm.text.sentence import Name, Sentence, say
 
 _KINDS: dict[Kind, str] = {
     "repeats": "more repeats",

@@ -2,10 +2,10 @@
 
 import msgspec
 
-from twoarm.analysis import Tool
-from twoarm.escape import inert_lines
 from twoarm.render.tables import Table
-from twoarm.sentence import Sentence
+from twoarm.result.analysis import Tool
+from twoarm.text.escape import inert_lines
+from twoarm.text.sentence import Sentence
 
 
 class Line(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,22 +2,15 @@
 
 from collections.abc import Iterator
 
-from twoarm.analysis import Analysis
-from twoarm.decide import fails, lacks_repeats, number_of_gates
-from twoarm.escape import counted, series
+from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
 from twoarm.evidence.caveats import FEW_REPEATS_HELP
 from twoarm.evidence.means import tasks_within
-from twoarm.evidence.results import (
-    FUTILE,
-    Evidence,
-    Looks,
-    NextRuns,
-    OneSided,
-    fewest_tasks,
-)
-from twoarm.metric import DURATION, LABELS, SUCCESS
-from twoarm.number_format import dollars
-from twoarm.sentence import Name, Sentence, listed, say
+from twoarm.evidence.results import FUTILE, Evidence, Looks, NextRuns, OneSided, fewest_tasks
+from twoarm.result.analysis import Analysis
+from twoarm.runs.metric import DURATION, LABELS, SUCCESS
+from twoarm.text.escape import counted, series
+from twoarm.text.number_format import dollars
+from twoarm.text.sentence import Name, Sentence, listed, say
 
 # From this share of resamples with the same decision on, new runs would hardly change it.
 STABLE = 0.95

@@ -8,25 +8,19 @@ from math import isfinite
 
 import msgspec
 
-from twoarm.analysis import Analysis
-from twoarm.decide import Decision, Gate, fails, number_of_gates
-from twoarm.escape import counted
-from twoarm.evidence.results import (
-    FEWEST_TASKS,
-    Estimate,
-    Evidence,
-    Interval,
-    Scope,
-)
-from twoarm.metric import COST, SUCCESS, Better, Metric
-from twoarm.number_format import NOT_MEASURED, change, figure, share
+from twoarm.compare.decide import Decision, Gate, fails, number_of_gates
+from twoarm.evidence.results import FEWEST_TASKS, Estimate, Evidence, Interval, Scope
 from twoarm.options import PromoteBy
-from twoarm.promote import Verdict, gates_decide
 from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
 from twoarm.render.findings import broken_said, evidence_said, is_clear, short_label
 from twoarm.render.steps import FAIRLY_STABLE, STABLE, next_steps
 from twoarm.render.tables import Role, overview
-from twoarm.sentence import Name, Sentence, joined, say
+from twoarm.result.analysis import Analysis
+from twoarm.result.promote import Verdict, gates_decide
+from twoarm.runs.metric import COST, SUCCESS, Better, Metric
+from twoarm.text.escape import counted
+from twoarm.text.number_format import NOT_MEASURED, change, figure, share
+from twoarm.text.sentence import Name, Sentence, joined, say
 
 SCOPES = {"these_tasks": "these very tasks", "tasks_like_these": "tasks like these"}
 ANSWERS: dict[Verdict, str] = {

@@ -6,14 +6,14 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.analysis import Analysis
-from twoarm.decide import Gate
-from twoarm.escape import counted, series
-from twoarm.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
-from twoarm.number_format import NOT_MEASURED, change, figure, share
-from twoarm.sentence import Name, Sentence
-from twoarm.tasks import Task
-from twoarm.trials import Trials, lost_runs
+from twoarm.compare.decide import Gate
+from twoarm.compare.tasks import Task
+from twoarm.compare.trials import Trials, lost_runs
+from twoarm.result.analysis import Analysis
+from twoarm.runs.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
+from twoarm.text.escape import counted, series
+from twoarm.text.number_format import NOT_MEASURED, change, figure, share
+from twoarm.text.sentence import Name, Sentence
 
 # What a cell says beside its text: good or bad news, for formats that have color.
 Role = Literal["good", "bad"]

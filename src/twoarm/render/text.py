@@ -4,14 +4,14 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from twoarm.analysis import Analysis
-from twoarm.escape import WHOLE_NAME, columns, fitting, inert_lines, shortened, visible
-from twoarm.number_format import NOT_MEASURED
 from twoarm.render.evidence import Shown, of_rows, report_tables
 from twoarm.render.sheet import Sheet
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Cell, Table
-from twoarm.sentence import Name, Sentence
+from twoarm.result.analysis import Analysis
+from twoarm.text.escape import WHOLE_NAME, columns, fitting, inert_lines, shortened, visible
+from twoarm.text.number_format import NOT_MEASURED
+from twoarm.text.sentence import Name, Sentence
 
 NARROWEST = 60
 # Beyond, lines are hard to read.

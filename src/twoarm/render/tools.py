@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from twoarm.escape import counted
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.explain.tools import ToolShift, ToolUse, too_few_tasks
-from twoarm.number_format import NOT_MEASURED, change, figure, share
 from twoarm.render.tables import Cell, Column, Table, number, words
-from twoarm.sentence import Name
+from twoarm.text.escape import counted
+from twoarm.text.number_format import NOT_MEASURED, change, figure, share
+from twoarm.text.sentence import Name
 
 NEVER_BLOCKS = "Diagnostics: they explain a result and never block a promotion."
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from twoarm.escape import counted
 from twoarm.explain.uptake import ALL_RUNS, ArmUptake, Part, TaskUses, Uptake
-from twoarm.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
-from twoarm.number_format import NOT_MEASURED, figure
 from twoarm.render.tables import Cell, Column, Table, more, number, words
-from twoarm.sentence import Name
+from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
+from twoarm.text.escape import counted
+from twoarm.text.number_format import NOT_MEASURED, figure
+from twoarm.text.sentence import Name
 
 
 def uptake_tables(uptake: Uptake | None, most: int) -> Iterator[Table]:

@@ -5,7 +5,7 @@ from typing import Literal
 import msgspec
 
 from twoarm.errors import UsageError
-from twoarm.run.agent import Cost
+from twoarm.programs.agent import Cost
 
 # Of the dearest trial seen, where nothing stops one at a limit.
 _ROOM = 1.5

@@ -4,12 +4,12 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from twoarm.collect.arms import as_text
 from twoarm.errors import InputError
-from twoarm.escape import visible
+from twoarm.programs.value import as_text
 from twoarm.run.schedule import ABSENT, Difference, Frozen
 from twoarm.run.suite import Task
-from twoarm.sentence import listed
+from twoarm.text.escape import visible
+from twoarm.text.sentence import listed
 
 # How much is shown of a value, and how much of that before the difference.
 _WIDTH, _BEFORE = 60, 20

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol, TextIO
 
-from twoarm.escape import counted, shortened
+from twoarm.text.escape import counted, shortened
 
 if TYPE_CHECKING:
     from rich.console import Group

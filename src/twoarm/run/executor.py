@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Protocol
 
-from twoarm.run.agent import Meter
+from twoarm.programs.agent import Meter
 from twoarm.run.order import Order, Outcome
 
 

@@ -9,16 +9,16 @@ from hashlib import sha256
 
 import msgspec
 
-from twoarm import __version__
-from twoarm.collect.version import numbers
+from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
-from twoarm.escape import named, visible
-from twoarm.run.agent import Agent
-from twoarm.run.program import why_unfit
+from twoarm.programs.agent import Agent
+from twoarm.programs.version import numbers
 from twoarm.run.schedule import SCHEMA, Frozen, arrange
 from twoarm.run.suite import Task, fill, placeholders
 from twoarm.run.suite_file import Plan
+from twoarm.run.supervisor.program import why_unfit
 from twoarm.run.tree import check_root, commit_of, digest_of
+from twoarm.text.escape import named, visible
 
 _VERSION_SECONDS = 30
 

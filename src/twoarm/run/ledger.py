@@ -14,10 +14,10 @@ from typing import Any, Literal, TypeVar
 import msgspec
 
 from twoarm.errors import InputError, OutputError, UsageError
-from twoarm.escape import named, shortened, visible
 from twoarm.files.safe import OpenFolder
 from twoarm.run.place import is_token
 from twoarm.run.schedule import Frozen, Trial, frozen_bytes, thaw
+from twoarm.text.escape import named, shortened, visible
 
 _WAIT_SECONDS = 120.0
 OUTCOME = "outcome"
@@ -248,7 +248,7 @@ class RunFolder:
     def _wait_for_supervisors(self, token: str) -> None:
         import fcntl
 
-        from twoarm.run.processes import wake_supervisors
+        from twoarm.run.supervisor.processes import wake_supervisors
 
         lock = self._supervisors()
         deadline = time.monotonic() + _WAIT_SECONDS

@@ -8,25 +8,17 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.collect.format import Refusal
 from twoarm.errors import InputError
-from twoarm.escape import counted, named, visible
-from twoarm.run.agent import Watch
+from twoarm.programs.agent import Watch
+from twoarm.programs.format import Refusal
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
 from twoarm.run.ledger import BEGUN, Attempted, RunFolder
 from twoarm.run.order import Outcome
 from twoarm.run.orders import Orders
 from twoarm.run.schedule import Block, Trial
-from twoarm.run.settle import (
-    FORBIDDEN,
-    UNAUTHORIZED,
-    Reader,
-    abandon,
-    bury,
-    settle,
-    turn_away,
-)
+from twoarm.run.settle import FORBIDDEN, UNAUTHORIZED, Reader, abandon, bury, settle, turn_away
+from twoarm.text.escape import counted, named, visible
 
 # So many infra failures in a row, and the whole run stops.
 ENOUGH = 6

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from twoarm.run.agent import After
+from twoarm.programs.agent import After
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

@@ -6,17 +6,17 @@ from secrets import token_hex
 
 import msgspec
 
-from twoarm.collect.prices import Prices
 from twoarm.errors import InputError
-from twoarm.escape import named, visible
-from twoarm.run.agent import Agent, Meter, Start
+from twoarm.programs.agent import Agent, Meter, Start
+from twoarm.programs.prices import Prices
 from twoarm.run.order import Order, Scratch
 from twoarm.run.place import Place
 from twoarm.run.prepare import Ground
-from twoarm.run.program import why_unfit
 from twoarm.run.schedule import Trial
 from twoarm.run.suite import Task, fill, fill_shell, placeholders
 from twoarm.run.suite_file import Plan
+from twoarm.run.supervisor.program import why_unfit
+from twoarm.text.escape import named, visible
 
 # What Linux allows a single word of a command line.
 LONGEST_ARGUMENT = 128 * 1024 - 1

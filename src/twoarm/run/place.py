@@ -7,8 +7,8 @@ import tempfile
 from collections.abc import Iterator
 
 from twoarm.errors import InputError, UsageError
-from twoarm.escape import named, visible
 from twoarm.files.safe import OpenFolder, same_place
+from twoarm.text.escape import named, visible
 
 # What agents read in the folders above a workspace.
 INSTRUCTIONS = (

@@ -8,17 +8,17 @@ from secrets import token_hex
 import msgspec
 
 from twoarm.errors import InputError
-from twoarm.escape import named, visible
 from twoarm.files.safe import OpenFolder
 from twoarm.run.executor import Executor
 from twoarm.run.ledger import read_outcome
-from twoarm.run.manifest import Manifest, changes, manifest_of, written
 from twoarm.run.order import Order
 from twoarm.run.place import Place
 from twoarm.run.schedule import Frozen
 from twoarm.run.suite import Arm, Task, fill_shell
 from twoarm.run.suite_file import Plan
+from twoarm.run.supervisor.manifest import Manifest, changes, manifest_of, written
 from twoarm.run.tree import check_paths, commit_all, copy, digest_of, export, overlay
+from twoarm.text.escape import named, visible
 
 # What a shell says of a command that it cannot start.
 NOT_RUNNABLE = (126, 127)

@@ -4,7 +4,6 @@ import os
 import tempfile
 from math import sqrt
 
-from twoarm.escape import counted, named, visible
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Terms
 from twoarm.run.display import duration
@@ -12,6 +11,7 @@ from twoarm.run.place import choose_place, new_token
 from twoarm.run.prepare import Ground, warnings_of
 from twoarm.run.session import prepared
 from twoarm.run.setting import Setting, notes
+from twoarm.text.escape import counted, named, visible
 
 # Acceptance runs twice on each task: one that flips is flaky.
 _CHECKS = 2

@@ -9,22 +9,22 @@ from typing import Any
 
 import msgspec
 
-from twoarm import __version__
-from twoarm.collect.caveats import CAVEATS
-from twoarm.collect.format import Settings
+from twoarm._version import __version__
 from twoarm.collect.gather import CollectOptions, Place, batched, gather
-from twoarm.collect.moment import seconds, utc_text
-from twoarm.collect.prices import Prices
 from twoarm.collect.settle import Record
-from twoarm.collect.sidecar import NAME
 from twoarm.errors import ArmsError, BadRunsError, InputError
-from twoarm.escape import counted, shortened, visible
-from twoarm.record import Failure, Run
+from twoarm.files.write import Output, write
+from twoarm.programs.caveats import CAVEATS
+from twoarm.programs.format import Settings
+from twoarm.programs.moment import seconds, utc_text
+from twoarm.programs.prices import Prices
+from twoarm.programs.sidecar import NAME
 from twoarm.run.freeze import Found
 from twoarm.run.ledger import TRIAL, Attempted, RunFolder
 from twoarm.run.prepare import Ground
 from twoarm.run.schedule import Frozen, Trial
-from twoarm.write import Output, write
+from twoarm.runs.record import Failure, Run
+from twoarm.text.escape import counted, shortened, visible
 
 COLLECTED = "collected.jsonl"
 RECEIPT = "receipt.json"

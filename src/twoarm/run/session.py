@@ -7,18 +7,13 @@ from collections.abc import Callable, Mapping
 import msgspec
 
 from twoarm.errors import InputError, UsageError
-from twoarm.escape import counted, shortened, visible
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
 from twoarm.run.changes import refuse_changes, refuse_removed
 from twoarm.run.executor import Executor
 from twoarm.run.ledger import WHOLE, Home, RunFolder
 from twoarm.run.loop import End, Loop, StoppedError, View, Wish
-from twoarm.run.orders import (
-    Orders,
-    Surroundings,
-    check_programs,
-)
+from twoarm.run.orders import Orders, Surroundings, check_programs
 from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.prepare import Ground, Preparation, Workshop
 from twoarm.run.report import Collected, collect_runs, runs_by_jobs, write_receipt
@@ -26,6 +21,7 @@ from twoarm.run.setting import Setting, Wanted, set_up
 from twoarm.run.settle import Reader
 from twoarm.run.suite_file import Plan, read_suite
 from twoarm.run.tree import lies_in
+from twoarm.text.escape import counted, shortened, visible
 
 # What was made of the suite, in the cache.
 _GROUND = "ground.json"
@@ -45,7 +41,7 @@ class Session:
 
     def prepare(self) -> Ground:
         """Builds and trees; those of an earlier runner, if they are all there."""
-        from twoarm.run.processes import clear_herds, kill_marked
+        from twoarm.run.supervisor.processes import clear_herds, kill_marked
 
         # Of a runner that was killed together with its supervisors.
         if self.place.known:

@@ -8,29 +8,18 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.collect.prices import Prices, read_prices
 from twoarm.errors import InputError, UsageError
-from twoarm.escape import named, visible
-from twoarm.run.agent import Agent, Cost, load_agent
-from twoarm.run.agents.command import UNREAD
+from twoarm.programs.agent import Agent, Cost, load_agent
+from twoarm.programs.command.launch import UNREAD
+from twoarm.programs.prices import Prices, read_prices
+from twoarm.programs.settings import NO_FORMAT
 from twoarm.run.budget import Terms, check_terms
-from twoarm.run.freeze import (
-    Found,
-    choose_tasks,
-    commits_again,
-    commits_of,
-    find_program,
-    freeze,
-)
-from twoarm.run.orders import (
-    check_arguments,
-    missing_files,
-    model_of,
-)
+from twoarm.run.freeze import Found, choose_tasks, commits_again, commits_of, find_program, freeze
+from twoarm.run.orders import check_arguments, missing_files, model_of
 from twoarm.run.schedule import Frozen
-from twoarm.run.suite import NO_FORMAT
 from twoarm.run.suite_file import Plan, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
+from twoarm.text.escape import named, visible
 
 # A shorter value would be struck out of everything.
 SHORTEST_SECRET = 8

@@ -9,18 +9,18 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from twoarm.collect.command import USAGE, USAGE_UNREAD
-from twoarm.collect.format import Refusal, Settings
 from twoarm.collect.gather import CollectOptions, Place, gather
-from twoarm.collect.prices import Prices
-from twoarm.collect.run_folder import NO_EVENT, OUTPUTS
-from twoarm.collect.sidecar import NAME
 from twoarm.errors import BadRunsError, InputError
-from twoarm.escape import visible
 from twoarm.files.safe import OpenFolder
-from twoarm.record import Run
-from twoarm.run.agents.command import UNREAD
+from twoarm.programs.command.launch import UNREAD
+from twoarm.programs.command.record import USAGE, USAGE_UNREAD
+from twoarm.programs.format import Refusal, Settings
+from twoarm.programs.prices import Prices
+from twoarm.programs.run_folder import NO_EVENT, OUTPUTS
+from twoarm.programs.sidecar import NAME
 from twoarm.run.ledger import OUTCOME, TRIAL, Attempted, read_outcome
+from twoarm.runs.record import Run
+from twoarm.text.escape import visible
 
 # The exit code of a process that was killed.
 _KILLED = 137

@@ -6,20 +6,13 @@ from typing import Annotated, Any
 import msgspec
 from msgspec import Meta
 
-from twoarm.record import tidied
+from twoarm.programs.settings import Program, Slug, Text, Variable
+from twoarm.runs.record import tidied
 
-# Names become folders: nothing in them may leave one, and none of them is hidden.
-Slug = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9_][A-Za-z0-9._-]*$", max_length=100, description="a name")
-]
-Text = Annotated[str, Meta(min_length=1)]
 Seconds = Annotated[float, Meta(gt=0, le=604_800)]
 Dollars = Annotated[float, Meta(gt=0, le=1_000_000)]
 Count = Annotated[int, Meta(ge=0, le=100)]
 Megabytes = Annotated[int, Meta(ge=1, le=100_000)]
-# The environment of a trial has few names, all of them portable.
-Variable = Annotated[str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", max_length=200)]
-
 # What `args`, `env`, `argv` and `prompt_template` may name in braces.
 PLACEHOLDERS = (
     "prompt",
@@ -34,8 +27,6 @@ PLACEHOLDERS = (
 )
 # A shell uses braces too: in commands only these are filled in, and `${name}` never is.
 SHELL_PLACEHOLDERS = ("suite", "workspace", "build")
-
-NO_FORMAT = "none"
 
 
 class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -76,20 +67,6 @@ class Arm(_Table, frozen=True, kw_only=True):
     source: Source | None = None
     build_commands: tuple[Text, ...] = ()
     setup_commands: tuple[Text, ...] = ()
-
-
-class Program(_Table, frozen=True, kw_only=True):
-    """The agent of both arms."""
-
-    program: Text
-    model: Text | None = None
-    args: tuple[str, ...] = ()
-    env: dict[Variable, str] = {}
-    home: dict[Text, Text] = {}
-    secrets: tuple[Variable, ...] = ()
-    argv: tuple[Text, ...] = ()
-    output: Slug | None = None
-    format: Text | None = None
 
 
 class Workspace(_Table, frozen=True, kw_only=True):

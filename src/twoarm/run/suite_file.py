@@ -9,27 +9,23 @@ from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from twoarm.collect.uptake import Pattern
 from twoarm.errors import InputError, Position, Problem, UsageError
-from twoarm.escape import named, shortened, visible
-from twoarm.run.agent import why_unknown
+from twoarm.programs.agent import why_unknown
+from twoarm.programs.settings import NO_FORMAT, Program, Slug, Text, Variable
+from twoarm.programs.uptake import Pattern
 from twoarm.run.suite import (
-    NO_FORMAT,
     PLACEHOLDERS,
     Arm,
     Count,
     Dollars,
     Megabytes,
-    Program,
     Seconds,
-    Slug,
     Suite,
     Task,
-    Text,
-    Variable,
     Workspace,
     placeholders,
 )
+from twoarm.text.escape import named, shortened, visible
 
 # A suite is written by people; nothing longer is one.
 LARGEST_FILE = 64 * 2**20

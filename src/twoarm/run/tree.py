@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 from twoarm.errors import InputError
-from twoarm.escape import named, visible
 from twoarm.files.safe import OpenFolder
-from twoarm.run.manifest import OTHER, kind_of, walk
 from twoarm.run.suite_file import inside
+from twoarm.run.supervisor.manifest import OTHER, kind_of, walk
+from twoarm.text.escape import named, visible
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _SUBMODULE = "160000"

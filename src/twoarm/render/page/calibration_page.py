@@ -2,11 +2,11 @@
 
 from typing import Any
 
-from twoarm.calibration_file import Calibration
 from twoarm.render.calibrate import WAYS, sheet_of
 from twoarm.render.html import require_extra
 from twoarm.render.page import sheet_page
 from twoarm.render.page.marks import CANDIDATE, INK, MUTED, SURFACE, Chart, chart_spec, layer
+from twoarm.result.calibration_file import Calibration
 
 
 def render(calibration: Calibration) -> str:

@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from twoarm.analysis import Analysis
 from twoarm.evidence.results import Estimate
-from twoarm.metric import SUCCESS
-from twoarm.number_format import change
 from twoarm.render.evidence import level as interval_level
 from twoarm.render.page.marks import (
     AXIS_FORMAT,
@@ -21,6 +18,9 @@ from twoarm.render.page.marks import (
     zero_line,
 )
 from twoarm.render.summary import SCOPES, Amount, Summary
+from twoarm.result.analysis import Analysis
+from twoarm.runs.metric import SUCCESS
+from twoarm.text.number_format import change
 
 # Which arm a mark of the summary favors; every other mark favors neither.
 _SIDES = {"better": "candidate", "worse": "baseline"}

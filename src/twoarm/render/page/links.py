@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from twoarm.chart_points import ChartPoints, RunSpread, Start
+from twoarm.render.chart_points import ChartPoints, RunSpread, Start
 from twoarm.render.page.marks import Chart
 
 # By task and repeat, where the page of a run is.

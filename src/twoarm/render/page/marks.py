@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from twoarm.escape import columns, shortened, visible
-from twoarm.metric import SUCCESS, Metric
+from twoarm.runs.metric import SUCCESS, Metric
+from twoarm.text.escape import columns, shortened, visible
 
 # More tasks than this have no room for their names: they stand side by side, in order.
 NAMED_TASKS = 40

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from twoarm.number_format import dollars
-from twoarm.plan_file import Plan
 from twoarm.render.html import require_extra
 from twoarm.render.page import sheet_page
 from twoarm.render.page.marks import BASELINE, CANDIDATE, MUTED, Chart, chart_spec, layer, short
 from twoarm.render.plan import amount, label, percent, recommended, sheet_of
+from twoarm.result.plan_file import Plan
+from twoarm.text.number_format import dollars
 
 _LINES = {"tasks": "more tasks", "repeats": "more repeats of these tasks"}
 

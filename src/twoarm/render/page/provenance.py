@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 import msgspec
 
-from twoarm.analysis import Analysis
-from twoarm.escape import visible
 from twoarm.options import DEFAULTS, Options
+from twoarm.result.analysis import Analysis
+from twoarm.text.escape import visible
 
 STANDARD_INPUT = "<stdin>"
 MEMORY = "<memory>"

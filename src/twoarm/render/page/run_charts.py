@@ -3,11 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from twoarm.analysis import Analysis
-from twoarm.chart_points import MOST_STARTS, ChartPoints, MetricSpread, RunSpread, Starts
-from twoarm.escape import counted, shortened
-from twoarm.metric import BY_NAME, Metric
-from twoarm.number_format import figure
+from twoarm.render.chart_points import MOST_STARTS, ChartPoints, MetricSpread, RunSpread, Starts
 from twoarm.render.page.marks import (
     AXIS_FORMAT,
     INK,
@@ -25,7 +21,11 @@ from twoarm.render.page.marks import (
     short,
     zoomed,
 )
-from twoarm.sentence import Name, say
+from twoarm.result.analysis import Analysis
+from twoarm.runs.metric import BY_NAME, Metric
+from twoarm.text.escape import counted, shortened
+from twoarm.text.number_format import figure
+from twoarm.text.sentence import Name, say
 
 
 def spreads(analysis: Analysis, points: ChartPoints) -> Iterator[Chart]:

@@ -1,9 +1,9 @@
 """A short report as a page: what it says, a chart, and its tables."""
 
-from twoarm.escape import html
 from twoarm.render.html import document, figures, section, sentence_html, table_section
 from twoarm.render.page.marks import Chart
 from twoarm.render.sheet import Sheet
+from twoarm.text.escape import html
 
 
 def render(sheet: Sheet, title: str, charts: list[Chart]) -> str:

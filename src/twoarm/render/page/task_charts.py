@@ -3,10 +3,7 @@
 from collections.abc import Iterator
 from typing import Any
 
-from twoarm.chart_points import ChartPoints, MetricDeltas, Successes
-from twoarm.escape import counted, shortened
-from twoarm.metric import BY_NAME, SUCCESS, Metric
-from twoarm.number_format import change
+from twoarm.render.chart_points import ChartPoints, MetricDeltas, Successes
 from twoarm.render.page.marks import (
     AXIS_FORMAT,
     BASELINE,
@@ -31,6 +28,9 @@ from twoarm.render.page.marks import (
     zero_line,
     zoomed,
 )
+from twoarm.runs.metric import BY_NAME, SUCCESS, Metric
+from twoarm.text.escape import counted, shortened
+from twoarm.text.number_format import change
 
 
 def deltas(points: ChartPoints) -> Iterator[Chart]:

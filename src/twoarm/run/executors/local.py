@@ -14,19 +14,19 @@ from typing import IO
 import msgspec
 
 from twoarm.files.safe import OpenFolder
-from twoarm.run.agent import Meter
+from twoarm.programs.agent import Meter
 from twoarm.run.order import Order, Outcome
-from twoarm.run.processes import SUPERVISOR, clear_herds, kill_marked
+from twoarm.run.supervisor.processes import SUPERVISOR, clear_herds, kill_marked
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The package as the supervisor sees it: its own modules, without what twoarm imports for others.
 _BOOT = """\
 import sys
-for name in ("", "/run", "/files"):
+for name in ("", "/run", "/run/supervisor", "/files"):
     module = type(sys)("twoarm" + name.replace("/", "."))
     module.__path__ = [sys.argv[1] + name]
     sys.modules[module.__name__] = module
-from twoarm.run.supervisor import main
+from twoarm.run.supervisor.main import main
 main()
 """
 _COMMAND = (sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(_HERE))

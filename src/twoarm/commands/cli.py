@@ -1,0 +1,164 @@
+"""The command line: which command, and how it ends."""
+
+import os
+import sys
+from argparse import (
+    Action,
+    ArgumentError,
+    ArgumentParser,
+    Namespace,
+    RawDescriptionHelpFormatter,
+    _SubParsersAction,
+)
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, NoReturn
+
+from twoarm._version import __version__
+from twoarm.commands.console import Streams
+from twoarm.commands.exit_codes import BAD, DONE, HELP, INTERRUPTED
+from twoarm.errors import BadRunsError, TwoarmError
+from twoarm.files.interrupt import Terminated, termination_unwinds
+from twoarm.options import flags_named
+from twoarm.text.escape import counted, did_you_mean, named, shortened
+
+# What `--help` says of each command, in its order. The module of its name has the rest, and is
+# imported for its own command only: to start takes longer than to score a few hundred runs.
+_COMMANDS = {
+    "score": "score run files",
+    "check": "validate run files",
+    "schema": "print a JSON Schema",
+    "collect": "turn other programs' results into run records",
+    "plan": "say how much more to run, and what that costs",
+    "calibrate": "see how often a suite names a winner where there is none",
+    "run": "run a suite of tasks in two arms, then score the runs",
+    "show": "print what the runs of one task and repeat did",
+    "demo": "score a bundled example",
+}
+
+
+class _Help(RawDescriptionHelpFormatter):
+    """Help of a fixed width: argparse would import much to ask the terminal, for every option."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, width=100)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and give its exit code."""
+    streams = Streams()
+    given = Namespace(exit_code=False)
+    code = BAD
+    try:
+        with termination_unwinds(), flags_named():
+            try:
+                code = _ran(sys.argv[1:] if arguments is None else arguments, given, streams)
+            except BadRunsError as error:
+                streams.say(str(error))
+                streams.say(f"twoarm: {counted(error.count, 'problem')}; nothing was scored")
+            except TwoarmError as error:
+                streams.say(f"twoarm: {error}")
+            except MemoryError:
+                streams.say(
+                    "twoarm: out of memory; free some memory, or score fewer runs at a time"
+                )
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except Terminated as ended:
+        return 128 + ended.number
+    except BaseException as error:  # noqa: BLE001, whatever it is, it must not look like a verdict
+        _say_it_is_a_bug(error, streams)
+        return BAD
+    return streams.settled(code, bad=BAD, gate=given.exit_code)
+
+
+def _ran(arguments: Sequence[str], given: Namespace, streams: Streams) -> int:
+    try:
+        _parse(arguments, given, streams)
+    except SystemExit as leaving:
+        # Help, the version or bad usage.
+        return leaving.code if isinstance(leaving.code, int) else DONE
+    code: int = given.command(given, streams)
+    return code
+
+
+def _parse(arguments: Sequence[str], given: Namespace, streams: Streams) -> None:
+    parser, commands = _parsers(arguments, streams)
+    first = arguments[0] if arguments else ""
+    if first.startswith("-") and not any(known.startswith(first) for known in _flags(parser)):
+        _refuse(parser, first)
+    _, unknown = parser.parse_known_args(arguments, given)
+    if unknown:
+        option = next((word for word in unknown if word.startswith("-")), None)
+        command = next(word for word in arguments if word in commands)
+        _refuse(commands[command], option or unknown[0])
+
+
+def _flags(parser: ArgumentParser) -> list[str]:
+    return [flag for action in parser._actions for flag in action.option_strings]
+
+
+def _refuse(parser: ArgumentParser, word: str) -> NoReturn:
+    """End with what was not understood, and the nearest that would be."""
+    if not word.startswith("-"):
+        parser.error(f"unexpected argument {named(word)}")
+    option = shortened(word.partition("=")[0], 60)
+    parser.error(f"no option {option}{did_you_mean(option, _flags(parser)).replace('`', '')}")
+
+
+def _say_it_is_a_bug(error: BaseException, streams: Streams) -> None:
+    from traceback import format_exception, format_exception_only
+
+    if os.environ.get("TWOARM_TRACEBACK"):
+        streams.say("".join(format_exception(error)).rstrip("\n"))
+    what = " ".join("".join(format_exception_only(error)).split())
+    streams.say(
+        f"twoarm: a bug in twoarm {__version__}: {shortened(what, 200)}; please report it, with "
+        "the traceback that TWOARM_TRACEBACK=1 prints"
+    )
+
+
+def _parsers(
+    arguments: Sequence[str], streams: Streams
+) -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
+    """The parser, and that of each command by its name."""
+
+    class Parser(ArgumentParser):
+        # All that argparse prints goes through here: help, the version, bad usage.
+        def _print_message(self, message: str, file: object = None) -> None:
+            if file is sys.stdout:
+                streams.write(message)
+            else:
+                streams.say(message.rstrip("\n"))
+
+        # The usage of a command has a dozen lines, and would bury what is wrong.
+        def error(self, message: str) -> NoReturn:
+            self.exit(BAD, f"twoarm: {message} (see {self.prog} --help)\n")
+
+        def _check_value(self, action: Action, value: Any) -> None:
+            choices = [] if action.choices is None else list(map(str, action.choices))
+            if not choices or value in choices:
+                return
+            if isinstance(action, _SubParsersAction):
+                near = did_you_mean(value, choices) or f"; the commands are {', '.join(choices)}"
+                raise ArgumentError(None, f"no command {named(value)}{near}")
+            near = did_you_mean(value, choices) or f"; expected one of {', '.join(choices)}"
+            raise ArgumentError(action, f"got {named(value)}{near}")
+
+    parser = Parser(
+        prog="twoarm",
+        description="Score the runs of a coding agent with and without a change.",
+        epilog=HELP,
+        formatter_class=_Help,
+    )
+    parser.add_argument("--version", action="version", version=f"twoarm {__version__}")
+    # With `prog` given, argparse does not build a help formatter for every command line.
+    commands = parser.add_subparsers(prog="twoarm", required=True, metavar="COMMAND")
+    for name, short in _COMMANDS.items():
+        command = commands.add_parser(name, help=short, formatter_class=_Help)
+        if name in arguments:
+            module: Any = import_module(f"twoarm.commands.{name}")
+            command.description, command.epilog = module.DESCRIPTION, module.EPILOG
+            module.add_options(command)
+            command.set_defaults(command=module.run)
+    return parser, commands.choices

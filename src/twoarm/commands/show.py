@@ -1,0 +1,91 @@
+"""`twoarm show`: the runs of one task and repeat, in the terminal."""
+
+import os
+import shlex
+from argparse import ArgumentParser, Namespace
+
+import msgspec
+
+from twoarm.commands.console import Streams
+from twoarm.commands.terminal import terminal_width
+from twoarm.errors import InputError, UsageError
+from twoarm.text.escape import visible
+
+COLLECTED = "collected.jsonl"
+_ANALYSIS = "analysis.json"
+_MOST_PATHS = 5
+DONE = 0
+
+EPILOG = None
+DESCRIPTION = (
+    "Print what the runs of one task and repeat did: prompt, messages and calls in order, last "
+    "words, acceptance, the change, and why each counts as it does. Without TASK and REPEAT, list "
+    "those there are."
+)
+
+
+class _Input(msgspec.Struct, frozen=True):
+    path: str
+
+
+class _Analysis(msgspec.Struct, frozen=True):
+    """What an analysis file says of where its runs came from."""
+
+    inputs: tuple[_Input, ...]
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """The arguments of `twoarm show`."""
+    parser.add_argument(
+        "folder", metavar="DIR", help="a run folder, a folder with collected.jsonl, or a run file"
+    )
+    parser.add_argument("task", metavar="TASK", nargs="?", help="the task")
+    parser.add_argument("repeat", metavar="REPEAT", nargs="?", type=int, help="the repeat, from 1")
+    parser.add_argument("--arm", metavar="ARM", help="the run of this arm alone")
+
+
+def run(given: Namespace, streams: Streams) -> int:
+    """Find the runs and print them, or say which there are."""
+    from twoarm.run_pages.pages import find_runs, list_runs
+    from twoarm.run_pages.text import render
+
+    if given.repeat is None and given.arm is not None:
+        raise UsageError("--arm has no effect without REPEAT")
+    path = _run_file(given.folder)
+    if given.repeat is None:
+        for line in list_runs(path, given.task):
+            streams.write(f"{line}\n")
+        command = f"twoarm show {shlex.quote(given.folder)} TASK REPEAT"
+        streams.write(f"see the runs of one with {visible(command)}\n")
+        return DONE
+    for number, view in enumerate(find_runs(path, given.task, given.repeat, given.arm)):
+        streams.write(("\n" if number else "") + render(view, terminal_width()))
+    return DONE
+
+
+def _run_file(path: str) -> str:
+    """The run file that is meant by a path."""
+    if not os.path.isdir(path):
+        return path
+    found = os.path.join(path, COLLECTED)
+    if os.path.exists(found):
+        return found
+    scored = _scored_from(os.path.join(path, _ANALYSIS))
+    way = (
+        "collect its runs, or name a run file"
+        if scored is None
+        else f"it was scored from {scored}, so name that file"
+    )
+    raise InputError(f"{visible(path)}: no {COLLECTED} in it; {way}")
+
+
+def _scored_from(path: str) -> str | None:
+    """The run files that an analysis was made of: named, not opened, since anyone may write one."""
+    try:
+        with open(path, "rb") as file:
+            analysis = msgspec.json.decode(file.read(), type=_Analysis)
+    except (OSError, ValueError, RecursionError):
+        return None
+    paths = [visible(one.path) for one in analysis.inputs]
+    more = f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
+    return f"{', '.join(paths[:_MOST_PATHS])}{more}" if paths else None

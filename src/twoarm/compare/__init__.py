@@ -1,0 +1,11 @@
+"""Two arms, held against each other: from runs to one decision.
+
+screen      which runs count; every excluded run keeps its reason
+trials      what became of every planned run
+summarize   each arm on its own
+pair        same task, same repeat, two arms; deltas
+tasks       each task in both arms
+decide      the gates to one decision; adequacy of the repeats
+comparison  all of these together
+check       every problem in run files, without scoring them
+"""

@@ -1,0 +1,45 @@
+"""Every problem of run files, found without scoring them."""
+
+import msgspec
+
+from twoarm.compare.screen import find_duplicates
+from twoarm.compare.trials import left_out
+from twoarm.errors import BadRunsError, Problem
+from twoarm.runs.runfile import Source, read
+from twoarm.text.escape import visible
+
+
+class Check(msgspec.Struct, frozen=True, kw_only=True):
+    """Bad lines and runs given twice, and what the good lines hold, missing runs among them."""
+
+    problems: tuple[Problem, ...]
+    run_count: int
+    missing_count: int
+    task_count: int
+    arms: tuple[str, ...]
+    unknown_keys: tuple[str, ...]
+
+
+def check(source: Source) -> Check:
+    """Look at every line of what `score` would take."""
+    try:
+        runs = read(source, skip_bad=True, list_all=True, times=False)
+    except BadRunsError as error:
+        return Check(
+            problems=tuple(error.problems),
+            run_count=0,
+            missing_count=0,
+            task_count=0,
+            arms=(),
+            unknown_keys=(),
+        )
+    files = {visible(given.path): number for number, given in enumerate(runs.inputs)}
+    found = (*runs.problems, *find_duplicates(runs))
+    return Check(
+        problems=tuple(sorted(found, key=lambda one: (files.get(one.source, 0), one.line or 0))),
+        run_count=len(runs),
+        missing_count=int(left_out(runs, keep_infra=True)[runs.outcome].sum()),
+        task_count=len(runs.tasks),
+        arms=tuple(sorted(runs.arms)),
+        unknown_keys=runs.unknown_keys,
+    )

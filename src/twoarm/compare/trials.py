@@ -1,0 +1,142 @@
+"""What became of every planned run, and which lines of an arm stand for no run that counts."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from twoarm.runs.arrays import Flags, Ints
+from twoarm.runs.runs import Runs
+
+ExcludedKind = Literal["infra", "missing", "interrupted", "duplicate", "other arm"]
+
+# Lines of planned runs that say nothing about how the agent did.
+_ABSENT = ("missing", "interrupted")
+# Lines that say of a planned run that it is missing, and are not needed to know it.
+HAS_A_RUN = "missing, but there is a run"
+SAID_AGAIN = "missing, as another line says"
+
+
+class Excluded(msgspec.Struct, frozen=True, kw_only=True):
+    """How many lines of one arm were read but not counted, for one reason."""
+
+    kind: ExcludedKind
+    reason: str
+    arm: str
+    runs: int
+
+
+class Reason(msgspec.Struct, frozen=True, kw_only=True):
+    """Why so many planned runs have no result."""
+
+    reason: str
+    trials: int
+
+
+class Trials(msgspec.Struct, frozen=True, kw_only=True):
+    """The planned runs of one arm: every task and repeat that a line of it names.
+
+    Each is one of three, however often it was tried: counted, if there is a run; missing, if a
+    line says so, or that it was interrupted; excluded, if all there is are infra failures. Of
+    several reasons it has the first in the alphabet, so that the order of lines does not matter.
+    `interrupted` are those among the counted that broke off before, and were run again.
+    """
+
+    arm: str
+    planned: int
+    counted: int
+    excluded: int
+    missing: int
+    interrupted: int
+    excluded_reasons: tuple[Reason, ...]
+    missing_reasons: tuple[Reason, ...]
+
+    @property
+    def lost(self) -> int:
+        """How many have no run that counts."""
+        return self.excluded + self.missing
+
+    @property
+    def at_risk(self) -> int:
+        """How many have no run that counts, or another one than was made first."""
+        return self.lost + self.interrupted
+
+
+def lost_runs(trials: tuple[Trials, Trials]) -> str:
+    """What the planned runs without a result are called."""
+    kinds = (
+        ("excluded", any(arm.excluded for arm in trials)),
+        ("missing", any(arm.missing for arm in trials)),
+    )
+    return f"{' or '.join(kind for kind, found in kinds if found)} runs"
+
+
+class Account(msgspec.Struct, frozen=True, kw_only=True):
+    """The planned runs of one arm, and its lines that do not count."""
+
+    trials: Trials
+    excluded: tuple[Excluded, ...]
+
+
+def left_out(runs: Runs, *, keep_infra: bool) -> Flags:
+    """For each outcome, whether no line with it counts; what is missing or broke off never does."""
+    kinds = _ABSENT if keep_infra else (*_ABSENT, "infra")
+    return np.array([outcome.failure in kinds for outcome in runs.outcomes])
+
+
+def account(runs: Runs, arm: str, kept: Ints, lines: Ints) -> Account:
+    """Settle the planned runs of an arm: `kept` are its rows that count, in order of their keys,
+    and `lines` those that are left out, in any order."""
+    ranks = {reason: at for at, reason in enumerate(sorted({o.reason for o in runs.outcomes}))}
+    rank = np.array([ranks[outcome.reason] for outcome in runs.outcomes])
+    missing = np.array([outcome.failure in _ABSENT for outcome in runs.outcomes])
+    broke_off = np.array([outcome.failure == "interrupted" for outcome in runs.outcomes])
+    # Of the lines of one planned run, the first in this order stands for it.
+    code = runs.outcome[lines]
+    order = np.lexsort((rank[code], ~missing[code], runs.key[lines]))
+    code, key = code[order], runs.key[lines[order]]
+    again = np.append(False, key[1:] == key[:-1])[: len(key)]
+    has_run = _among(key, runs.key[kept])
+    stands, absent, again_run = ~again & ~has_run, missing[code], broke_off[code] & has_run
+    lost = tuple(_reasons(runs, code[stands & absent]))
+    groups: list[tuple[ExcludedKind, str, int]] = [
+        *(("infra", f"infra: {one.reason}", one.trials) for one in _reasons(runs, code[~absent])),
+        *(("missing", f"missing: {one.reason}", one.trials) for one in lost),
+        *(
+            ("interrupted", f"interrupted: {one.reason}", one.trials)
+            for one in _reasons(runs, code[again_run])
+        ),
+        ("missing", HAS_A_RUN, int((absent & has_run & ~again_run).sum())),
+        ("missing", SAID_AGAIN, int((absent & again & ~has_run).sum())),
+    ]
+    return Account(
+        trials=Trials(
+            arm=arm,
+            planned=len(kept) + int(stands.sum()),
+            counted=len(kept),
+            excluded=int((stands & ~absent).sum()),
+            missing=int((stands & absent).sum()),
+            interrupted=len({*key[again_run].tolist()}),
+            excluded_reasons=tuple(_reasons(runs, code[stands & ~absent])),
+            missing_reasons=lost,
+        ),
+        excluded=tuple(
+            Excluded(kind=kind, reason=reason, arm=arm, runs=count)
+            for kind, reason, count in groups
+            if count
+        ),
+    )
+
+
+def _among(keys: Ints, ordered: Ints) -> Flags:
+    """Which of the keys are in an ordered column."""
+    found: Flags = np.append(ordered, -1)[np.searchsorted(ordered, keys)] == keys
+    return found
+
+
+def _reasons(runs: Runs, codes: Ints) -> Iterator[Reason]:
+    """How often each reason is given, in order of the reasons."""
+    counts = np.bincount(codes, minlength=len(runs.outcomes)).tolist()
+    found = {runs.outcomes[code].reason: count for code, count in enumerate(counts) if count}
+    return (Reason(reason=reason, trials=found[reason]) for reason in sorted(found))

@@ -1,0 +1,317 @@
+"""The one writer of files: all of them or none, and never half a file.
+
+A regular file is written under another name in its own folder and renamed. Where the user has named
+the file, links are followed, and what is no regular file, a device or a FIFO, is written through. A
+name of ours in a folder becomes a file, whatever somebody has put there.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+import msgspec
+
+from twoarm.errors import OutputError, UsageError
+from twoarm.files.interrupt import Hold
+from twoarm.text.escape import visible
+
+
+class Output(msgspec.Struct, frozen=True, kw_only=True):
+    """What is to stand at a path; `append` adds it to what is there."""
+
+    path: str
+    content: Iterable[bytes]
+    append: bool
+    # Whether the user has named the file, and not only the folder that it is in.
+    named: bool
+
+
+class _Staged(msgspec.Struct, frozen=True, kw_only=True):
+    """A whole file under a temporary name, and the file whose place it will take."""
+
+    path: str
+    target: str
+    temporary: str
+    before: os.stat_result | None
+
+
+def write(outputs: Sequence[Output]) -> None:
+    """Put every output in its place; if one of them cannot be, the others stay as they were."""
+    special = {one.path for one in outputs if one.named and _is_special(one.path)}
+    regular = [output for output in outputs if output.path not in special]
+    temporaries: list[str] = []
+    with Hold() as hold:
+        try:
+            staged = [_stage(one, temporaries, hold) for one in regular if not one.append]
+            with hold.released():
+                for output in outputs:
+                    if output.path in special:
+                        _write_through(output)
+            _commit(staged, [one for one in regular if one.append], temporaries)
+        finally:
+            for name in temporaries:
+                with suppress(OSError):
+                    os.unlink(name)
+
+
+def write_folder(
+    path: str, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]
+) -> None:
+    """A folder of just these files, in the place of an older one whose every file is `ours`.
+
+    The files are written into a new folder, which takes the place of the old one at the end.
+    """
+    from shutil import rmtree
+
+    with _naming(path):
+        _refuse_others(path, ours)
+        target = os.path.realpath(path)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        temporary, old = _unforeseen(target), _unforeseen(target)
+        os.mkdir(temporary)
+        try:
+            for name, content in files:
+                with open(os.path.join(temporary, name), "xb") as file:
+                    file.write(content)
+            if os.path.isdir(target):
+                os.rename(target, old)
+            os.rename(temporary, target)
+        finally:
+            if os.path.isdir(old) and not os.path.lexists(target):
+                os.rename(old, target)
+            rmtree(temporary, ignore_errors=True)
+            rmtree(old, ignore_errors=True)
+
+
+def remove_folder(path: str, ours: Callable[[str], bool]) -> None:
+    """No folder, in the place of an older one whose every file is `ours`."""
+    from shutil import rmtree
+
+    with _naming(path):
+        _refuse_others(path, ours)
+        if os.path.isdir(path):
+            rmtree(os.path.realpath(path))
+
+
+def _refuse_others(path: str, ours: Callable[[str], bool]) -> None:
+    refuse_link(path)
+    for name in os.listdir(path) if os.path.isdir(path) else ():
+        there = os.lstat(os.path.join(path, name))
+        if not (ours(name) and stat.S_ISREG(there.st_mode)):
+            raise OutputError(
+                f"{visible(os.path.join(path, name))}: not a file of twoarm; "
+                "move it, or choose another folder by --out"
+            )
+
+
+def refuse_link(path: str) -> None:
+    """Refuse a folder of ours that is a link: what it leads to is somebody else's."""
+    if os.path.islink(path):
+        raise OutputError(
+            f"{visible(path)}: a link, and nothing is written through it; "
+            "remove it, or choose another folder by --out"
+        )
+
+
+def write_all(descriptor: int, content: bytes) -> None:
+    """Write every byte, however few the descriptor takes at a time."""
+    rest = memoryview(content)
+    while rest:
+        try:
+            rest = rest[os.write(descriptor, rest) :]
+        except BlockingIOError:
+            from select import POLLOUT, poll
+
+            waiting = poll()
+            waiting.register(descriptor, POLLOUT)
+            waiting.poll()
+
+
+def refuse_overlap(outputs: Mapping[str, str | int], inputs: Sequence[str | int]) -> None:
+    """Refuse an output that is an input or another output, by whatever name.
+
+    Outputs have the name of their option; a number is an open file.
+    """
+    taken = {_identity(place) for place in inputs}
+    options: dict[Hashable, str] = {}
+    for option, place in outputs.items():
+        identity = _identity(place)
+        if identity is None:
+            continue
+        shown = f"{visible(place)}: " if isinstance(place, str) else ""
+        if identity in taken:
+            raise UsageError(f"{shown}{option} is also an input; choose another name")
+        other = options.setdefault(identity, option)
+        if other != option:
+            raise UsageError(f"{shown}{other} and {option} are the same file; choose two names")
+
+
+def _identity(place: str | int) -> Hashable:
+    """What tells a file from others, whatever its name; None where sharing it does no harm."""
+    try:
+        found = os.stat(place)
+    except FileNotFoundError:
+        return os.path.realpath(str(place))
+    except (OSError, ValueError):
+        # To read or to write it fails as well, and says why.
+        return None
+    if stat.S_ISCHR(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+        return None
+    return found.st_dev, found.st_ino
+
+
+@contextmanager
+def _naming(path: str) -> Iterator[None]:
+    """Turn what the system refuses into an error that names the output."""
+    try:
+        yield
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else None
+        raise OutputError(f"{visible(path)}: cannot be written: {reason or error}") from error
+
+
+def _is_special(path: str) -> bool:
+    with suppress(OSError, ValueError):
+        mode = os.stat(path).st_mode
+        return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+    return False
+
+
+def _stage(output: Output, temporaries: list[str], hold: Hold) -> _Staged:
+    """Write the whole file beside its target."""
+    with _naming(output.path):
+        target = _target(output)
+        before = _replaceable(target, named=output.named)
+        os.makedirs(os.path.dirname(target), exist_ok=True)
+        temporary = _unforeseen(target)
+        with _created(temporary, temporaries) as file:
+            if before is not None:
+                _make_alike(file.fileno(), before)
+            with hold.released():
+                file.writelines(output.content)
+            file.flush()
+            os.fsync(file.fileno())
+    return _Staged(path=output.path, target=target, temporary=temporary, before=before)
+
+
+def _target(output: Output) -> str:
+    """The file whose place is taken."""
+    if output.named:
+        return os.path.realpath(output.path)
+    folder, name = os.path.split(output.path)
+    return os.path.join(os.path.realpath(folder), name)
+
+
+def _replaceable(path: str, *, named: bool) -> os.stat_result | None:
+    """The file that is there, if it may be replaced; None if there is none."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISLNK(found.st_mode):
+        if named:
+            # Followed already: a link that is still there leads to itself.
+            raise OSError(40, "Too many levels of symbolic links")
+        return None
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(21, "Is a directory")
+    if not os.access(path, os.W_OK):
+        raise PermissionError(13, "Permission denied")
+    return found
+
+
+def _unforeseen(target: str) -> str:
+    """A name beside the target for which nobody could have laid a trap."""
+    return os.path.join(os.path.dirname(target), f".twoarm-{os.urandom(8).hex()}.tmp")
+
+
+def _created(name: str, temporaries: list[str]) -> BinaryIO:
+    """A file that was not there before, not even as a link; with the mode of the umask."""
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    temporaries.append(name)
+    return open(descriptor, "wb")
+
+
+def _make_alike(descriptor: int, before: os.stat_result) -> None:
+    """Owner and mode of the file that will be replaced, as if it had been written over."""
+    with suppress(PermissionError):
+        os.fchown(descriptor, before.st_uid, before.st_gid)
+    os.fchmod(descriptor, stat.S_IMODE(before.st_mode))
+
+
+def _write_through(output: Output) -> None:
+    with _naming(output.path):
+        descriptor = os.open(output.path, os.O_WRONLY | os.O_CLOEXEC)
+        try:
+            for piece in output.content:
+                write_all(descriptor, piece)
+        finally:
+            os.close(descriptor)
+
+
+def _commit(staged: Sequence[_Staged], added: Sequence[Output], temporaries: list[str]) -> None:
+    """Rename every file and add what is to be added; after an error, put the old ones back."""
+    done: list[tuple[_Staged, str | None]] = []
+    try:
+        for one in staged:
+            with _naming(one.path):
+                kept = None if one.before is None else _kept(one.target, one.before, temporaries)
+                os.replace(one.temporary, one.target)
+                done.append((one, kept))
+        for output in added:
+            _append(output)
+    except BaseException as error:
+        lost = [_put_back(one, kept, temporaries) for one, kept in reversed(done)]
+        if any(lost):
+            raise OutputError("; ".join(filter(None, lost))) from error
+        raise
+
+
+def _kept(target: str, before: os.stat_result, temporaries: list[str]) -> str:
+    """The old file under a second name; a copy where the file system gives it none."""
+    name = _unforeseen(target)
+    try:
+        os.link(target, name)
+        temporaries.append(name)
+    except OSError:
+        from shutil import copyfileobj
+
+        with open(target, "rb") as old, _created(name, temporaries) as copy:
+            copyfileobj(old, copy)
+            _make_alike(copy.fileno(), before)
+    return name
+
+
+def _put_back(one: _Staged, kept: str | None, temporaries: list[str]) -> str | None:
+    """Undo one rename; gives what is wrong if that fails, too."""
+    try:
+        if kept is None:
+            os.unlink(one.target)
+        else:
+            os.replace(kept, one.target)
+    except OSError as error:
+        wrong = f"{visible(one.path)}: cannot be restored: {error.strerror}"
+        if kept is None:
+            return wrong
+        temporaries.remove(kept)
+        return f"{wrong}; the old file is at {visible(kept)}"
+    return None
+
+
+def _append(output: Output) -> None:
+    with _naming(output.path):
+        descriptor = os.open(
+            output.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o666
+        )
+        try:
+            size = os.fstat(descriptor).st_size
+            try:
+                for piece in output.content:
+                    write_all(descriptor, piece)
+            except OSError:
+                os.ftruncate(descriptor, size)
+                raise
+        finally:
+            os.close(descriptor)

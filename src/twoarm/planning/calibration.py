@@ -1,0 +1,174 @@
+"""Trials without a difference: who is named a winner when the same runs are dealt to two arms."""
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+
+from twoarm.compare.decide import GATES, decide, figures, judge
+from twoarm.compare.screen import Arms
+from twoarm.evidence.cells import Layout, TaskRuns
+from twoarm.evidence.grade import Margins, margin_rule
+from twoarm.evidence.interval import Frame
+from twoarm.evidence.means import ratio_estimate, success_estimate
+from twoarm.evidence.weigh import grade_of, headline_tests
+from twoarm.runs.arrays import Flags, Floats, Ints
+from twoarm.runs.metric import JUDGED, SUCCESS
+
+# The share of trials that stay below the noise floor.
+FLOOR = 0.95
+_ARMS = Arms(candidate="candidate", baseline="baseline")
+_DEALT, _HALVES = 301, 302
+
+
+class Pool(msgspec.Struct, frozen=True, kw_only=True):
+    """Runs of some tasks, task by task in the order in which they were made.
+
+    `deal` has a row for each arm: how many runs of each task it is dealt. What is left over plays
+    no part.
+    """
+
+    task: Ints
+    values: dict[str, Floats]
+    deal: Ints
+
+    @property
+    def tasks(self) -> int:
+        """How many tasks there are."""
+        return int(self.deal.shape[1])
+
+    @property
+    def starts(self) -> Ints:
+        """Where each task begins."""
+        return np.searchsorted(self.task, np.arange(self.tasks))
+
+    def part(self, order: Ints) -> Ints:
+        """Of runs in this order, task by task: those that are dealt, the candidate's first."""
+        rank = np.arange(len(self.task)) - self.starts[self.task]
+        dealt: Ints = order[rank < self.deal.sum(axis=0)[self.task]]
+        return dealt
+
+
+class Dealt(msgspec.Struct, frozen=True, kw_only=True):
+    """What the trials found: whether each way named a winner, and how far apart the arms were."""
+
+    gates: Flags
+    evidence: Flags
+    margin: Flags
+    away: dict[str, Floats]
+
+    def noise_floor(self) -> dict[str, float]:
+        """The difference of each metric that nearly all trials stay below; as a ratio less one."""
+        found = {}
+        for name, away in self.away.items():
+            known = away[~np.isnan(away)]
+            if len(known):
+                found[name] = float(np.quantile(known, FLOOR))
+        return found
+
+
+def deal(pool: Pool, trials: int, frame: Frame, margins: Margins) -> Dealt:
+    """Deal the runs of each task to two arms, at random, and judge them as any two arms."""
+    layout = Layout(
+        tasks=np.arange(pool.tasks),
+        sizes=pool.deal,
+        starts=np.concatenate(([0], np.cumsum(pool.deal.sum(axis=0)))),
+    )
+    ours = layout.cell % 2 == 0
+    scaled = _on_test_scale(pool)
+    named = np.zeros((3, trials), dtype=bool)
+    away = {metric.name: np.full(trials, np.nan) for metric in JUDGED}
+    for trial in range(trials):
+        rows = pool.part(_shuffled(pool.task, [frame.seed, _DEALT, trial]))
+        runs = [
+            TaskRuns(metric=one.metric, logs=one.logs, values=one.values[rows], layout=layout)
+            for one in scaled
+        ]
+        named[:, trial] = (_by_gates(pool.values, rows, ours), *_by_evidence(runs, frame, margins))
+        for one in runs:
+            deltas = one.deltas[one.shared]
+            if len(deltas):
+                size = abs(float(deltas.mean()))
+                away[one.metric.name][trial] = np.expm1(size) if one.logs else size
+    comparable = {one.metric.name for one in scaled if one.logs or one.metric is SUCCESS}
+    return Dealt(
+        gates=named[0],
+        evidence=named[1],
+        margin=named[2],
+        away={name: sizes for name, sizes in away.items() if name in comparable},
+    )
+
+
+def _on_test_scale(pool: Pool) -> list[TaskRuns]:
+    """Every metric of all runs, on logarithms once and for all where it is tested on them."""
+    whole = Layout(
+        tasks=np.arange(pool.tasks),
+        sizes=np.array([np.bincount(pool.task, minlength=pool.tasks), np.zeros(pool.tasks, int)]),
+        starts=np.append(pool.starts, len(pool.task)),
+    )
+    return [
+        TaskRuns(
+            metric=metric, logs=False, values=pool.values[metric.name], layout=whole
+        ).on_test_scale()
+        for metric in JUDGED
+    ]
+
+
+def _shuffled(task: Ints, seed: list[int]) -> Ints:
+    """The runs in an order that is random inside each task."""
+    return np.lexsort((np.random.PCG64(seed).random_raw(len(task)), task))
+
+
+def _by_gates(values: Mapping[str, Floats], rows: Ints, ours: Flags) -> bool:
+    sides = [
+        {name: column[rows[side]] for name, column in values.items()} for side in (ours, ~ours)
+    ]
+    decision = decide(judge(figures(sides[0]), figures(sides[1])), _ARMS)
+    return decision.kind in ("candidate", "baseline")
+
+
+def _by_evidence(runs: list[TaskRuns], frame: Frame, margins: Margins) -> tuple[bool, bool]:
+    """Whether the verdict names a winner, and whether the margin rule does."""
+    by_name = {one.metric.name: one for one in runs}
+    grade = grade_of(runs, headline_tests(runs, frame, None), None, frame)
+    rule = margin_rule(
+        success_estimate(by_name[SUCCESS.name], frame),
+        {
+            gate.metric.name: ratio_estimate(by_name[gate.metric.name], frame)
+            for gate in GATES
+            if gate.metric is not SUCCESS
+        },
+        grade,
+        margins,
+    )
+    return (
+        grade.verdict in ("candidate better", "baseline better"),
+        rule.verdict in ("candidate", "baseline"),
+    )
+
+
+def drift(pool: Pool, trials: int, seed: int) -> float | None:
+    """The chance that random halves of the runs differ as much as the first half and the second do.
+
+    By the largest difference among the gates' metrics, each in its own spread.
+    """
+    scaled = {one.metric.name: one.values for one in _on_test_scale(pool)}
+    columns = [scaled[gate.metric.name] for gate in GATES]
+    values = np.array([one for one in columns if not np.isnan(one).any()])
+    half = np.bincount(pool.task, minlength=pool.tasks) // 2
+    if not len(values) or not half.max():
+        return None
+    kept = half[pool.task] > 0
+    orders = [np.arange(len(pool.task))]
+    orders += [_shuffled(pool.task, [seed, _HALVES, trial]) for trial in range(trials)]
+    rank = np.arange(len(pool.task)) - pool.starts[pool.task]
+    size = np.bincount(pool.task, minlength=pool.tasks)[pool.task]
+    first, last = rank < half[pool.task], rank >= size - half[pool.task]
+    weight = np.where(kept, (first.astype(float) - last) / np.maximum(half[pool.task], 1), 0.0)
+    differences = np.array([values[:, order] @ weight for order in orders])
+    spread = differences[1:].std(axis=0)
+    varied = spread > 1e-12
+    if not varied.any():
+        return None
+    largest = (np.abs(differences[:, varied]) / spread[varied]).max(axis=1)
+    return float((1 + (largest[1:] >= largest[0] - 1e-9).sum()) / (trials + 1))

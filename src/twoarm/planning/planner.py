@@ -1,0 +1,144 @@
+"""The designs that would show a change: more repeats, more tasks, or whatever costs least.
+
+A design is looked for with closed forms where they hold, and with quick trials elsewhere; what is
+said of it in the end is found in earnest.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS, Design, Outlook, Prices
+from twoarm.planning.trials import CLOSED_FROM, ENDLESS, trial_power
+from twoarm.runs.metric import COST, SUCCESS
+
+# How far from what a closed form says the answer is looked for, and by which steps.
+_ABOUT, _STEP, _LITTLE = 2.0, 1.25, 1.04
+# The error of a share of trials.
+_ERROR = 0.02
+
+
+class Planner:
+    """What an outlook comes to, by closed forms and by trials; a design is tried once."""
+
+    def __init__(self, outlook: Outlook, prices: Prices, seed: int) -> None:
+        self.outlook = outlook
+        self._prices, self._seed = prices, seed
+        self._tried: dict[Design, float] = {}
+        self._guessed: dict[tuple[Design, float | None], float] = {}
+
+    def by_trials(self, tasks: int) -> bool:
+        """Whether the verdict on so many tasks has to be tried."""
+        metric = self.outlook.pilot.metric
+        return metric is SUCCESS or (metric is not COST and tasks < CLOSED_FROM)
+
+    def power(self, design: Design) -> float:
+        """The chance that the change is clear with this design."""
+        if not self.by_trials(design.tasks):
+            return float(self.outlook.power(design.tasks, design.repeats))
+        if design not in self._tried:
+            self._tried[design] = trial_power(self.outlook, design, self._seed)
+        return self._tried[design]
+
+    def about(self, design: Design, change: float | None = None) -> float:
+        """The same in less time, where that takes long."""
+        closed = not self.by_trials(design.tasks)
+        if closed or design.tasks < self.outlook.fewest_tasks:
+            return float(self.outlook.power(design.tasks, design.repeats, change))
+        key = design, change
+        if key not in self._guessed:
+            quick = design.tasks >= CLOSED_FROM
+            self._guessed[key] = trial_power(
+                self.outlook, design, self._seed, change=change, quick=quick
+            )
+        return self._guessed[key]
+
+    def detectable(self, design: Design) -> float | None:
+        """The smallest change, on the scale of the test, that is seen as often as wanted."""
+        found = self.outlook.detectable(design)
+        if self.by_trials(design.tasks) and design.tasks >= self.outlook.fewest_tasks:
+            sign = math.copysign(1.0, self.outlook.aim.change)
+            most = self._most_change()
+            found = min(found, most)
+            low, high = found / _ABOUT, min(found * _ABOUT, most)
+            if self.about(design, sign * high) < self.outlook.aim.power:
+                return None
+            for _ in range(6):
+                middle = (low + high) / 2.0
+                enough = self.about(design, sign * middle) >= self.outlook.aim.power
+                low, high = (low, middle) if enough else (middle, high)
+            found = high
+        return found if math.isfinite(found) else None
+
+    def _most_change(self) -> float:
+        """How far success can move the way that is asked for; for what is no share, no limit."""
+        pilot = self.outlook.pilot
+        if pilot.metric is not SUCCESS:
+            return math.log(64.0)
+        mean = float(pilot.rates.mean())
+        return 0.98 * (1.0 - mean if self.outlook.aim.change > 0.0 else mean)
+
+    def endless_repeats(self, tasks: int) -> float:
+        """The power that no number of repeats of so many tasks gets beyond."""
+        if not self.by_trials(tasks) or tasks < self.outlook.fewest_tasks:
+            return self.outlook.endless_repeats(tasks)
+        return self.about(Design(tasks=tasks, repeats=ENDLESS))
+
+    def repeats_for(self, tasks: int, fewest: int) -> Design | None:
+        """The fewest repeats of so many tasks that reach the power."""
+        if self.endless_repeats(tasks) < self.outlook.aim.power:
+            return None
+        guess = self.outlook.repeats_for(tasks) or MOST_REPEATS
+        found = self._fewest(guess, fewest, MOST_REPEATS, lambda n: Design(tasks=tasks, repeats=n))
+        return None if found is None else Design(tasks=tasks, repeats=found)
+
+    def tasks_for(self, repeats: int, fewest: int) -> Design | None:
+        """The fewest tasks of so many repeats that reach the power."""
+        fewest = max(fewest, self.outlook.fewest_tasks)
+        guess = int(self.outlook.tasks_for(repeats, fewest)[0])
+        found = self._fewest(guess, fewest, MOST_TASKS, lambda n: Design(tasks=n, repeats=repeats))
+        return None if found is None else Design(tasks=found, repeats=repeats)
+
+    def cheapest(self, fewest: int) -> Design | None:
+        """The design that reaches the power for the least money."""
+        found = self.outlook.cheapest(self._prices)
+        return None if found is None else self.tasks_for(found.repeats, fewest)
+
+    def _fewest(
+        self, guess: int, fewest: int, most: int, design: Callable[[int], Design]
+    ) -> int | None:
+        """The smallest number that reaches the power, looked for around a guess."""
+
+        def enough(number: int) -> bool:
+            return self.about(design(number)) >= self.outlook.aim.power
+
+        low = high = min(max(guess, fewest), most)
+        if enough(high):
+            while low >= fewest and enough(low):
+                low, high = min(math.floor(low / _STEP), low - 1), low
+        else:
+            while not enough(high):
+                if high == most:
+                    return None
+                low, high = high, min(most, math.ceil(high * _STEP))
+        low = max(low, fewest - 1)
+        # To the nearest percent: trials do not tell more.
+        while high - low > max(1, high // 100):
+            middle = (low + high) // 2
+            low, high = (low, middle) if enough(middle) else (middle, high)
+        if self.by_trials(design(high).tasks) and design(high).tasks >= self.outlook.fewest_tasks:
+            # In earnest it may take a little more.
+            while high < most and self.power(design(high)) < self.outlook.aim.power - _ERROR:
+                high = min(most, math.ceil(high * _LITTLE))
+        return high
+
+    def usd(self, design: Design) -> float:
+        """What the design costs beyond what there is."""
+        return float(
+            self.outlook.cost(np.array(design.tasks), np.array(design.repeats), self._prices)
+        )
+
+    def within(self, budget: float) -> Design:
+        """The design with the most power for so much money."""
+        return self.outlook.within(budget, self._prices)

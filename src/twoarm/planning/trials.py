@@ -1,0 +1,263 @@
+"""Trials of a plan: how often the verdict's own tests are clear, on runs drawn as the pilot's vary.
+
+For what closed forms do not tell well enough: success, and fewer than twelve tasks.
+"""
+
+import math
+from collections.abc import Iterator
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+
+from twoarm.evidence.cells import Layout, TaskRuns
+from twoarm.evidence.kernel import normal_quantile, student
+from twoarm.evidence.power import Design, Outlook, Pilot
+from twoarm.evidence.relabel import MOST_LISTED, Relabelled, labels_within_tasks, signs_of_tasks
+from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.metric import SUCCESS
+
+TRIALS = 500
+# From so many tasks on closed forms do as well, but for success.
+CLOSED_FROM = 12
+# Cells of the table of relabelled statistics that are held at once.
+_MOST_CELLS = 1 << 22
+# More runs of a task than this are not drawn one by one; so many are without end.
+_MANY_RUNS, ENDLESS = 64, 1_000_000
+# Success rates are kept off 0 and 1, where no change of the odds shows; and changes of the odds
+# from where all of them would be at one end.
+_NEAREST, _STEEPEST, _FURTHEST = 1e-3, 5.0, 30.0
+# Points at which a change of the odds that differs between tasks is averaged.
+_NODES = 31
+
+
+class _Seed:
+    """Seeds for one batch of trials, another for each use."""
+
+    def __init__(self, *numbers: int) -> None:
+        self._numbers, self._uses = numbers, 0
+
+    def uniform(self, *shape: int) -> Floats:
+        """Numbers between 0 and 1 that every version of numpy draws alike."""
+        self._uses += 1
+        bits = np.random.PCG64([*self._numbers, self._uses])
+        words = bits.random_raw(math.prod(shape)) >> np.uint64(11)
+        found: Floats = (words.astype(np.float64) + 0.5) / 2.0**53
+        return found.reshape(shape)
+
+    def normal(self, *shape: int) -> Floats:
+        """Standard normals."""
+        return normal_quantile(self.uniform(*shape))
+
+
+def trial_power(
+    outlook: Outlook, design: Design, seed: int, *, change: float | None = None, quick: bool = False
+) -> float:
+    """The share of trials in which the change is clear, the right way round.
+
+    `quick` holds each trial against the quantile of Student's t in place of its relabellings: good
+    enough to look for a design, whose power is then found in earnest.
+    """
+    change = outlook.aim.change if change is None else change
+    pilot = _alone(outlook.pilot) if quick else outlook.pilot
+    clear = 0
+    for batch, count in enumerate(_batches(pilot, design, quick)):
+        drawn = _Seed(seed, 200 + batch, design.tasks)
+        if design.tasks < outlook.fewest_tasks:
+            runs = _runs(pilot, design, change, drawn, count)
+            ours, theirs = np.split(runs, 2, axis=3)
+            deltas = (ours.mean(axis=3) - theirs.mean(axis=3))[:, pilot.at]
+            found = _relabelled(pilot, design, runs, seed)
+        else:
+            differences = _deltas(pilot, design, change, drawn, count)
+            t = _students_t(differences[:, pilot.at], change)
+            if quick:
+                bound = student(1.0 - outlook.level / 2.0, design.tasks - 1.0)
+                clear += int((t >= bound).sum())
+                continue
+            if design.tasks >= CLOSED_FROM:
+                # What is so far from clear on its own need not be relabelled to see that.
+                far = student(1.0 - 2.0 * outlook.aim.alpha, design.tasks - 1.0)
+                differences = differences[t >= far]
+            deltas = differences[:, pilot.at]
+            found = signs_of_tasks(differences.reshape(-1, design.tasks), seed)
+        clear += _clear(outlook, found, deltas, change)
+    return clear / TRIALS
+
+
+def _alone(pilot: Pilot) -> Pilot:
+    """The planned metric without the others."""
+    at = slice(pilot.at, pilot.at + 1)
+    return msgspec.structs.replace(
+        pilot,
+        metrics=pilot.metrics[at],
+        at=0,
+        run_variance=pilot.run_variance[at],
+        task_variance=pilot.task_variance[at],
+        correlation=np.eye(1),
+        rates=pilot.rates if pilot.metric is SUCCESS else np.empty(0),
+    )
+
+
+def _batches(pilot: Pilot, design: Design, quick: bool) -> Iterator[int]:
+    """How many trials to make at a time."""
+    cells = 2 * design.tasks * min(design.repeats, _MANY_RUNS)
+    if not quick:
+        cells = max(cells, len(pilot.metrics) * MOST_LISTED)
+    step = max(1, _MOST_CELLS // cells)
+    for start in range(0, TRIALS, step):
+        yield min(step, TRIALS - start)
+
+
+def _clear(outlook: Outlook, found: Relabelled, deltas: Floats, change: float) -> int:
+    """In how many trials the adjusted test is clear, and points the right way."""
+    size, at = len(outlook.pilot.metrics), outlook.pilot.at
+    right = (deltas.sum(axis=1) > 0.0) == (change > 0.0)
+    clear = 0
+    for trial in np.flatnonzero(right).tolist():
+        family = range(trial * size, (trial + 1) * size)
+        own = family[at]
+        p = found.adjusted(family, own if outlook.aim.first else None).get(own)
+        clear += p is not None and p <= outlook.aim.alpha + 1e-12
+    return clear
+
+
+def _students_t(deltas: Floats, change: float) -> Floats:
+    """The mean of each trial in its standard errors, positive the way of the change."""
+    error = deltas.std(axis=1, ddof=1) / math.sqrt(deltas.shape[1])
+    with np.errstate(divide="ignore", invalid="ignore"):
+        found: Floats = np.nan_to_num(
+            math.copysign(1.0, change) * deltas.mean(axis=1) / error, posinf=np.inf
+        )
+    return found
+
+
+# Tasks like these ---------------------------------------------------------------------------------
+
+
+def _deltas(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: int) -> Floats:
+    """The task differences of every metric, of shape trial, metric, task."""
+    tasks = design.tasks
+    # The tasks of the pilot keep the repeats they have.
+    sizes = np.full(tasks, design.repeats)
+    sizes[: pilot.tasks] = max(design.repeats, pilot.repeats)
+    normals = np.einsum(
+        "mk,ikt->imt", _factor(pilot), drawn.normal(trials, len(pilot.metrics), tasks)
+    )
+    spread = np.sqrt(pilot.task_variance[:, None] + pilot.run_variance[:, None] / sizes)
+    found: Floats = normals * spread
+    found[:, pilot.at] += change
+    for place, metric in enumerate(pilot.metrics):
+        if metric is SUCCESS and len(pilot.rates):
+            moved = change if place == pilot.at else 0.0
+            rates = _task_rates(pilot, place, moved, drawn, trials, tasks)
+            ours, theirs = (_share_passed(rate, sizes, drawn) for rate in rates)
+            found[:, place] = ours - theirs
+    return found
+
+
+def _factor(pilot: Pilot) -> Floats:
+    values, vectors = np.linalg.eigh(pilot.correlation)
+    found: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    return found
+
+
+def _task_rates(
+    pilot: Pilot, place: int, change: float, drawn: _Seed, trials: int, tasks: int
+) -> tuple[Floats, Floats]:
+    """The success rates of drawn tasks, candidate and baseline: the odds change by task."""
+    logits = _logits(pilot.rates)
+    spread = _odds_spread(pilot, place)
+    shift = odds_shift(logits.tobytes(), change, spread)
+    which = (drawn.uniform(trials, tasks) * len(logits)).astype(np.int64)
+    level = logits[which]
+    return _logistic(level + shift + spread * drawn.normal(trials, tasks)), _logistic(level)
+
+
+def _odds_spread(pilot: Pilot, place: int) -> float:
+    """How much the change of the log odds differs between tasks."""
+    slope = float((pilot.rates * (1.0 - pilot.rates)).mean())
+    return min(_STEEPEST, math.sqrt(pilot.task_variance[place]) / max(slope, 0.01))
+
+
+@lru_cache(maxsize=64)
+def odds_shift(encoded: bytes, change: float, spread: float) -> float:
+    """The change of the log odds that changes success by so much on average."""
+    logits = np.frombuffer(encoded)
+    nodes = normal_quantile((np.arange(_NODES) + 0.5) / _NODES)
+    wanted = float(_logistic(logits).mean()) + change
+    low, high = -_FURTHEST, _FURTHEST
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        reached = float(_logistic(logits[:, None] + middle + spread * nodes).mean())
+        low, high = (middle, high) if reached < wanted else (low, middle)
+    return low
+
+
+def _share_passed(rates: Floats, sizes: Ints, drawn: _Seed) -> Floats:
+    """The share of so many runs that pass; of endless ones it is the rate itself."""
+    most = int(sizes.max())
+    if most >= ENDLESS:
+        return rates
+    if most > _MANY_RUNS:
+        from scipy import special
+
+        count = np.ceil(special.bdtrik(drawn.uniform(*rates.shape), sizes, rates))
+        share: Floats = np.clip(count, 0.0, sizes) / sizes
+        return share
+    passed = drawn.uniform(*rates.shape, most) < rates[..., None]
+    passed &= np.arange(most) < sizes[:, None]
+    found: Floats = passed.sum(axis=2) / sizes
+    return found
+
+
+def _logits(rates: Floats) -> Floats:
+    kept = np.clip(rates, _NEAREST, 1.0 - _NEAREST)
+    found: Floats = np.log(kept / (1.0 - kept))
+    return found
+
+
+def _logistic(logits: Floats) -> Floats:
+    found: Floats = 1.0 / (1.0 + np.exp(-logits))
+    return found
+
+
+# These very tasks ---------------------------------------------------------------------------------
+
+
+def _runs(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: int) -> Floats:
+    """Runs of shape trial, metric, task, run; in each task the candidate's come first."""
+    size, tasks, repeats = len(pilot.metrics), design.tasks, design.repeats
+    normals = drawn.normal(trials, size, tasks * 2 * repeats)
+    found: Floats = np.einsum("mk,ikr->imr", _factor(pilot), normals).reshape(
+        trials, size, tasks, 2 * repeats
+    )
+    # Of a variance that is one of two runs, each has a half.
+    found *= np.sqrt(pilot.run_variance / 2.0)[:, None, None]
+    found[:, pilot.at, :, :repeats] += change
+    for place, metric in enumerate(pilot.metrics):
+        if metric is SUCCESS and len(pilot.rates):
+            logits = np.resize(_logits(pilot.rates), tasks)
+            moved = change if place == pilot.at else 0.0
+            level = logits[:, None] + np.zeros(2 * repeats)
+            level[:, :repeats] += odds_shift(logits.tobytes(), moved, 0.0)
+            chance = drawn.uniform(trials, tasks, 2 * repeats)
+            found[:, place] = chance < _logistic(level)
+    return found
+
+
+def _relabelled(pilot: Pilot, design: Design, runs: Floats, seed: int) -> Relabelled:
+    """The labels of the runs exchanged inside tasks, for every metric of every trial."""
+    layout = Layout(
+        tasks=np.arange(design.tasks),
+        sizes=np.full((2, design.tasks), design.repeats),
+        starts=2 * design.repeats * np.arange(design.tasks + 1),
+    )
+    return labels_within_tasks(
+        [
+            TaskRuns(metric=metric, logs=False, values=values.ravel(), layout=layout)
+            for trial in runs
+            for metric, values in zip(pilot.metrics, trial, strict=True)
+        ],
+        seed,
+    )

@@ -1,0 +1,201 @@
+"""The interface of an agent: how a program is started, what it leaves, what its running costs."""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
+
+import msgspec
+
+from twoarm.errors import UsageError
+from twoarm.programs.format import Refusal
+from twoarm.programs.prices import Prices
+from twoarm.programs.settings import Program
+from twoarm.text.escape import did_you_mean, named
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
+GROUP = "twoarm.agents"
+
+# How well the cost of a trial is known: it can be stopped at a limit; it is told at the end; or
+# nobody can know it.
+Cost = Literal["held", "told", "unknown"]
+
+
+class Start(msgspec.Struct, frozen=True, kw_only=True):
+    """What one attempt starts with: suite and arm put together, every placeholder filled in."""
+
+    prompt: str
+    # The same text as a file, outside the workspace.
+    prompt_file: str
+    model: str | None
+    # The suite's arguments, then the arm's.
+    args: tuple[str, ...]
+    argv: tuple[str, ...]
+    # Folders of this attempt alone: all three are fresh, and only the workspace has anything in it.
+    workspace: str
+    home: str
+    # Where standard output, standard error and what `Launch` keeps are written, under their names.
+    output: str
+    # Where a command may leave its own counts; see `programs/command/record.py`.
+    usage: str
+    # What the trial may cost; None where nothing limits it.
+    trial_usd: float | None
+
+
+class After(msgspec.Struct, frozen=True, kw_only=True):
+    """A command after the agent has ended, once for each match of a pattern in a kept file.
+
+    `{match}` in `argv` is the first group of the match. The first match writes `output`; the
+    others `more`, with `{match}` in it. Without a pattern the command runs once.
+    """
+
+    argv: tuple[str, ...]
+    output: str
+    source: str | None = None
+    pattern: str | None = None
+    more: str | None = None
+    seconds: float = 60.0
+    # An agent may print any number of matches.
+    most: int = 20
+
+
+class Launch(msgspec.Struct, frozen=True, kw_only=True):
+    """How an agent is started, and which of its files are kept."""
+
+    argv: tuple[str, ...]
+    # The name under which standard output is kept: one that `collect` knows.
+    output: str
+    # Added to the environment, below what the suite says.
+    env: dict[str, str] = {}
+    # Texts of files in HOME, below what the suite puts there.
+    home: dict[str, str] = {}
+    # Files of HOME by a glob, and the name under which the last one written is kept.
+    keep: dict[str, str] = {}
+    after: tuple[After, ...] = ()
+
+
+class Meter(Protocol):
+    """What a running trial has cost so far."""
+
+    def spent(self) -> float | None:
+        """Dollars; None where nothing is known yet."""
+        ...
+
+
+@runtime_checkable
+class Watch(Protocol):
+    """What a meter may tell as well: that the provider refuses the agent, which asks again."""
+
+    def refused(self) -> Refusal | None:
+        """What the provider says; None once it has answered."""
+        ...
+
+
+class Agent(Protocol):
+    """One agent program; made with the `[agent]` table of the suite."""
+
+    # The value of `program` in a suite.
+    name: ClassVar[str]
+    # The oldest version that was tried; None where any will do.
+    oldest: ClassVar[str | None]
+
+    def __init__(self, program: Program) -> None: ...
+
+    @property
+    def executable(self) -> str:
+        """The program, looked up on the PATH of the trial."""
+        ...
+
+    @property
+    def format(self) -> str:
+        """The format of `collect` that reads its run folders."""
+        ...
+
+    def version(self, said: str) -> str | None:
+        """The version in what `executable --version` prints; None if there is none in it."""
+        ...
+
+    def cost(self, prices: Mapping[str, Prices] | None) -> Cost:
+        """How well the cost of a trial can be known, with these prices."""
+        ...
+
+    @property
+    def nests(self) -> bool:
+        """Whether it works inside another sandbox: one of its own may not start there."""
+        ...
+
+    @property
+    def overshoot(self) -> float:
+        """The share of `trial_usd` by which a trial may exceed it before it is stopped."""
+        ...
+
+    def launch(self, start: Start) -> Launch:
+        """How the attempt is started."""
+        ...
+
+    def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
+        """What tells the cost while it runs, and perhaps refusals; None if there is nothing."""
+        ...
+
+
+class Lines:
+    """The complete lines that were added to a file since the last look, for meters."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._at = 0
+
+    def new(self) -> Iterator[bytes]:
+        """Every line that is complete by now, once."""
+        try:
+            with open(self._path, "rb", opener=_opened) as file:
+                file.seek(self._at)
+                for line in file:
+                    if not line.endswith(b"\n"):
+                        return
+                    self._at += len(line)
+                    yield line
+        except OSError:
+            return
+
+
+def _opened(path: str, flags: int) -> int:
+    """A file as an agent left it: through a link nothing is read, and at a pipe nobody waits."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
+
+
+_VERSION = re.compile(r"\d+(?:\.\d+)+(?:-[0-9A-Za-z.]+)?")
+
+
+def first_version(said: str) -> str | None:
+    """The first text that looks like a version."""
+    found = _VERSION.search(said)
+    return found[0] if found else None
+
+
+def _installed() -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points
+
+    return {entry.name: entry for entry in entry_points(group=GROUP)}
+
+
+def why_unknown(name: str) -> str | None:
+    """What is said of an agent that is not there; None of one that is."""
+    known = sorted(_installed())
+    if name in known:
+        return None
+    listing = ", ".join(known) or f"none: the entry points {GROUP} are not installed"
+    return f"no agent {named(name)}{did_you_mean(name, known) or f'; the agents are {listing}'}"
+
+
+def load_agent(program: Program) -> Agent:
+    """The agent that a suite names; twoarm's own and any that is installed."""
+    if unknown := why_unknown(program.program):
+        raise UsageError(unknown)
+    try:
+        agent: Agent = _installed()[program.program].load()(program)
+    except (ImportError, AttributeError, TypeError) as error:
+        raise UsageError(f"agent {named(program.program)} cannot be loaded: {error}") from error
+    return agent

@@ -1,0 +1,1 @@
+"""Any command: its arguments are the suite's, and its counts are what it left."""

@@ -1,0 +1,112 @@
+"""Failures by what a provider, a program or its runner said: the agent's own, or infra."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from twoarm.programs.format import Failed, Refusal
+from twoarm.text.escape import shortened
+
+_WIDTH = 200
+
+# How providers say that a conversation outgrew the model. Not every program has a field for it.
+_CONTEXT = (
+    "context length",
+    "context_length",
+    "context window",
+    "context limit",
+    "maximum context",
+    "prompt is too long",
+    "input is too long",
+    "input token count",
+    "exceeds the maximum number of tokens",
+)
+
+
+# How a run ended, as whatever started it knows: by itself, at a limit, or by a kill from outside.
+EndedBy = Literal["exit", "timeout", "budget", "output", "killed"]
+
+
+class _Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    message: str
+    code: Any = None
+
+
+class _Passed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    error: _Said
+
+
+def agent(reason: str) -> Failed:
+    """The agent's own failure: it counts as a failed run."""
+    return Failed(failure="agent", reason=shortened(reason.strip() or "no reason given", _WIDTH))
+
+
+def infra(reason: str) -> Failed:
+    """A failure of provider, network, sandbox or harness: excluded and reported."""
+    return Failed(failure="infra", reason=shortened(reason.strip() or "no reason given", _WIDTH))
+
+
+def overflowed(message: str) -> bool:
+    """Whether an error says that the conversation outgrew the model."""
+    low = message.lower()
+    return any(part in low for part in _CONTEXT)
+
+
+def _inner(message: str) -> _Said:
+    """The error that a program passed on as JSON inside its message."""
+    start, end = message.find("{"), message.rfind("}")
+    try:
+        found = msgspec.json.decode(message[start : end + 1].encode(), type=_Passed)
+    except (ValueError, RecursionError):
+        return _Said(message=message)
+    return found.error
+
+
+def http_status(found: object) -> int | None:
+    """The HTTP status of an error, if that is what was found."""
+    return found if type(found) is int and 400 <= found <= 599 else None
+
+
+def of_provider(message: str, name: str = "", status: object = None) -> Failed:
+    """What a provider's error means: a context overflow is the agent's, all else is infra."""
+    if overflowed(message):
+        return agent("context overflow")
+    inner = _inner(message)
+    first = inner.message.strip().split("\n", 1)[0]
+    failure = infra(f"{name}: {first}" if name else first)
+    known = http_status(status) or http_status(inner.code)
+    return msgspec.structs.replace(failure, refused=True, status=known)
+
+
+def judged(
+    failure: Failed | None, *, cut: bool, waiting: Refusal | None, ended_by: EndedBy | None
+) -> Failed | None:
+    """The failure that an output shows, in light of how its run ended.
+
+    An output that is `cut` has no end of its own; `waiting` is what the provider last said, if the
+    last events are retries.
+    """
+    if waiting is None and failure is not None and failure.refused:
+        waiting = Refusal(said=failure.reason, status=failure.status)
+    match ended_by:
+        case "timeout" if waiting is not None:
+            return _refused("timed out", waiting)
+        case "timeout":
+            return agent("hit the time limit of its runner")
+        case "budget":
+            return agent("hit the budget limit of its runner")
+        case "output":
+            return agent("hit the output limit of its runner")
+        case "killed":
+            return infra("killed from outside")
+    if failure is None or not cut:
+        return failure
+    how = "killed" if ended_by is None else "exited early"
+    if waiting is not None:
+        return _refused(how, waiting)
+    return msgspec.structs.replace(failure, reason=f"{how}: {failure.reason}")
+
+
+def _refused(how: str, waiting: Refusal) -> Failed:
+    failure = infra(f"{how} while waiting for the provider: {waiting.said}")
+    return msgspec.structs.replace(failure, refused=True, status=waiting.status)

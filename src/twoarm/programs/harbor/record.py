@@ -1,0 +1,351 @@
+"""Harbor: job folders, one trial folder per run."""
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any, ClassVar
+
+import msgspec
+
+from twoarm.errors import Position, Problem
+from twoarm.options import option
+from twoarm.programs.failure import agent, infra
+from twoarm.programs.folder import Folder
+from twoarm.programs.format import Attempt, Failed, Settings
+from twoarm.programs.moment import between, seconds
+from twoarm.programs.tokens import Cost, Count, Spend, model_name, outside_cache
+from twoarm.programs.uptake import Call, Calls, Kind, takes_command
+from twoarm.programs.version import opencode_output_includes_reasoning
+from twoarm.text.escape import named
+
+RESULT = "result.json"
+TRAJECTORY = "agent/trajectory.json"
+
+# A reward below this is a failed run, unless the user chose another threshold.
+FULL_REWARD = 1.0
+
+# Exceptions that are the agent's own failure; Harbor counts the reward of such a trial.
+AGENT_EXCEPTIONS = frozenset(
+    {
+        "AgentTimeoutError",
+        "ContextWindowExceededError",
+        "ContextLengthExceededError",
+        "OutputTokenExceededError",
+        "OutputLengthExceededError",
+        "AgentSafetyRefusalError",
+        "ContentPolicyViolationError",
+    }
+)
+
+
+class _Phase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+
+
+class _AgentResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    n_input_tokens: Count | None = None
+    n_cache_tokens: Count | None = None
+    n_output_tokens: Count | None = None
+    cost_usd: Cost | None = None
+
+
+class _Verified(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    rewards: dict[str, float | None] | None = None
+
+
+class _Raised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    exception_type: str
+
+
+class _Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    agent_result: _AgentResult | None = None
+    verifier_result: _Verified | None = None
+    exception_info: _Raised | None = None
+    agent_execution: _Phase | None = None
+
+
+class _Model(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    name: str | None = None
+    provider: str | None = None
+
+
+class _AgentInfo(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    name: str | None = None
+    version: str | None = None
+    model_info: _Model | None = None
+
+
+class _Config(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    agent: msgspec.Raw = msgspec.Raw(b"null")
+    extra_instruction_paths: msgspec.Raw = msgspec.Raw(b"null")
+    extra_instructions: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Trial(_Step, frozen=True, kw_only=True, gc=False):
+    id: str
+    task_name: str
+    trial_name: str
+    agent_info: _AgentInfo
+    config: _Config
+    source: str | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None
+    step_results: list[_Step] | None = None
+
+
+class _Metrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    extra: dict[str, Any] | None = None
+
+
+class _ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    function_name: str = ""
+    arguments: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _TrajectoryStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    tool_calls: list[_ToolCall] | None = None
+    metrics: _Metrics | None = None
+
+
+class _FinalMetrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    total_steps: Count | None = None
+
+
+class _Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    session_id: str | None = None
+    steps: list[_TrajectoryStep] = []
+    final_metrics: _FinalMetrics | None = None
+
+    @property
+    def step_count(self) -> int | None:
+        return None if self.final_metrics is None else self.final_metrics.total_steps
+
+    @property
+    def tool_call_count(self) -> int:
+        return sum(len(step.tool_calls or ()) for step in self.steps)
+
+
+_TRIAL = msgspec.json.Decoder(_Trial)
+_TRAJECTORY = msgspec.json.Decoder(_Trajectory)
+
+
+class Harbor:
+    """Trials of Harbor jobs. A job's own `result.json` is never read for figures."""
+
+    name: ClassVar[str] = "harbor"
+    one_run_per_folder: ClassVar[bool] = True
+
+    def recognizes(self, folder: Folder) -> bool:
+        """A result of a trial, or of a job."""
+        if RESULT not in folder or "config.json" not in folder:
+            return False
+        text = folder.read(RESULT)
+        return b'"trial_name"' in text or b'"n_total_trials"' in text
+
+    def claims(self, folder: Folder) -> Sequence[str]:
+        """The result of a trial; a trial folder without one was not finished."""
+        if RESULT in folder:
+            text = folder.read(RESULT)
+            return () if b'"n_total_trials"' in text and b'"trial_name"' not in text else (RESULT,)
+        if "config.json" in folder and b'"trial_name":' in folder.head("config.json"):
+            return ("config.json",)
+        return ()
+
+    def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
+        """One trial."""
+        if name != RESULT:
+            raise folder.refuse(f"no {RESULT}; the trial did not finish")
+        trial = folder.decode(RESULT, _TRIAL)
+        document = folder.read(RESULT)
+        where = folder.where(RESULT)
+        trajectory = folder.decode_if_there(TRAJECTORY, _TRAJECTORY)
+        steps: Sequence[_Step] = trial.step_results or (trial,)
+        results = [step.agent_result for step in steps if step.agent_result is not None]
+        caveats: list[str] = []
+        failure = _failure(trial, steps)
+        reward = _reward(folder, trial, steps, settings)
+        threshold = FULL_REWARD if settings.threshold is None else settings.threshold
+        passed = reward is not None and reward >= threshold
+        if failure is None and reward is None:
+            failure = infra("no reward: the verifier did not run")
+        if reward is not None and not passed and reward > 0:
+            caveats.append("partial_reward")
+        duration = _agent_time(steps)
+        if duration is None:
+            duration = between(seconds(trial.started_at), seconds(trial.finished_at))
+            caveats.append("duration_whole_trial")
+        if duration is None:
+            raise folder.refuse("no times of the agent or of the trial in it", RESULT)
+        info = trial.agent_info
+        model = None
+        if info.model_info is not None and info.model_info.name:
+            model = model_name(info.model_info.provider, info.model_info.name)
+        spend = _spend(results, trajectory, info, model, where, caveats)
+        yield Attempt(
+            where=where,
+            task_id=trial.task_name,
+            repeat=None,
+            success=passed,
+            failure=failure,
+            duration_seconds=duration,
+            started=seconds(trial.started_at),
+            ended=seconds(trial.finished_at),
+            cost_usd=_cost(results),
+            spends=None if spend is None else (spend,),
+            took_steps=bool(results),
+            document=document,
+            configuration=(
+                ("config.agent", bytes(trial.config.agent)),
+                ("source", trial.source),
+                ("config.extra_instruction_paths", bytes(trial.config.extra_instruction_paths)),
+                ("config.extra_instructions", bytes(trial.config.extra_instructions)),
+                ("agent_info.version", info.version),
+            ),
+            scope="",
+            caveats=tuple(caveats),
+            step_count=None if trajectory is None else trajectory.step_count,
+            tool_call_count=None if trajectory is None else trajectory.tool_call_count,
+            calls=None if trajectory is None else _calls(trajectory, info.name),
+            run_id=trial.id,
+            model=model,
+            agent=info.name,
+            session_id=None if trajectory is None else trajectory.session_id,
+        )
+
+
+# Agents whose trajectories hold their commands, and those that have a tool for skills.
+_WITH_COMMANDS = frozenset(
+    {"claude-code", "opencode", "codex", "gemini-cli", "mini-swe-agent", "terminus-2"}
+)
+_WITH_SKILLS = frozenset({"claude-code", "opencode", "gemini-cli"})
+
+
+def _calls(trajectory: _Trajectory, agent_name: str | None) -> Calls:
+    """The calls of a trajectory, under the names that the agent gave its tools."""
+    made = tuple(
+        Call(name=call.function_name, asked=call.arguments)
+        for step in trajectory.steps
+        for call in step.tool_calls or ()
+    )
+    shows: list[Kind] = ["tool"]
+    if agent_name in _WITH_COMMANDS or any(takes_command(call.name) for call in made):
+        shows.append("command")
+    if agent_name in _WITH_SKILLS:
+        shows.append("skill")
+    return Calls(made=made, shows=tuple(shows), tells_failures=False)
+
+
+def _failure(trial: _Trial, steps: Sequence[_Step]) -> Failed | None:
+    """Whatever is not known to be the agent's own makes the reward invalid: infra."""
+    raised = [step.exception_info for step in (trial, *steps) if step.exception_info is not None]
+    for exception in raised:
+        if exception.exception_type not in AGENT_EXCEPTIONS:
+            return infra(exception.exception_type)
+    return agent(raised[0].exception_type) if raised else None
+
+
+def _reward(
+    folder: Folder, trial: _Trial, steps: Sequence[_Step], settings: Settings
+) -> float | None:
+    """The reward of the trial; of a trial in steps that has none, the least of its steps."""
+    verified = [trial.verifier_result] if trial.verifier_result else []
+    if not verified:
+        verified = [step.verifier_result for step in steps if step.verifier_result is not None]
+        if len(verified) < len(steps):
+            return None
+    least: float | None = None
+    for result in verified:
+        rewards = result.rewards or {}
+        if not rewards:
+            return None
+        key = settings.scorer or ("reward" if "reward" in rewards else None)
+        if key is None and len(rewards) == 1:
+            key = next(iter(rewards))
+        if key is None or key not in rewards:
+            listing = ", ".join(named(name) for name in sorted(rewards))
+            raise folder.refuse(f"rewards {listing}; choose one with {option('scorer')}", RESULT)
+        value = rewards[key]
+        if value is None:
+            return None
+        least = value if least is None else min(least, value)
+    return least
+
+
+def _agent_time(steps: Sequence[_Step]) -> float | None:
+    total = None
+    for step in steps:
+        phase = step.agent_execution
+        if phase is None:
+            return None
+        took = between(seconds(phase.started_at), seconds(phase.finished_at))
+        if took is None:
+            return None
+        total = took if total is None else round(total + took, 6)
+    return total
+
+
+def _cost(results: Sequence[_AgentResult]) -> float | None:
+    costs = [result.cost_usd for result in results if result.cost_usd is not None]
+    return round(sum(costs), 9) if costs and len(costs) == len(results) else None
+
+
+def _spend(
+    results: Sequence[_AgentResult],
+    trajectory: _Trajectory | None,
+    info: _AgentInfo,
+    model: str | None,
+    where: Position,
+    caveats: list[str],
+) -> Spend | None:
+    if not results:
+        return None
+    with_cache = output = read = 0
+    cache_known = False
+    for result in results:
+        if result.n_input_tokens is None or result.n_output_tokens is None:
+            return None
+        with_cache += result.n_input_tokens
+        output += result.n_output_tokens
+        read += result.n_cache_tokens or 0
+        cache_known = cache_known or result.n_cache_tokens is not None
+    written: int | None = None
+    if info.name == "claude-code":
+        # Harbor counts what Claude writes to the cache as input.
+        written = _extra(trajectory, "cache_creation_input_tokens")
+        if written is None:
+            caveats.append("cache_write_inside_input")
+    elif info.name == "opencode":
+        output += _reasoning(trajectory, info.version, caveats)
+        if trajectory is not None:
+            written = _extra(trajectory, "cache_write_tokens")
+            with_cache += written or 0
+    return Spend(
+        model=model,
+        input=outside_cache(with_cache, read, written or 0, where=where),
+        output=output,
+        cache_read=read if cache_known else None,
+        cache_write=written,
+    )
+
+
+def _reasoning(trajectory: _Trajectory | None, version: str | None, caveats: list[str]) -> int:
+    """Reasoning tokens that opencode counts beside its output."""
+    if opencode_output_includes_reasoning(version):
+        return 0
+    if trajectory is None:
+        caveats.append("reasoning_left_out")
+        return 0
+    return _extra(trajectory, "reasoning_tokens") or 0
+
+
+def _extra(trajectory: _Trajectory | None, key: str) -> int | None:
+    """The sum of a count that agents put beside the metrics of each step."""
+    if trajectory is None:
+        return None
+    total = 0
+    for step in trajectory.steps:
+        extra = step.metrics.extra if step.metrics is not None else None
+        value = extra.get(key) if extra else None
+        if type(value) is int and value > 0:
+            total += value
+    return total

@@ -1,0 +1,1 @@
+"""mini-SWE-agent."""

@@ -1,0 +1,1 @@
+"""Tables: CSV, TSV, JSONL, JSON and Parquet, a row per run."""

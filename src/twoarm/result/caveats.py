@@ -1,0 +1,246 @@
+"""What the reader must know about the figures, in the order of how much it matters."""
+
+from collections.abc import Iterator
+
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import number_of_gates
+from twoarm.compare.screen import WITH, Arms, Screening, opposite
+from twoarm.compare.summarize import ArmSummary
+from twoarm.compare.trials import Trials
+from twoarm.errors import Caveat
+from twoarm.options import Options
+from twoarm.runs.metric import METRICS
+from twoarm.text.escape import counted
+from twoarm.text.sentence import Name, Sentence, joined, listed, say
+
+# How many reasons for missing runs are named for an arm.
+_REASONS = 3
+
+
+def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
+    """All caveats of the point estimates."""
+    return (
+        *_on_the_decision(comparison),
+        *_on_repeats(comparison),
+        *_on_excluded(comparison, options),
+        *comparison.screening.caveats,
+        *_on_tasks(comparison),
+        *_on_pairs(comparison),
+        *(caveat for summary in comparison.summaries for caveat in _on_missing(summary)),
+        *_on_unknown_keys(comparison.runs.unknown_keys),
+    )
+
+
+def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
+    gates, summaries = comparison.gates, comparison.summaries
+    if comparison.decision.why is not None:
+        message = say("no decision: {}", comparison.decision.why)
+        yield Caveat(code="insufficient_data", message=message)
+    elif all(gate.standing == "tied" for gate in gates):
+        yield Caveat(
+            code="nothing_differs",
+            message=say(
+                "nothing differs: the arms are tied on all {}, and a tie counts as holding; the "
+                "decision names the candidate, the data do not",
+                number_of_gates(),
+            ),
+        )
+    candidate, baseline = comparison.arms.both
+    if opposite(candidate) == baseline and baseline.startswith(WITH):
+        yield Caveat(
+            code="arms_look_swapped",
+            message=say(
+                "going by their names, the arms are swapped, and so is every delta: the candidate "
+                "is {}, the baseline {}",
+                Name(candidate),
+                Name(baseline),
+            ),
+        )
+    if all(summary.runs and not summary.successes for summary in summaries):
+        yield Caveat(
+            code="nothing_succeeded",
+            message=say("no run succeeded in either arm: failing faster or cheaper is not success"),
+        )
+
+
+def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
+    adequacy, tasks = comparison.adequacy, len(comparison.tasks)
+    if adequacy.below_minimum:
+        yield Caveat(
+            code="too_few_repeats",
+            message=say(
+                "not enough repeats to promote: {} of {} with fewer than {} measured repeats in an "
+                "arm (the fewest: {})",
+                adequacy.short,
+                counted(tasks, "task"),
+                adequacy.minimum_repeats,
+                adequacy.fewest_repeats,
+            ),
+        )
+    if tasks == 1:
+        message = say("only one task: nothing here applies to other tasks")
+        yield Caveat(code="one_task", message=message)
+    if adequacy.high_variance.suite and adequacy.status != "preferred met":
+        varied = adequacy.high_variance.tasks
+        yield Caveat(
+            code="high_variance",
+            message=say(
+                "high-variance suite: {} of {} {} a lot between repeats ({}); prefer {} repeats of "
+                "every task (the fewest here: {})",
+                len(varied),
+                counted(tasks, "task"),
+                "varies" if len(varied) == 1 else "vary",
+                listed(varied),
+                adequacy.preferred_repeats,
+                adequacy.fewest_repeats,
+            ),
+        )
+
+
+def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
+    runs, screening = comparison.runs, comparison.screening
+    if runs.bad_lines:
+        yield Caveat(
+            code="bad_lines",
+            message=say(
+                "{} left out (--skip-bad); {} lists them",
+                counted(runs.bad_lines, "bad line"),
+                Name("twoarm check"),
+            ),
+        )
+    if screening.excluded_runs("infra"):
+        by_arm = [
+            say("{} in {}", screening.excluded_runs("infra", arm), Name(arm))
+            for arm in comparison.arms.both
+        ]
+        yield Caveat(
+            code="infra_excluded",
+            message=say(
+                "{} excluded: {}{}",
+                counted(screening.excluded_runs("infra"), "infra failure"),
+                joined(by_arm, ", "),
+                _nothing_else(comparison.screening),
+            ),
+        )
+    if any(arm.missing for arm in screening.trials):
+        yield Caveat(
+            code="missing_runs",
+            message=say(
+                "{} of {} missing: {}",
+                f"{sum(arm.missing for arm in screening.trials):,}",
+                counted(sum(arm.planned for arm in screening.trials), "planned run"),
+                joined([_missing(arm) for arm in screening.trials if arm.missing], "; "),
+            ),
+        )
+    if options.keep_infra and any(outcome.failure == "infra" for outcome in runs.outcomes):
+        yield Caveat(
+            code="infra_kept",
+            message=say(
+                "infra failures count as runs (--keep-infra): these numbers include provider and "
+                "sandbox failures"
+            ),
+        )
+    if screening.excluded_runs("duplicate"):
+        yield Caveat(
+            code="duplicates",
+            message=say(
+                "{} excluded: same task, arm and repeat as another run",
+                counted(screening.excluded_runs("duplicate"), "run"),
+            ),
+        )
+    others = [group.arm for group in screening.excluded if group.kind == "other arm"]
+    if others:
+        gone = counted(screening.excluded_runs("other arm"), "run")
+        message = say("{} in other arms excluded: {}", gone, listed(others))
+        yield Caveat(code="other_arms", message=message)
+
+
+def _nothing_else(screening: Screening) -> str:
+    """How many planned runs the infra failures cost, where some were tried more than once."""
+    left = sum(arm.excluded for arm in screening.trials)
+    again = left != screening.excluded_runs("infra")
+    return f"; planned runs with nothing else: {left:,}" if again else ""
+
+
+def _missing(arm: Trials) -> Sentence:
+    """The missing runs of an arm, by reason; the most frequent first."""
+    ranked = sorted(arm.missing_reasons, key=lambda one: (-one.trials, one.reason))
+    reasons = [say("{} {}", f"{one.trials:,}", Name(one.reason)) for one in ranked[:_REASONS]]
+    more = sum(one.trials for one in ranked[_REASONS:])
+    if more:
+        reasons.append(say("{} for other reasons", f"{more:,}"))
+    return say("{} in {} ({})", f"{arm.missing:,}", Name(arm.arm), joined(reasons, ", "))
+
+
+def _on_tasks(comparison: Comparison) -> Iterator[Caveat]:
+    arms: Arms = comparison.arms
+    for arm, only in (
+        (arms.candidate, [t.task_id for t in comparison.tasks if not t.baseline.runs]),
+        (arms.baseline, [t.task_id for t in comparison.tasks if not t.candidate.runs]),
+    ):
+        if only:
+            yield Caveat(
+                code="tasks_in_one_arm",
+                message=say(
+                    "{} ran only in {}, so the arms are not compared on the same tasks: {}",
+                    counted(len(only), "task"),
+                    Name(arm),
+                    listed(only),
+                ),
+            )
+
+
+def _on_pairs(comparison: Comparison) -> Iterator[Caveat]:
+    unpaired = comparison.paired.unpaired_runs
+    if unpaired:
+        yield Caveat(
+            code="unpaired_runs",
+            message=say(
+                "{} no partner, the same task and repeat in the other arm: {} counts in its arm, "
+                "but in no delta",
+                "1 run has" if unpaired == 1 else f"{unpaired:,} runs have",
+                "it" if unpaired == 1 else "each",
+            ),
+        )
+    if comparison.on_pairs != comparison.decision:
+        yield Caveat(
+            code="unpaired_runs_decide",
+            message=say(
+                "without the unpaired runs the decision would be {}: the paired deltas do not "
+                "include those runs, the gates and the evidence do",
+                Name(comparison.on_pairs),
+            ),
+        )
+
+
+def _on_missing(summary: ArmSummary) -> Iterator[Caveat]:
+    if not summary.runs:
+        return
+    partly = [
+        f"{metric.label} in {summary.missing[metric.name]}"
+        for metric in METRICS
+        if 0 < summary.missing[metric.name] < summary.runs
+    ]
+    never = [metric.label for metric in METRICS if summary.missing[metric.name] == summary.runs]
+    if partly:
+        yield Caveat(
+            code="missing_values",
+            message=say(
+                "missing in some of the {} of {}: {}; each number leaves out the runs that lack it",
+                counted(summary.runs, "run"),
+                Name(summary.arm),
+                ", ".join(partly),
+            ),
+        )
+    if never:
+        yield Caveat(
+            code="never_measured",
+            message=say("never measured in {}: {}", Name(summary.arm), ", ".join(never)),
+        )
+
+
+def _on_unknown_keys(keys: tuple[str, ...]) -> Iterator[Caveat]:
+    if keys:
+        count = counted(len(keys), "unknown key")
+        message = say("{}, ignored: {}", count, listed(keys))
+        yield Caveat(code="unknown_keys", message=message)

@@ -1,0 +1,129 @@
+"""Plan: how much more to run, in the shape of the plan file."""
+
+from typing import Any, Literal
+
+import msgspec
+
+from twoarm.errors import Caveat
+from twoarm.evidence.results import Scope
+from twoarm.result.analysis import Tool, json_file, schema_file
+from twoarm.runs.runs import Input
+
+# 1  2026-11: the first. Within a number, keys are added, never changed or removed.
+SCHEMA: Literal["twoarm.plan/1"] = "twoarm.plan/1"
+
+Kind = Literal["repeats", "tasks", "cheapest"]
+
+
+class PlanOption(msgspec.Struct, frozen=True, kw_only=True):
+    """A way to reach the power: what to have in the end, and what is missing for it.
+
+    Tasks that have more repeats than these keep them. `usd` is null where no cost is known.
+    """
+
+    kind: Kind
+    tasks: int
+    repeats: int
+    power: float
+    usd: float | None
+    more_tasks: int
+    more_runs: int
+    scope: Scope
+
+
+class Affordable(msgspec.Struct, frozen=True, kw_only=True):
+    """The most power that the budget buys."""
+
+    tasks: int
+    repeats: int
+    power: float
+    usd: float
+    more_tasks: int
+    more_runs: int
+
+
+class Point(msgspec.Struct, frozen=True, kw_only=True):
+    """A point of the chart: what so many more runs would reach."""
+
+    kind: Literal["repeats", "tasks"]
+    tasks: int
+    repeats: int
+    power: float
+    usd: float | None
+    more_runs: int
+
+
+class Spreads(msgspec.Struct, frozen=True, kw_only=True):
+    """Standard deviations: of the runs of a task in one arm, and of the true change between tasks.
+
+    On logarithms, so that 0.2 is about 20%; of success, as shares.
+    """
+
+    run: float
+    task: float
+
+
+class UpperLimits(msgspec.Struct, frozen=True, kw_only=True):
+    """The same plan for spreads that the true ones exceed in one suite of five only."""
+
+    spreads: Spreads
+    power: float
+    smallest_detectable: float | None
+    power_with_endless_repeats: float
+    options: tuple[PlanOption, ...]
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How likely a change is to be clear, and what it takes to see it.
+
+    `detect` and `smallest_detectable` are relative changes, of success differences: -0.2 is -20%,
+    or -20 points. `tested_at` is the level that is left for the metric beside the others that are
+    tested with it. `method` says how the power of the present design was found.
+    """
+
+    schema: Literal["twoarm.plan/1"]
+    tool: Tool
+    inputs: tuple[Input, ...]
+    candidate: str | None
+    baseline: str | None
+    metric: str
+    detect: float
+    scope: Scope
+    tasks: int
+    repeats: int
+    power: float
+    smallest_detectable: float | None
+    power_with_endless_repeats: float
+    options: tuple[PlanOption, ...]
+    caveats: tuple[Caveat, ...]
+    wanted_power: float
+    level: float
+    seed: int
+    primary: bool
+    tested_at: float
+    method: Literal["closed form", "trials"]
+    assumed: bool
+    spreads: Spreads
+    pair_cost_usd: float | None
+    task_cost_usd: float
+    best_repeats: float | None
+    budget_usd: float | None
+    within_budget: Affordable | None
+    upper_limits: UpperLimits | None
+    curve: tuple[Point, ...]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan file as plain Python values."""
+        built: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
+        return built
+
+    def to_json(self) -> str:
+        """The plan file as text."""
+        return json_file(self)
+
+
+def plan_schema() -> dict[str, Any]:
+    """The JSON Schema of the plan file, made from the type that writes it."""
+    return schema_file(
+        Plan, name="plan", description="How much more to run, as twoarm plan says it."
+    )

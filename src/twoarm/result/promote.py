@@ -1,0 +1,293 @@
+"""Whether the candidate may be promoted: one function, whatever the promotion goes by."""
+
+from collections.abc import Iterator
+from typing import Literal
+
+import msgspec
+
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
+from twoarm.compare.screen import Arms
+from twoarm.evidence.exclusions import one_sided
+from twoarm.evidence.guard import HARM, Held, held_back
+from twoarm.evidence.results import Evidence, MarginRange, OneSided, Paid, fewest_tasks
+from twoarm.options import Options, PromoteBy
+from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS
+from twoarm.text.escape import counted, series
+from twoarm.text.number_format import change, share
+from twoarm.text.sentence import Name, Sentence, joined, listed, say
+
+Verdict = Literal["promote", "do not promote", "not enough data"]
+
+_FOUND = {
+    "candidate better": "the candidate is better",
+    "baseline better": "the baseline is better",
+    "trade-off": "a trade-off, better in one gate and worse in another,",
+}
+_BY_MARGIN = {
+    "candidate": "within the margins everywhere, and better somewhere",
+    "baseline": "the baseline is within the margins everywhere, and better somewhere",
+    "no difference": "no difference beyond the margins",
+}
+
+
+class Promotion(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the candidate may be promoted, and why.
+
+    `withheld` are losses on one side, where nothing else stands against a promotion.
+    """
+
+    verdict: Verdict
+    reasons: tuple[Sentence, ...]
+    withheld: tuple[OneSided, ...]
+
+
+def promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
+    """What the promotion goes by, unless losses on one side leave it in doubt."""
+    found = _promote(comparison, evidence, options)
+    lost = one_sided(comparison) if found.verdict == "promote" else ()
+    if not lost:
+        return found
+    return Promotion(
+        verdict="not enough data",
+        reasons=(
+            *(_lost(one, comparison.arms) for one in lost),
+            say("otherwise {}", joined(found.reasons, "; ")),
+        ),
+        withheld=lost,
+    )
+
+
+def _lost(found: OneSided, arms: Arms) -> Sentence:
+    """What was lost on one side, the arm that lost more first, and what to do about it."""
+    sides = list(zip(arms.both, found.lost, found.of, strict=True))
+    (arm, lost, of), (other, less, of_other) = sides if found.arm == arms.candidate else sides[::-1]
+    if found.metric is None:
+        again = sum(found.run_again)
+        return say(
+            "{} lost {} of {}, {} {} of {}{}: find out why{}",
+            Name(arm),
+            f"{lost:,}",
+            counted(of, "planned run"),
+            Name(other),
+            f"{less:,}",
+            f"{of_other:,}",
+            f" ({again:,} broke off and {'was' if again == 1 else 'were'} run again)"
+            if again
+            else "",
+            "" if again == lost + less else ", then run them again",
+        )
+    return say(
+        "{} lacks {} in {} of {}, {} in {} of {}: find out why, then run them again",
+        Name(arm),
+        LABELS[found.metric],
+        f"{lost:,}",
+        counted(of, "run"),
+        Name(other),
+        f"{less:,}",
+        f"{of_other:,}",
+    )
+
+
+def _settled(verdict: Verdict, *reasons: Sentence) -> Promotion:
+    return Promotion(verdict=verdict, reasons=reasons, withheld=())
+
+
+def _promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
+    """Enough data first, then the gates, then what the promotion goes by."""
+    lacking = tuple(_lacking(comparison))
+    if lacking:
+        return _settled("not enough data", *lacking)
+    if gates_decide(comparison.decision, options.promote_by):
+        return _by_gates(comparison)
+    assert evidence is not None
+    if options.promote_by == "margin":
+        return _by_margin(evidence)
+    return _by_evidence(evidence, options)
+
+
+def gates_decide(decision: Decision, by: PromoteBy) -> bool:
+    """Whether the gates say it all, if there is enough data: nothing overrules the baseline."""
+    return by == "gates" or decision.kind == "baseline"
+
+
+def _lacking(comparison: Comparison) -> Iterator[Sentence]:
+    if comparison.decision.kind == "insufficient":
+        yield comparison.decision.why or say("{}", comparison.decision)
+    adequacy = comparison.adequacy
+    if lacks_repeats(adequacy, comparison.gates):
+        yield say(
+            "not enough repeats to promote: {} with fewer than {} measured repeats in an arm (the "
+            "fewest: {})",
+            counted(adequacy.short, "task"),
+            MINIMUM_REPEATS,
+            adequacy.fewest_repeats,
+        )
+
+
+def _by_gates(comparison: Comparison) -> Promotion:
+    if comparison.decision.kind == "candidate":
+        fewest = comparison.adequacy.fewest_repeats
+        return _settled(
+            "promote",
+            say("all {} hold", number_of_gates()),
+            say("every task has at least {} repeats in both arms", fewest),
+        )
+    failed = say("{} {}", Name(comparison.arms.candidate), fails(comparison.gates))
+    return _settled("do not promote", failed)
+
+
+def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
+    """A verdict that reaches other tasks, and the guard; too little evidence says nothing."""
+    found = evidence.grade
+    if found.verdict == "too few tasks":
+        reason = say("too few runs: even the largest difference could not be clear")
+        return _settled("not enough data", reason)
+    if found.scope == "these_tasks":
+        fewest = fewest_tasks(options.level)
+        reason = say(
+            "{} on {}; it takes at least {} to speak for others",
+            _FOUND.get(found.verdict, found.verdict),
+            here(evidence),
+            fewest,
+        )
+        return _settled("not enough data", reason)
+    reason = say("{} for tasks like these", _FOUND.get(found.verdict, found.verdict))
+    if found.verdict != "candidate better":
+        return _settled("do not promote", reason)
+    if options.guard == "none":
+        off = say("the guard is off: success, broken tasks and cost were not checked")
+        return _settled("promote", reason, off)
+    held = held_back(evidence.guard, options)
+    if not held:
+        return _settled("promote", reason, *_passed(evidence))
+    return _settled(
+        "do not promote" if HARM & set(held) else "not enough data",
+        *(_against(one, evidence) for one in held),
+        say("otherwise {}", reason),
+    )
+
+
+def here(evidence: Evidence) -> str:
+    """The tasks that were run, and no others."""
+    return f"these {evidence.tasks} tasks" if evidence.tasks > 1 else "this one task"
+
+
+def _against(held: Held, evidence: Evidence) -> Sentence:
+    """What stands against a promotion, in words."""
+    guard = evidence.guard
+    low, high = guard.success_low or 0.0, guard.success_high or 0.0
+    match held:
+        case "no success":
+            return say("no interval of success on these tasks: repeats are missing")
+        case "success drops":
+            return say("success on these tasks drops by {}", _drop(low, high))
+        case "success may drop":
+            seen = evidence.deltas[SUCCESS.name].mean.estimate or 0.0
+            lower = f"success was {-seen * 100:.1f} points lower, and " if seen <= -0.001 else ""
+            drop = f"{-low * 100:.1f} points"
+            return say("{}a drop of up to {} of success is not ruled out", lower, drop)
+        case "never succeeds":
+            return say("no run of it succeeded")
+        case "breaks tasks":
+            tasks = guard.broken.tasks
+            names = listed([one.task_id for one in tasks], 3)
+            return say("it breaks {}: {}", counted(len(tasks), "task"), names)
+        case "costs more":
+            return say("{}", _more_paid(guard.paid))
+
+
+def _more_paid(paid: Paid) -> str:
+    assert paid.metric is not None
+    metric = BY_NAME[paid.metric]
+    assert metric.words is not None
+    ends = (paid.estimate,) if paid.change is None else (paid.change.low, paid.change.high)
+    moved = [
+        share(end - 1.0) if paid.ratio and end is not None else change(end, metric.unit)
+        for end in ends
+    ]
+    return f"{metric.words[1]}: {' to '.join(moved)}"
+
+
+def _passed(evidence: Evidence) -> Iterator[Sentence]:
+    """What the guard let through, and what it could not see."""
+    low, high = evidence.guard.success_low, evidence.guard.success_high
+    if high is not None and low is not None and high < 0:
+        yield say("success drops, but within the margin: by {}", _drop(low, high))
+    if evidence.guard.paid.metric is None:
+        yield say("cost and total tokens were not measured well enough to be checked")
+
+
+def _drop(low: float, high: float) -> str:
+    return f"{-high * 100:.1f} to {-low * 100:.1f} points"
+
+
+def _by_margin(evidence: Evidence) -> Promotion:
+    """Not worse by more than the margins, and better somewhere; beyond one margin is enough not."""
+    found = evidence.margin
+    if found.verdict == "inconclusive":
+        reasons = list(_inconclusive(evidence))
+    else:
+        ranges = "; ".join(map(_ranged, found.ranges))
+        where = "" if evidence.headline == "tasks_like_these" else f" on {here(evidence)}"
+        reasons = [say("{}{} ({})", _BY_MARGIN[found.verdict], where, ranges)]
+    beyond = [LABELS[one.metric] for one in found.ranges if one.beyond]
+    verdict: Verdict = "promote" if found.verdict == "candidate" else "do not promote"
+    if beyond:
+        verdict = "do not promote"
+        reasons.append(say("the whole interval is worse than the margin: {}", series(beyond)))
+    elif found.verdict == "inconclusive":
+        verdict = "not enough data"
+    success = found.ranges[0]
+    if verdict == "promote" and success.high is not None and success.high < 0:
+        reasons.append(say("success drops, but within the margin"))
+    broken = evidence.guard.broken
+    if verdict == "promote" and broken.beyond_chance:
+        names = listed([one.task_id for one in broken.tasks], 3)
+        reasons.insert(0, say("it breaks {}, but this rule does not look at single tasks", names))
+    return _settled(verdict, *reasons)
+
+
+def _inconclusive(evidence: Evidence) -> Iterator[Sentence]:
+    """What is not known, or not ruled out."""
+    found, safe = evidence.margin, True
+    for one in found.ranges:
+        label = LABELS[one.metric]
+        success = one.metric == SUCCESS.name
+        margin = found.margin_success if success else found.margin_ratio
+        if one.low is None or one.high is None:
+            yield say(
+                "the margin says nothing about {}: {}", label, _why_none(one.metric, evidence)
+            )
+        elif success and one.low <= -margin:
+            drop, limit = f"{-one.low * 100:.1f} points", f"{margin * 100:g}"
+            yield say("success could drop by up to {}, and the margin is {}", drop, limit)
+        elif not success and one.high >= margin:
+            rise, limit = f"{one.high:.1%}", f"{margin * 100:g}%"
+            yield say("{} could rise by up to {}, and the margin is {}", label, rise, limit)
+        else:
+            continue
+        safe = False
+    if safe:
+        yield say(
+            "no clear gain, and not equal within the margins ({})",
+            "; ".join(map(_ranged, found.ranges)),
+        )
+
+
+def _why_none(metric: str, evidence: Evidence) -> str:
+    """Why a range that the margin rule asks for is not there."""
+    found = evidence.deltas[metric]
+    if found.ratio is None and metric != SUCCESS.name and found.tasks:
+        return "it is a share, and some values are zero"
+    reasons = " ".join(found.change.reasons(evidence.headline)) or "it has no interval"
+    return reasons[0].lower() + reasons[1:].rstrip(".")
+
+
+def _ranged(one: MarginRange) -> str:
+    label = LABELS[one.metric]
+    if one.low is None or one.high is None:
+        return f"{label}: no interval"
+    if one.metric == SUCCESS.name:
+        return f"{label}: {one.low * 100:+.1f} to {one.high * 100:+.1f} points"
+    return f"{label}: {share(one.low)} to {share(one.high)}"

@@ -1,0 +1,386 @@
+"""Processes of an attempt: each step in a session of its own, and nobody left after any.
+
+Standard library only: the supervisor is started with `-I -S`, so that it is up in milliseconds.
+"""
+
+import ctypes
+import errno
+import os
+import select
+import sys
+import time
+
+from twoarm.run.supervisor.program import find_on
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import signal
+else:
+    # What `signal` is made of: that itself imports enums, which takes as long as all else here.
+    import _signal as signal
+
+_SUBREAPER = 36
+_PARENT_DIED = 1
+# Whatever this program, Python or a script in whose background it runs ignores, a child must not.
+_DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+_POLL_SECONDS = 0.1
+_SWEEP_SECONDS = 30.0
+# Whoever named such a program has to answer for it.
+_NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
+# The variable of a supervisor that holds the marker of its attempt.
+SUPERVISOR = "TWOARM_SUPERVISOR"
+# How a step ended whose program could not be started.
+NOT_STARTED = "not started"
+# What a shell adds to the number of the signal that ended a process.
+_SIGNALLED = 128
+
+
+class Cancelled(BaseException):
+    """The runner is gone, or wants no more."""
+
+
+class Lifeline:
+    """The pipe from the runner, whose end is its end, and the wake-up when a child ends."""
+
+    def __init__(self) -> None:
+        self.word = ""
+        self._woken, wake = os.pipe()
+        os.set_blocking(wake, False)
+        os.set_blocking(self._woken, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+
+    def wait(self, seconds: float) -> None:
+        """Until a child ends, the runner says something, or the time is over."""
+        ready, _, _ = select.select([0, self._woken], [], [], max(0.0, seconds))
+        if self._woken in ready:
+            os.read(self._woken, 4096)
+        if 0 in ready:
+            said = os.read(0, 4096)
+            if not said:
+                raise Cancelled
+            self.word = said.decode("ascii", "replace").strip()
+
+
+def stand_alone() -> None:
+    """Be ended by nobody but the runner, share nothing, and be the parent of all orphans below."""
+    # Whoever started us may have blocked what tells that a child has ended.
+    signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    # The lock that says it lives: an agent that had it too would seem to be a supervisor.
+    for name in os.listdir("/dev/fd"):
+        if int(name) > 2:
+            try:
+                os.set_inheritable(int(name), False)
+            except OSError:
+                # The one that the listing itself had open.
+                continue
+    if sys.platform == "linux":
+        prctl = ctypes.CDLL(None, use_errno=True).prctl
+        prctl(_SUBREAPER, 1, 0, 0, 0)
+        # An agent may have stopped us; when the runner dies, nobody else would wake us up.
+        prctl(_PARENT_DIED, signal.SIGCONT, 0, 0, 0)
+
+
+class Herd:
+    """A limit on how many processes there may be at once, where this user can set one."""
+
+    def __init__(self, most: int) -> None:
+        self._folder = ""
+        self._parent = ""
+        for parent in _cgroups():
+            folder = os.path.join(parent, f"twoarm-{os.getpid()}")
+            try:
+                os.mkdir(folder)
+            except OSError:
+                continue
+            try:
+                # Refused, or not there, where this controller was not handed to the user.
+                _write(os.path.join(folder, "pids.max"), str(most))
+                _write(os.path.join(folder, "cgroup.procs"), str(os.getpid()))
+            except OSError:
+                _remove_cgroup(folder)
+                continue
+            self._folder, self._parent = folder, parent
+            return
+
+    def leave(self) -> None:
+        """Give the limit back, once nobody else is under it."""
+        if self._folder:
+            try:
+                _write(os.path.join(self._parent, "cgroup.procs"), str(os.getpid()))
+            except OSError:
+                # Taken away already, by somebody who does not see this process.
+                return
+            _remove_cgroup(self._folder)
+
+
+def clear_herds() -> None:
+    """Take away the limits of supervisors that were killed."""
+    for parent in _cgroups():
+        for name in os.listdir(parent) if os.path.isdir(parent) else ():
+            head, _, pid = name.partition("-")
+            if head == "twoarm" and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
+                _remove_cgroup(os.path.join(parent, name))
+
+
+def _remove_cgroup(path: str) -> None:
+    """Take a limit away, unless somebody is under it, or else has done so."""
+    try:
+        os.rmdir(path)
+    except OSError:
+        return
+
+
+def _cgroups() -> list[str]:
+    """The folders of the cgroup of this process that may count processes."""
+    try:
+        with open("/proc/self/cgroup", encoding="ascii") as file:
+            lines = [line.strip().split(":", 2) for line in file]
+    except OSError:
+        return []
+    found = [f"/sys/fs/cgroup/pids{path}" for _, kinds, path in lines if kinds == "pids"]
+    return found + [f"/sys/fs/cgroup{path}" for number, _, path in lines if number == "0"]
+
+
+def _write(path: str, text: str) -> None:
+    # Never created: these files are there or they are not.
+    descriptor = os.open(path, os.O_WRONLY)
+    try:
+        os.write(descriptor, text.encode())
+    finally:
+        os.close(descriptor)
+
+
+def _reap() -> bool:
+    """Take the ended children; False if there is none at all, ended or not."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return False
+        if pid == 0:
+            return True
+
+
+def _parents() -> dict[int, int]:
+    """The parent of every process."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            try:
+                with open(f"/proc/{name}/stat", "rb") as file:
+                    # The name of a program is in parentheses, and may hold some.
+                    found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+            except (OSError, IndexError):
+                continue
+    return found
+
+
+def _marked(marker: str) -> list[int]:
+    """Processes with the marker in their environment, where there is no /proc to ask."""
+    with os.popen("ps -axEww -o pid=,command=") as listing:
+        lines = [line.split(None, 1) for line in listing]
+    mine = os.getpid()
+    return [
+        int(line[0])
+        for line in lines
+        if len(line) == 2 and f"TWOARM_TRIAL={marker}" in line[1] and int(line[0]) != mine
+    ]
+
+
+def descendants(marker: str) -> list[int]:
+    """Every process that this one is responsible for."""
+    if not os.path.isdir("/proc/self"):
+        return _marked(marker)
+    parents = _parents()
+    found = {os.getpid()}
+    grown = True
+    while grown:
+        more = {pid for pid, parent in parents.items() if parent in found and pid not in found}
+        grown = bool(more)
+        found |= more
+    return sorted(found - {os.getpid()})
+
+
+def _command_of(pid: int) -> str:
+    try:
+        with open(f"/proc/{pid}/cmdline", "rb") as file:
+            return file.read(200).replace(b"\0", b" ").decode("utf-8", "replace").strip()
+    except OSError:
+        return ""
+
+
+def kill_marked(marker: str) -> None:
+    """Kill processes whose supervisor was killed itself, until none is left that can be."""
+    deadline = time.monotonic() + _SWEEP_SECONDS
+    while (found := _found(marker)) and time.monotonic() < deadline:
+        for pid in found:
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+        time.sleep(0.002)
+
+
+def wake_supervisors(token: str) -> None:
+    """Let supervisors that an agent has stopped see that their runner is gone."""
+    wanted = f"{SUPERVISOR}={token}-".encode()
+    for pid in _parents() if os.path.isdir("/proc/self") else ():
+        if wanted in _environment_of(pid):
+            try:
+                os.kill(pid, signal.SIGCONT)
+            except (ProcessLookupError, PermissionError):
+                continue
+
+
+def _found(marker: str) -> list[int]:
+    if not os.path.isdir("/proc/self"):
+        return _marked(marker)
+    wanted = b"TWOARM_TRIAL=" + marker.encode()
+    return [pid for pid in _parents() if wanted in _environment_of(pid)]
+
+
+def _environment_of(pid: int) -> bytes:
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            return file.read()
+    except OSError:
+        return b""
+
+
+def sweep(marker: str) -> list[str]:
+    """Kill whatever is left until nothing is; the commands of those that were still there.
+
+    A process that cannot be killed, since it is another user's or hangs in the kernel, is given up.
+    """
+    killed: dict[int, str] = {}
+    deadline = time.monotonic() + _SWEEP_SECONDS
+    while _reap() or not os.path.isdir("/proc/self"):
+        left = descendants(marker) if time.monotonic() < deadline else []
+        if not left:
+            # Children that ended meanwhile are taken by the next look.
+            if not _reap() or time.monotonic() >= deadline:
+                break
+            continue
+        for pid in left:
+            killed.setdefault(pid, _command_of(pid))
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except (ProcessLookupError, PermissionError):
+                continue
+        time.sleep(0.002)
+    return sorted({name for name in killed.values() if name})
+
+
+def _program(name: str, path: str) -> str:
+    found = find_on(path, name)
+    if found is None:
+        raise FileNotFoundError(2, "no such program", name)
+    return found
+
+
+class Steps:
+    """Commands one after another, each in a session of its own, nothing left after any."""
+
+    def __init__(self, lifeline: Lifeline, marker: str, grace: float) -> None:
+        self.lifeline = lifeline
+        self._marker = marker
+        self._grace = grace
+        self.leftovers: list[str] = []
+        # Which program could not be started last, and why.
+        self.refused = ""
+
+    def run(
+        self,
+        argv: list[str],
+        env: dict[str, str],
+        at: int,
+        streams: tuple[int | None, int, int | None],
+        seconds: float,
+        most: int | None = None,
+    ) -> tuple[int, str, float]:
+        """Exit code, how it ended and the seconds it took; folder and streams are descriptors.
+
+        No standard input is an empty one, and no standard error goes to standard output. What may
+        print so much at most is the agent, and it alone is stopped by a word.
+        """
+        given, output, errors = streams
+        files = [output] if errors is None else [output, errors]
+        actions = [
+            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+            if given is None
+            else (os.POSIX_SPAWN_DUP2, given, 0),
+            (os.POSIX_SPAWN_DUP2, output, 1),
+            (os.POSIX_SPAWN_DUP2, files[-1], 2),
+        ]
+        os.fchdir(at)
+        started = time.monotonic()
+        try:
+            pid = os.posix_spawn(
+                _program(argv[0], env["PATH"]),
+                argv,
+                {**env, "TWOARM_TRIAL": self._marker},
+                file_actions=actions,
+                setsid=True,
+                setsigmask=(),
+                setsigdef=_DEFAULTS,
+            )
+        except OSError as error:
+            if error.errno not in _NO_PROGRAM:
+                # Arguments that are too long, or a machine that has no more processes to give.
+                raise
+            self.refused = f"{argv[0]}: {error.strerror}"
+            os.write(files[-1], f"{argv[0]}: cannot be started: {error.strerror}\n".encode())
+            code = 127 if isinstance(error, FileNotFoundError) else 126
+            return code, NOT_STARTED, 0.0
+        try:
+            why, status = self._watched(pid, started + seconds, files, most)
+        finally:
+            ended = time.monotonic()
+            # Even if the runner is gone: nobody is left behind.
+            left = sweep(self._marker)
+        if why == "exit":
+            self.leftovers += left
+        code = os.waitstatus_to_exitcode(status)
+        return (_SIGNALLED - code if code < 0 else code), why, ended - started
+
+    def _watched(
+        self, pid: int, deadline: float, files: list[int], most: int | None
+    ) -> tuple[str, int]:
+        """Wait for the end, or bring it about."""
+        why = ""
+        while True:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return why or "exit", status
+            left = deadline - time.monotonic()
+            if most is not None and any(os.fstat(file).st_size > most for file in files):
+                why = "output"
+            elif most is not None and self.lifeline.word == "budget":
+                why = "budget"
+            elif left <= 0:
+                why = "timeout"
+            if why:
+                return why, self._stopped(pid)
+            self.lifeline.wait(min(left, _POLL_SECONDS) if most is not None else left)
+
+    def _stopped(self, pid: int) -> int:
+        """SIGTERM, a while to obey, SIGKILL."""
+        _signal_group(pid, signal.SIGTERM)
+        deadline = time.monotonic() + self._grace
+        while (left := deadline - time.monotonic()) > 0:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return status
+            self.lifeline.wait(left)
+        _signal_group(pid, signal.SIGKILL)
+        return os.waitpid(pid, 0)[1]
+
+
+def _signal_group(pid: int, number: int) -> None:
+    try:
+        os.killpg(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return

@@ -1,0 +1,52 @@
+"""The list of run pages: pairs that flipped first, then all others, by task."""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from urllib.parse import quote
+
+import msgspec
+
+from twoarm.run_pages.page import NAME, REPORT, document
+from twoarm.text.escape import counted, html, shortened
+
+
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A page: whose it is, how its runs ended, and whether only one of them passed."""
+
+    task_id: str
+    repeat: int
+    outcome: str
+    page: str
+    flip: bool
+
+
+def render(listed: Sequence[Listed], wanted: int) -> str:
+    """The whole list, of which `wanted` pages were asked for."""
+    flips = [one for one in listed if one.flip]
+    others = [one for one in listed if not one.flip]
+    parts = [f'<nav aria-label="Report"><ul><li>{REPORT}</li></ul></nav>']
+    if wanted > len(listed):
+        more = html(counted(wanted - len(listed), "more page"))
+        parts.append(f'<p class="faint">{more} would not fit.</p>')
+    heading = f"Flips: {counted(len(flips), 'pair')}, passed in one arm and failed in the other"
+    how = "Gained: only the candidate passed. Lost: only the baseline did." if flips else ""
+    parts.append(_section(heading if flips else "Flips: none", how, flips))
+    if others:
+        parts.append(_section("All other runs", "The candidate comes first.", others))
+    return document("Runs", "".join(parts))
+
+
+def _section(heading: str, how: str, listed: Iterable[Listed]) -> str:
+    by_task = groupby(listed, key=lambda one: one.task_id)
+    tasks = "".join(
+        f'<li>{html(shortened(task, NAME))}<ul class="files">{"".join(map(_item, ones))}</ul></li>'
+        for task, ones in by_task
+    )
+    return (
+        f'<section><h2>{html(heading)}</h2><p class="faint">{html(how)}</p>'
+        f"<ul>{tasks}</ul></section>"
+    )
+
+
+def _item(one: Listed) -> str:
+    return f'<li><a href="{html(quote(one.page))}">repeat {one.repeat}</a> {html(one.outcome)}</li>'

@@ -1,0 +1,222 @@
+"""The page of a task and repeat: its two runs side by side, in one file without scripts."""
+
+import os
+from collections.abc import Iterator
+from functools import cache
+from urllib.parse import quote
+
+import msgspec
+
+from twoarm.programs.entry import Entries, Entry, Text
+from twoarm.programs.tokens import Spend
+from twoarm.render.page.hashes import hash_of
+from twoarm.render.page.links import INDEX
+from twoarm.run_pages.view import RunView
+from twoarm.runs.record import Line
+from twoarm.text.escape import html, shortened
+from twoarm.text.number_format import figure
+from twoarm.text.sentence import Name, Sentence
+
+NAME = 120
+REPORT = '<a href="../report.html#tasks">Report</a>'
+
+
+class Neighbor(msgspec.Struct, frozen=True, kw_only=True):
+    """A repeat of the same task: how its runs ended, and where its page is."""
+
+    repeat: int
+    outcome: str
+    page: str
+
+
+class PairView(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one task and repeat, the candidate's first; None where an arm has none."""
+
+    task_id: str
+    repeat: int
+    candidate: RunView | None
+    baseline: RunView | None
+    neighbors: tuple[Neighbor, ...]
+
+
+def render(pair: PairView, at: str) -> str:
+    """The whole page, which will stand in the folder `at`."""
+    runs = "".join(
+        _run(view, role, at)
+        for role, view in (("candidate", pair.candidate), ("baseline", pair.baseline))
+        if view is not None
+    )
+    repeats = "".join(_neighbor(one, pair.repeat) for one in pair.neighbors)
+    return document(
+        f"{shortened(pair.task_id, NAME)}, repeat {pair.repeat}",
+        f'<nav aria-label="Report and repeats of this task"><ul><li>{REPORT}</li>'
+        f'<li><a href="{INDEX}">All runs</a></li>{repeats}</ul></nav>\n'
+        f'<div class="pair">\n{runs}\n</div>',
+    )
+
+
+def document(title: str, body: str) -> str:
+    """A page of its own: no script, no network, nothing but the style of this file."""
+    style = _style()
+    # Nothing else is allowed, whatever a run wrote.
+    policy = f"default-src 'none'; style-src {hash_of(style)}; base-uri 'none'; form-action 'none'"
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="referrer" content="no-referrer">
+<title>{html(title)}</title>
+<style>{style}</style>
+</head>
+<body>
+<h1>{html(title)}</h1>
+{body}
+</body>
+</html>
+"""
+
+
+def _neighbor(one: Neighbor, here: int) -> str:
+    label = f"repeat {one.repeat}: {html(one.outcome)}"
+    if one.repeat == here:
+        return f"<li><strong>{label}</strong></li>"
+    return f'<li><a href="{html(quote(one.page))}">{label}</a></li>'
+
+
+def _run(view: RunView, role: str, at: str) -> str:
+    record = view.record
+    why = "".join(f"<li>{_sentence(line)}</li>" for line in view.why)
+    facts = "".join(f"<dt>{name}</dt><dd>{html(value)}</dd>" for name, value in facts_of(record))
+    parts = [
+        f'<section class="run {role}" id="{role}"><h2>{_mark(record)} '
+        f'{html(shortened(record.arm, NAME))} <span class="faint">({role})</span></h2>',
+        f"<ul>{why}</ul><dl>{facts}</dl>",
+    ]
+    if view.missing:
+        parts.append(f'<p class="bad">Nothing to show: {html(view.missing)}.</p>')
+    if view.entries is not None:
+        parts += _sections(view, view.entries)
+    parts += [
+        f"<h3>{html(log.label.capitalize())} {_link(log.path, at)}</h3>{_pre(log.text)}"
+        for log in view.logs
+    ]
+    if view.files:
+        listing = "".join(f"<li>{_link(path, at)}</li>" for path in view.files)
+        parts.append(f'<h3>Files</h3><ul class="files">{listing}</ul>')
+    return "".join(parts) + "</section>"
+
+
+def _sections(view: RunView, entries: Entries) -> Iterator[str]:
+    if view.prompt is not None:
+        yield f"<h3>Prompt</h3>{_pre(view.prompt)}"
+    if entries.last_words is not None:
+        yield f"<h3>Last words</h3>{_pre(entries.last_words)}"
+    yield "<h3>What it did</h3>"
+    if entries.first:
+        yield f'<ol class="events">{"".join(map(_entry, entries.first))}</ol>'
+    else:
+        yield '<p class="faint">Its output does not say.</p>'
+    if entries.left_out:
+        yield f'<p class="faint">{entries.left_out:,} events left out; the files have them.</p>'
+    if entries.last:
+        start = len(entries.first) + entries.left_out + 1
+        yield f'<ol class="events" start="{start}">{"".join(map(_entry, entries.last))}</ol>'
+
+
+def _entry(entry: Entry) -> str:
+    about = " · ".join(html(part) for part in about_entry(entry))
+    name = f"<code>{html(shortened(entry.tool, NAME))}</code>" if entry.kind == "call" else ""
+    failed = ' <strong class="bad">failed</strong>' if entry.failed else ""
+    kind = "" if entry.kind in ("call", "message") else f'<span class="faint">{entry.kind}</span>'
+    result = ""
+    if entry.result is not None and (entry.result.head or entry.result.tail):
+        is_open = " open" if entry.failed else ""
+        result = f"<details{is_open}><summary>result</summary>{_pre(entry.result)}</details>"
+    text = _pre(entry.text) if entry.text.head.strip() else ""
+    return f'<li>{name}{kind}{failed} <span class="faint">{about}</span>{text}{result}</li>'
+
+
+def about_entry(entry: Entry) -> Iterator[str]:
+    """When an event was, how long it took, and what it spent, as far as is known."""
+    if entry.at is not None:
+        yield f"at {entry.at:,.1f} s"
+    if entry.seconds is not None:
+        yield f"took {entry.seconds:,.2f} s"
+    if entry.spend is not None:
+        yield _spent(entry.spend)
+
+
+def _spent(spend: Spend) -> str:
+    words = ("input", "output", "cache read", "cache write")
+    parts = [
+        f"{count:,} {word}"
+        for count, word in zip(spend.counts, words, strict=True)
+        if count is not None
+    ]
+    return f"{', '.join(parts)} tokens" if any(spend.counts) else "tokens not counted"
+
+
+def facts_of(record: Line) -> Iterator[tuple[str, str]]:
+    """The figures of a run, and what made it."""
+    if record.failure in ("missing", "interrupted"):
+        return
+    yield "duration", figure(record.duration_seconds, "seconds")
+    yield "cost", figure(record.total_cost_usd, "usd")
+    yield "non-cache tokens", figure(record.non_cache_tokens, "tokens")
+    yield "steps", figure(record.step_count, "count")
+    yield "tool calls", figure(record.tool_call_count, "count")
+    for name in ("model", "agent", "session_id", "started_at_utc"):
+        value = getattr(record, name)
+        if value:
+            yield name.removesuffix("_utc").replace("_", " "), shortened(value, NAME)
+
+
+def outcome_of(record: Line) -> str:
+    """How a run ended, in one word."""
+    if record.failure == "infra":
+        return "excluded"
+    if record.failure in ("missing", "interrupted"):
+        return record.failure
+    return "passed" if record.success and record.failure != "agent" else "failed"
+
+
+def _mark(record: Line) -> str:
+    outcome = outcome_of(record)
+    role = {"passed": "good", "failed": "bad"}.get(outcome, "faint")
+    sign = {"passed": "✓", "failed": "✗"}.get(outcome, "-")
+    return f'<span class="{role}">{sign} {outcome}</span>'
+
+
+def _sentence(sentence: Sentence) -> str:
+    return "".join(
+        f"<code>{html(shortened(part, 300))}</code>" if isinstance(part, Name) else html(part)
+        for part in sentence.parts
+    )
+
+
+def _pre(text: Text) -> str:
+    if not text.head.strip() and not text.tail:
+        return '<p class="faint">(empty)</p>'
+    gap = ""
+    if text.left_out:
+        gap = f'</pre><p class="faint">… {text.left_out:,} characters left out …</p><pre>'
+    return f"<pre>{_lines(text.head)}{gap}{_lines(text.tail)}</pre>"
+
+
+def _lines(text: str) -> str:
+    return "\n".join(html(line) for line in text.split("\n"))
+
+
+def _link(path: str, at: str) -> str:
+    """A link to a file of the run; never to anything but a path."""
+    target = quote(os.path.relpath(path, at).replace(os.sep, "/"))
+    return f'<a href="./{html(target)}">{html(shortened(os.path.basename(path), NAME))}</a>'
+
+
+@cache
+def _style() -> str:
+    from importlib.resources import files
+
+    return files("twoarm.render.page").joinpath("run.css").read_text(encoding="utf-8")

@@ -1,0 +1,276 @@
+"""Run pages: which tasks and repeats get one, and what stands on each; and runs for a terminal."""
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+
+import msgspec
+import numpy as np
+
+from twoarm.compare.comparison import Comparison
+from twoarm.errors import InputError
+from twoarm.options import Which
+from twoarm.render.page.links import FOLDER, INDEX
+from twoarm.run_pages import index as run_index
+from twoarm.run_pages.page import Neighbor, PairView, outcome_of, render
+from twoarm.run_pages.view import RunView, Views
+from twoarm.runs.metric import SUCCESS
+from twoarm.runs.record import Line, OpenLine
+from twoarm.runs.stream import batches, blocks_of, unpacked
+from twoarm.text.escape import visible
+from twoarm.text.sentence import Name, Sentence, listed, say
+
+# More pages than this are of no use to anybody, and fill a disk; flips come first.
+MOST_PAGES = 5_000
+# Tasks and repeats of each that are listed for a terminal.
+_MOST_LISTED = 50
+_MOST_REPEATS = 20
+
+_DECODER = msgspec.json.Decoder(OpenLine)
+_SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
+
+_PAGE = re.compile(r"[A-Za-z0-9_-]{0,40}-[0-9a-f]{10}\.[0-9]+\.html")
+
+
+class Page(msgspec.Struct, frozen=True, kw_only=True):
+    """A task and repeat, the rows of its runs, and whether only one of them passed."""
+
+    name: str
+    task_id: str
+    repeat: int
+    candidate: int | None
+    baseline: int | None
+    flip: bool
+
+
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """The pages to make, flips first, and how many there would have been."""
+
+    pages: tuple[Page, ...]
+    wanted: int
+
+    def links(self) -> dict[str, dict[int, str]]:
+        """By task and repeat, where the page is, seen from the report."""
+        found: dict[str, dict[int, str]] = {}
+        for page in self.pages:
+            found.setdefault(page.task_id, {})[page.repeat] = f"{FOLDER}/{page.name}"
+        return found
+
+
+def plan_pages(comparison: Comparison, which: Which) -> Plan:
+    """The pages of the runs that count."""
+    pairing = comparison.pairing
+    ours, theirs = comparison.screening.arms
+    rows: dict[tuple[str, int], list[int | None]] = {}
+    flips: set[tuple[str, int]] = set()
+    for side, arm in enumerate((ours, theirs)):
+        for row in arm.rows.tolist() if which == "all" else ():
+            rows.setdefault(_key(comparison, row), [None, None])[side] = row
+    flipped = np.flatnonzero(pairing.deltas[SUCCESS.name])
+    for at in flipped.tolist() if which != "none" else ():
+        pair: list[int | None] = [
+            int(ours.rows[pairing.candidate[at]]),
+            int(theirs.rows[pairing.baseline[at]]),
+        ]
+        key = _key(comparison, pair[0] or 0)
+        rows[key] = pair
+        flips.add(key)
+    ordered = sorted(rows, key=lambda key: (key not in flips, key))
+    pages = tuple(
+        Page(
+            name=page_name(task, repeat),
+            task_id=task,
+            repeat=repeat,
+            candidate=rows[task, repeat][0],
+            baseline=rows[task, repeat][1],
+            flip=(task, repeat) in flips,
+        )
+        for task, repeat in ordered[:MOST_PAGES]
+    )
+    return Plan(pages=pages, wanted=len(ordered))
+
+
+def _key(comparison: Comparison, row: int) -> tuple[str, int]:
+    runs = comparison.runs
+    return runs.tasks[int(runs.task[row])], int(runs.repeat[row])
+
+
+def page_name(task: str, repeat: int) -> str:
+    """A name that any file system takes and no task can choose."""
+    plain = "".join(c if c in _SAFE else "-" for c in task[:40])
+    digest = sha256(task.encode("utf-8", "surrogatepass")).hexdigest()[:10]
+    return f"{plain}-{digest}.{repeat}.html"
+
+
+def is_page(name: str) -> bool:
+    """Whether a name is one that `page_name` gives, or that of the list."""
+    return name == INDEX or _PAGE.fullmatch(name) is not None
+
+
+class Recorded(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a run file."""
+
+    record: Line
+    # The folder of the file that it was in.
+    base: str
+
+
+def read_records(plan: Plan, comparison: Comparison, files: Sequence[str]) -> dict[int, Recorded]:
+    """The lines of the runs that have a page, by row."""
+    places = comparison.runs.positions
+    wanted = {}
+    for page in plan.pages:
+        for row in (page.candidate, page.baseline):
+            if row is not None:
+                where = places.of(row)
+                wanted[where.source, where.line] = row
+    return dict(_records(files, wanted))
+
+
+def make_pages(plan: Plan, records: dict[int, Recorded], out: str) -> Iterator[tuple[str, bytes]]:
+    """The pages, one at a time, so that only one is held; then the list of them."""
+    views = Views()
+    neighbors = _neighbors(plan, records)
+    at = os.path.join(out, FOLDER)
+    for page in plan.pages:
+        candidate, baseline = (
+            None if row is None else _view(views, records.get(row))
+            for row in (page.candidate, page.baseline)
+        )
+        pair = PairView(
+            task_id=page.task_id,
+            repeat=page.repeat,
+            candidate=candidate,
+            baseline=baseline,
+            neighbors=neighbors[page.task_id],
+        )
+        yield page.name, render(pair, at).encode("utf-8", "replace")
+    entries = [
+        run_index.Listed(
+            task_id=page.task_id,
+            repeat=page.repeat,
+            outcome=_change(page, records) if page.flip else _outcome(page, records),
+            page=page.name,
+            flip=page.flip,
+        )
+        for page in plan.pages
+    ]
+    yield INDEX, run_index.render(entries, plan.wanted).encode("utf-8", "replace")
+
+
+def _view(views: Views, found: Recorded | None) -> RunView | None:
+    return None if found is None else views.of(found.record, found.base)
+
+
+def _records(
+    files: Sequence[str], wanted: dict[tuple[str, int | None], int]
+) -> Iterator[tuple[int, Recorded]]:
+    """The lines of some rows, read once more."""
+    for path in files:
+        source = visible(os.fsencode(path).decode("utf-8", "backslashreplace"))
+        base = os.path.dirname(os.path.realpath(path))
+        for number, text in _lines(path, source):
+            row = wanted.get((source, number))
+            if row is not None and text is not None:
+                yield row, Recorded(record=_DECODER.decode(text), base=base)
+
+
+def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
+    try:
+        with open(path, "rb") as stream:
+            number = 0
+            for batch in batches(unpacked(blocks_of(stream, source), source)):
+                for text in batch.lines():
+                    number += 1
+                    yield number, text
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read: {error.strerror}") from error
+
+
+def _neighbors(plan: Plan, records: dict[int, Recorded]) -> dict[str, tuple[Neighbor, ...]]:
+    found: dict[str, list[Neighbor]] = {}
+    for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flip, page.repeat)):
+        one = Neighbor(repeat=page.repeat, outcome=_outcome(page, records), page=page.name)
+        found.setdefault(page.task_id, []).append(one)
+    return {task: tuple(ones) for task, ones in found.items()}
+
+
+def _outcome(page: Page, records: dict[int, Recorded]) -> str:
+    """How the runs of a page ended, the candidate's first."""
+    return " vs. ".join(
+        outcome_of(records[row].record)
+        for row in (page.candidate, page.baseline)
+        if row is not None and row in records
+    )
+
+
+def _change(page: Page, records: dict[int, Recorded]) -> str:
+    """What a flip is to the candidate."""
+    won = page.candidate in records and outcome_of(records[page.candidate].record) == "passed"
+    return "gained" if won else "lost"
+
+
+def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[RunView]:
+    """Every run of a task and repeat in a run file, or that of one arm, for a terminal."""
+    views = Views()
+    base = os.path.dirname(os.path.realpath(path))
+    # What was looked through, for a reader who mistyped a name.
+    tasks, repeats, arms = set[str](), set[int](), set[str]()
+    found = False
+    for record in _each_record(path):
+        tasks.add(record.task_id)
+        if record.task_id == task:
+            repeats.add(record.repeat)
+            if record.repeat == repeat:
+                arms.add(record.arm)
+                if arm in (None, record.arm):
+                    found = True
+                    yield views.of(record, base)
+    if found:
+        return
+    if not repeats:
+        raise _no_task(path, task, tasks)
+    if not arms:
+        what = say("no repeat {} of task {}; repeats in it: {}", repeat, Name(task), _some(repeats))
+    else:
+        what = say(
+            "no run of arm {}; arms of this repeat: {}", Name(str(arm)), listed(sorted(arms))
+        )
+    raise InputError(f"{visible(path)}: {what}")
+
+
+def list_runs(path: str, task: str | None) -> Iterator[str]:
+    """The tasks of a run file, or one of them, and the repeats of each, in a few lines."""
+    found: dict[str, set[int]] = {}
+    for record in _each_record(path):
+        found.setdefault(record.task_id, set()).add(record.repeat)
+    if not found:
+        raise InputError(f"{visible(path)}: no runs in it")
+    if task is not None and task not in found:
+        raise _no_task(path, task, found)
+    names = sorted(found) if task is None else [task]
+    for name in names[:_MOST_LISTED]:
+        yield str(say("{}: repeats {}", Name(name), _some(found[name])))
+    if len(names) > _MOST_LISTED:
+        yield f"and {len(names) - _MOST_LISTED:,} more tasks"
+
+
+def _each_record(path: str) -> Iterator[Line]:
+    for _, text in _lines(path, visible(path)):
+        try:
+            record = _DECODER.decode(text) if text and text.strip() else None
+        except (ValueError, RecursionError):
+            continue
+        if record is not None:
+            yield record
+
+
+def _no_task(path: str, task: str, tasks: Iterable[str]) -> InputError:
+    what = say("no run of task {}; tasks in it: {}", Name(task), listed(sorted(tasks)))
+    return InputError(f"{visible(path)}: {what}")
+
+
+def _some(repeats: set[int]) -> Sentence:
+    """The first few repeats, and how many more there are."""
+    return listed([f"{one:,}" for one in sorted(repeats)], _MOST_REPEATS)

@@ -1,0 +1,14 @@
+"""Runs: from lines of a file, or rows of a frame, to columns.
+
+record         what one line holds; types and bounds are defined here, once
+metric         what is measured of a run, and which way is better
+runs           many runs, as columns
+arrays         sums and medians of columns, task by task
+stream         bytes to lines
+runfile        lines to runs; the position of every bad line
+badline        what is wrong with a line
+repeated_keys  keys that a line has twice
+foreign        files of other programs, recognized and named
+frame          frames of pandas, polars and Arrow
+tool_columns   which tools were called how often
+"""

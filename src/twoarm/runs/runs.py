@@ -1,0 +1,324 @@
+"""Runs: many runs held as columns, in the order they were read, each with its position."""
+
+import math
+from array import array
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from struct import Struct, error
+from typing import Any, TypeVar
+
+import msgspec
+import numpy as np
+from msgspec import UNSET, UnsetType
+
+from twoarm.errors import Position, Problem
+from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.metric import METRICS, SUCCESS
+from twoarm.runs.record import Columns, PlannedLooks
+from twoarm.runs.tool_columns import ToolBuilder, ToolColumns
+from twoarm.text.escape import counted
+from twoarm.text.sentence import listed
+
+T = TypeVar("T")
+
+# Every number of a record that some metric is made of.
+NUMBERS = tuple(
+    dict.fromkeys(part for metric in METRICS for part in metric.parts if metric is not SUCCESS)
+)
+
+# What says how a run ended, apart from its success; the second exit code is the first's older name.
+_ENDS = (
+    "failure",
+    "failure_reason",
+    "agent_exit_code",
+    "opencode_exit_code",
+    "acceptance_exit_code",
+)
+
+# The exit code of an agent's wrapper that says: the provider or the sandbox failed, not the agent.
+INFRA_EXIT_CODE = 86
+# The exit code of an acceptance command that never ran.
+NEVER_RAN_EXIT_CODE = 99
+NEVER_RAN = "agent exit code not 0 and acceptance never ran"
+
+
+# No more makers than this are told apart: a design with so many is odd enough.
+MOST_MAKERS = 100
+
+
+class Input(msgspec.Struct, frozen=True, kw_only=True):
+    """One source of runs, and what identifies its content."""
+
+    path: str
+    sha256: str | None
+    records: int
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """How a run ended, apart from its success: not failed, or by what; or that it is missing."""
+
+    failure: str | None
+    reason: str
+
+
+class Maker(msgspec.Struct, frozen=True):
+    """What ran: a model and an agent, as far as the record says."""
+
+    model: str | None
+    agent: str | None
+
+
+class Runs(msgspec.Struct, frozen=True, kw_only=True):
+    """The columns. `task`, `arm`, `outcome` and `maker` are codes into the tuples of their name.
+
+    `started` is empty unless start times were asked for.
+    """
+
+    tasks: tuple[str, ...]
+    arms: tuple[str, ...]
+    outcomes: tuple[Outcome, ...]
+    task: Ints
+    arm: Ints
+    outcome: Ints
+    repeat: Ints
+    success: Floats
+    numbers: dict[str, Floats]
+    key: Ints
+    started: Floats
+    tools: ToolColumns
+    makers: tuple[Maker, ...]
+    maker: Ints
+    planned_looks: frozenset[PlannedLooks]
+    positions: "Positions"
+    inputs: tuple[Input, ...]
+    unknown_keys: tuple[str, ...]
+    bad_lines: int
+    problems: tuple[Problem, ...]
+
+    def __len__(self) -> int:
+        return len(self.task)
+
+    def __repr__(self) -> str:
+        counts = f"{counted(len(self), 'run')}, {counted(len(self.tasks), 'task')}"
+        return f"<twoarm.Runs: {counts}, arms {listed(sorted(self.arms))}>"
+
+
+class Positions:
+    """Where each run stood: stretches of runs on consecutive lines, so that it stays small."""
+
+    def __init__(self) -> None:
+        self._rows: list[int] = []
+        self._sources: list[str] = []
+        self._lines: list[int] = []
+
+    def stretch(self, row: int, source: str, line: int) -> None:
+        """Say that the runs from `row` on stand in `source` from `line` on."""
+        if self._rows:
+            follows = self._lines[-1] + row - self._rows[-1] == line
+            if follows and self._sources[-1] == source:
+                return
+        self._rows.append(row)
+        self._sources.append(source)
+        self._lines.append(line)
+
+    def of(self, row: int) -> Position:
+        """The position of a run."""
+        at = bisect_right(self._rows, row) - 1
+        return Position(self._sources[at], self._lines[at] + row - self._rows[at])
+
+
+class Builder:
+    """Takes decoded lines a batch at a time and gives the columns at the end."""
+
+    def __init__(self, *, times: bool) -> None:
+        self._times = times
+        self._tasks: dict[str, int] = {}
+        self._arms: dict[str, int] = {}
+        self._outcomes: dict[tuple[str | None, str], int] = {(None, ""): 0}
+        self._task = array("q")
+        self._arm = array("q")
+        self._outcome = array("q")
+        self._repeat = array("q")
+        self._success = bytearray()
+        self._numbers = {name: array("d") for name in NUMBERS}
+        self._started = array("d")
+        self._makers: dict[tuple[str | None, str | None], int] = {}
+        self._maker = array("q")
+        self._looks: set[PlannedLooks | None] = set()
+        self._positions = Positions()
+        self._tools = ToolBuilder()
+
+    def __len__(self) -> int:
+        return len(self._task)
+
+    def add(self, columns: Columns, source: str, first_line: int) -> None:
+        """Append runs that stand on consecutive lines of a source."""
+        size = len(columns["task_id"])
+        absent = (UNSET,) * size
+        self._positions.stretch(len(self), source, first_line)
+        self._tools.add(columns, len(self))
+        _extend_codes(self._task, self._tasks, columns["task_id"])
+        _extend_codes(self._arm, self._arms, columns["arm"])
+        # `pack` fills a column twice as fast as `array` does.
+        wholes, doubles = Struct(f"{size}q").pack, Struct(f"{size}d").pack
+        self._repeat.frombytes(wholes(*columns["repeat"]))
+        self._success += bytes(columns["success"])
+        for name, values in self._numbers.items():
+            column = columns.get(name, absent)
+            try:
+                values.frombytes(doubles(*column))
+            except error:
+                known = [math.nan if v is None or v is UNSET else v for v in column]
+                values.frombytes(doubles(*known))
+        self._extend_outcomes([columns.get(name, absent) for name in _ENDS])
+        self._extend_makers(columns.get("model", absent), columns.get("agent", absent))
+        self._looks.update(map(_known, set(columns.get("planned_looks", ()))))
+        if self._times:
+            # Runs that start together are common in large files.
+            texts = columns.get("started_at_utc", absent)
+            seconds = {text: _seconds(text) for text in set(texts)}
+            self._started.frombytes(doubles(*map(seconds.__getitem__, texts)))
+
+    def _extend_outcomes(self, ends: list[Sequence[Any]]) -> None:
+        codes = array("q", bytes(8 * len(ends[0])))
+        if not _all_fine(ends):
+            for i, end in enumerate(zip(*ends, strict=True)):
+                outcome = _outcome(*end)
+                if outcome[0] is not None:
+                    codes[i] = self._outcomes.setdefault(outcome, len(self._outcomes))
+        self._outcome += codes
+
+    def _extend_makers(self, models: Sequence[Any], agents: Sequence[Any]) -> None:
+        """Quick where there is only one; those beyond the limit count as the last."""
+        found = set(zip(models, agents, strict=True))
+        codes = {}
+        for model, agent in found:
+            maker = (_known(model), _known(agent))
+            if len(self._makers) < MOST_MAKERS:
+                self._makers.setdefault(maker, len(self._makers))
+            codes[model, agent] = self._makers.get(maker, MOST_MAKERS - 1)
+        if len(found) == 1:
+            self._maker += array("q", codes.values()) * len(models)
+        else:
+            self._maker.extend([codes[key] for key in zip(models, agents, strict=True)])
+
+    def finish(
+        self,
+        *,
+        inputs: Iterable[Input],
+        unknown_keys: Iterable[str],
+        bad_lines: int,
+        problems: Iterable[Problem],
+    ) -> Runs:
+        """The columns of everything added. Task codes follow the order of the task names."""
+        tasks = sorted(self._tasks)
+        rank = {task: code for code, task in enumerate(tasks)}
+        ranks = np.array([rank[task] for task in self._tasks], dtype=np.int64)
+        task = ranks[np.frombuffer(self._task, dtype=np.int64)]
+        repeat = np.frombuffer(self._repeat, dtype=np.int64)
+        return Runs(
+            tasks=tuple(tasks),
+            arms=tuple(self._arms),
+            outcomes=tuple(
+                Outcome(failure=failure, reason=reason) for failure, reason in self._outcomes
+            ),
+            task=task,
+            arm=np.frombuffer(self._arm, dtype=np.int64),
+            outcome=np.frombuffer(self._outcome, dtype=np.int64),
+            repeat=repeat,
+            success=np.frombuffer(self._success, dtype=np.int8).astype(np.float64),
+            numbers={name: _unsigned_zeros(values) for name, values in self._numbers.items()},
+            key=_keys(task, repeat),
+            started=np.frombuffer(self._started, dtype=np.float64),
+            tools=self._tools.finish(len(self)),
+            makers=tuple(Maker(*maker) for maker in self._makers),
+            maker=np.frombuffer(self._maker, dtype=np.int64),
+            planned_looks=frozenset(one for one in self._looks if one is not None),
+            positions=self._positions,
+            inputs=tuple(inputs),
+            unknown_keys=tuple(unknown_keys),
+            bad_lines=bad_lines,
+            problems=tuple(problems),
+        )
+
+
+def _unsigned_zeros(values: "array[float]") -> Floats:
+    """The same numbers, in place: no -0.0 in any figure."""
+    found = np.frombuffer(values, dtype=np.float64)
+    found += 0.0
+    return found
+
+
+def _keys(task: Ints, repeat: Ints) -> Ints:
+    """One whole number per run that orders and identifies runs as (task, repeat) would."""
+    if len(task) == 0:
+        return task
+    step = int(repeat.max()) + 1
+    if (int(task.max()) + 1) * step >= 2**63:
+        distinct, repeat = np.unique(repeat, return_inverse=True)
+        step = len(distinct)
+    return task * step + repeat
+
+
+def _extend_codes(codes: "array[int]", table: dict[str, int], names: Sequence[str]) -> None:
+    try:
+        found = list(map(table.__getitem__, names))
+    except KeyError:
+        found = [table.setdefault(name, len(table)) for name in names]
+    codes.frombytes(Struct(f"{len(found)}q").pack(*found))
+
+
+def _known(value: T | UnsetType | None) -> T | None:
+    """A key that is left out says as little as a null."""
+    return None if value is UNSET else value
+
+
+def utc_seconds(moment: datetime) -> float:
+    """Seconds since 1970; a time without a zone is UTC."""
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return moment.timestamp()
+
+
+def _seconds(text: str | UnsetType | None) -> float:
+    """Seconds since 1970; NaN for what is missing or no time."""
+    if text is None or text is UNSET:
+        return math.nan
+    try:
+        return utc_seconds(datetime.fromisoformat(text))
+    except ValueError:
+        return math.nan
+
+
+def _all_fine(ends: list[Sequence[Any]]) -> bool:
+    """A quick look at a batch, true only if no run in it can have failed."""
+    failure, _, agent, older, _ = ends
+    if failure.count(None) == len(failure):
+        return True
+    return {*failure} <= {None, UNSET} and {*agent, *older} <= {None, UNSET, 0}
+
+
+def _outcome(
+    failure: str | UnsetType | None,
+    reason: str | UnsetType | None,
+    agent: int | UnsetType | None,
+    older: int | UnsetType | None,
+    acceptance: int | UnsetType | None,
+) -> tuple[str | None, str]:
+    """A run's own word about its failure; only a run that says nothing is judged by exit codes."""
+    if failure is not UNSET:
+        return failure, _known(reason) or "no reason given"
+    code = _known(agent)
+    if code is None:
+        code = _known(older)
+    if code == INFRA_EXIT_CODE:
+        return "infra", f"agent exit code {INFRA_EXIT_CODE}"
+    if never_ran(code, _known(acceptance)):
+        return "infra", NEVER_RAN
+    return None, ""
+
+
+def never_ran(agent_exit_code: int | None, acceptance_exit_code: int | None) -> bool:
+    """Whether the exit codes say that the agent could not even be started: an infra failure."""
+    return bool(agent_exit_code) and acceptance_exit_code == NEVER_RAN_EXIT_CODE

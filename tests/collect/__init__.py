@@ -1,0 +1,1 @@
+"""From other programs' files to records."""

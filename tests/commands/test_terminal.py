@@ -1,0 +1,91 @@
+"""What a terminal gets: the width it has, color, and a bar while it waits."""
+
+import gzip
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import twoarm as package
+from tests.conftest import both, command, lines, twoarm
+from tests.support.pseudo_terminal import printed_on_terminal, shown_on, terminal
+
+
+@pytest.mark.parametrize("number", [60, 80, 100, 120])
+def test_the_report_is_as_wide_as_the_terminal(number: int, runs: Path) -> None:
+    environment = {"TERM": "xterm", "NO_COLOR": "1", "COLUMNS": str(number)}
+    seen = printed_on_terminal(["score", str(runs)], **environment)
+    assert seen.decode().replace("\r\n", "\n") == package.score(runs).to_text(width=number)
+    piped = command("score", str(runs), env={**os.environ, **environment}).stdout.decode()
+    assert piped == package.score(runs).to_text(width=80), "a pipe has no width"
+
+
+def test_a_terminal_gets_color_unless_it_asks_for_none(runs: Path) -> None:
+    colored = printed_on_terminal(["score", str(runs)], NO_COLOR="")
+    assert b"\x1b[1mprefer with_skelly\x1b[0m" in colored
+    assert b"PROMOTE    \x1b[1;32myes, by the gates: " in colored
+    plain = printed_on_terminal(["score", str(runs)], NO_COLOR="1")
+    assert b"\x1b" not in plain
+    assert plain.replace(b"\r\n", b"\n").decode() == twoarm("score", str(runs)).out
+
+
+def scored_slowly(runs: Path, standard_error: int) -> bytes:
+    """What standard output gets from a score whose input takes a while to come."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twoarm", "score", "-"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=standard_error,
+        env={**os.environ, "TERM": "xterm", "COLUMNS": "80"},
+    )
+    assert process.stdin is not None
+    assert process.stdout is not None
+    text = runs.read_bytes()
+    process.stdin.write(text[:400])
+    process.stdin.flush()
+    time.sleep(2.0)
+    process.stdin.write(text[400:])
+    process.stdin.close()
+    shown = process.stdout.read()
+    process.stdout.close()
+    assert process.wait(60) == 0
+    return shown
+
+
+def test_a_terminal_that_has_to_wait_sees_a_progress_bar(runs: Path) -> None:
+    leader, follower = terminal()
+    shown = scored_slowly(runs, follower)
+    os.close(follower)
+    seen = shown_on(leader)
+    assert b"starting" in seen or b"reading" in seen
+    # The bar is taken away again, and the report is what it is without one.
+    assert seen.rstrip().endswith((b"\x1b[2K", b"\x1b[?25h", b"\x1b[1A\x1b[2K"))
+    assert shown.decode() == twoarm("score", str(runs)).out
+
+
+def test_nothing_is_drawn_when_standard_error_is_piped(runs: Path) -> None:
+    reading, writing = os.pipe()
+    scored_slowly(runs, writing)
+    os.close(writing)
+    assert os.read(reading, 4096) == b""
+    os.close(reading)
+
+
+def test_progress_counts_the_bytes_of_all_files(runs: Path, tmp_path: Path) -> None:
+    other = tmp_path / "other.jsonl.gz"
+    other.write_bytes(gzip.compress(lines(both("u"))))
+    told: list[tuple[str, int, int | None]] = []
+    package.score([runs, other], progress=lambda *said: told.append(said))
+    total = runs.stat().st_size + other.stat().st_size
+    assert told == [
+        ("reading", runs.stat().st_size, total),
+        ("reading", total, total),
+        ("weighing the evidence", 0, None),
+    ]
+    told.clear()
+    with runs.open("rb") as stream:
+        package.score(stream, evidence=False, progress=lambda *said: told.append(said))
+    assert told == [("reading", runs.stat().st_size, None)]

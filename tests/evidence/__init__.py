@@ -1,0 +1,1 @@
+"""What the runs can support."""

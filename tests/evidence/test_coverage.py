@@ -1,0 +1,161 @@
+"""The coverage that docs/statistics.md shows is what was simulated, and reaches its bars."""
+
+import json
+import math
+from pathlib import Path
+
+import pytest
+
+from benchmarks import coverage
+from benchmarks.generators import PASSES, VALUES
+from benchmarks.looking import LOOKED
+
+ROOT = Path(__file__).parents[2]
+KEPT = json.loads((ROOT / "docs" / "coverage.json").read_text(encoding="utf-8"))
+CELLS: dict[str, dict[str, dict[str, list[float]]]] = KEPT["cells"]
+# What a method cannot do, and the docs say so: plain means where a few differences are large, and
+# ratios where one task in ten may be unlike all that were drawn.
+SHORT = {("mean (b)", "S4"), ("mean (b)", "S6"), ("ratio (b)", "S4")}
+
+
+def percent(name: str, design: str, row: str) -> float:
+    hits, count = CELLS[name][design][row][:2]
+    return 100 * hits / count
+
+
+def error(share: float, count: float = 2000) -> float:
+    """Two Monte Carlo errors of a share, in points."""
+    return 200 * math.sqrt(share * (1 - share) / count)
+
+
+def width_error() -> float:
+    """Two Monte Carlo errors of how much wider an interval is, relative to it."""
+    density = 2 * math.exp(-(1.96**2) / 2) / math.sqrt(2 * math.pi)
+    return 2 * math.sqrt(0.05 * 0.95 / 2000) / (density * 1.96)
+
+
+def test_every_cell_is_of_as_many_data_sets_as_is_said() -> None:
+    assert KEPT["datasets"] == 2000
+    # Too few runs here and there, or runs that are all at the cap.
+    withheld = {"U1", "U2", "U3", "U4", "S9"}
+    for name, cells in CELLS.items():
+        for design, cell in cells.items():
+            for row, entry in cell.items():
+                if len(entry) == 1:
+                    assert row == "shortest success (a)"
+                elif row.startswith("naive: m"):
+                    assert entry[1] == 300
+                elif row.endswith(("(a)", "(b)")) and name.split()[0] in withheld:
+                    assert 300 < entry[1] <= 2000, (name, design, row)
+                else:
+                    assert entry[1] == 2000, (name, design, row)
+
+
+def test_the_table_in_the_docs_is_that_of_the_simulation() -> None:
+    for name in ("statistics.md", "plan.md"):
+        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+        assert coverage.tables(coverage.on_page(CELLS, name)) in page
+
+
+@pytest.mark.parametrize("name", [*VALUES, *PASSES])
+def test_intervals_hold_the_truth(name: str) -> None:
+    rows = {"ratio", "mean", "median", "arm medians", "success"}
+    for design, cell in CELLS[name].items():
+        bar = (94 if int(design.split("x")[0]) >= 6 else 93) - error(0.95)
+        for row in cell:
+            if row.rsplit(" ", 1)[0] in rows and (row, name.split()[0]) not in SHORT:
+                assert percent(name, design, row) >= bar, (design, row)
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_intervals_are_no_wider_than_needed(name: str) -> None:
+    rows = ("ratio (a)", "ratio (b)", "arm medians (a)", "arm medians (b)")
+    for design, cell in CELLS[name].items():
+        if int(design.split("x")[0]) >= 8:
+            for row in rows:
+                assert cell[row][2] <= 1.15 * (1 + width_error()), (design, row)
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_success_is_no_wider_than_needed(name: str) -> None:
+    """Where nearly everything passes, an interval holds the truth all the time and yet no method
+    can be shorter: without a failure among n runs, up to 3/n of them may fail."""
+    for design, cell in CELLS[name].items():
+        if int(design.split("x")[0]) >= 8:
+            _, _, width, half = cell["success (a)"]
+            needed = max(half / width, cell["shortest success (a)"][0])
+            assert half <= 1.15 * needed * (1 + width_error()), design
+
+
+@pytest.mark.parametrize("design", CELLS["identical arms"])
+def test_who_is_promoted_by_the_evidence(design: str) -> None:
+    row = "promoted by the evidence"
+    assert percent("identical arms", design, row) <= 3 + error(0.03)
+    assert percent("fails fast", design, row) <= 3 + error(0.03)
+    unseen = percent("breaks 1 task in 10", design, "no broken task was drawn")
+    assert percent("breaks 1 task in 10", design, row) <= unseen + 5
+    # Five tasks promote nothing.
+    least = {"6x10": 22, "8x10": 43, "12x5": 47, "12x10": 67, "25x5": 86, "25x10": 95, "60x5": 97}
+    if design in least:
+        assert percent("-20%, everything passes", design, row) >= least[design] - error(0.5)
+
+
+def test_nobody_who_costs_more_is_promoted() -> None:
+    assert percent("costs 40% more", "25x5", "promoted by the evidence") <= 5
+
+
+def test_tests_cry_wolf_at_most_five_times_in_a_hundred() -> None:
+    for name, row in (
+        ("H three metrics", "false alarm: any of three, adjusted"),
+        ("C1 three equal candidates", "false alarm: any of nine, adjusted"),
+        ("C2 the same, skewed", "false alarm: any of nine, adjusted"),
+        ("S1 null", "false alarm: labels within tasks (a)"),
+    ):
+        for design in CELLS[name]:
+            assert percent(name, design, row) <= 5 + error(0.05), (name, design)
+
+
+def test_looks_are_wrong_no_more_often_and_save_repeats() -> None:
+    for name in ("L0 the same in every task", "L1 identical arms"):
+        for design in CELLS[name]:
+            for plan in ("looks 3, 5, 7, 10", "looks 2 to 10"):
+                assert percent(name, design, f"{plan}: clear") <= 5 + error(0.05), design
+    for name in list(LOOKED)[1:]:
+        for design in CELLS[name]:
+            fixed = percent(name, design, "clear without looks, 10 repeats")
+            assert percent(name, design, "looks 3, 5, 7, 10: clear") >= fixed - 1.05
+    for name in ("L0 the same in every task", *LOOKED):
+        for design in CELLS[name]:
+            for plan in ("looks 3, 5, 7, 10", "looks 2 to 10"):
+                row = f"{plan}: interval of duration holds at every look"
+                assert percent(name, design, row) >= 94 - error(0.95), (name, design)
+    saved = "looks 3, 5, 7, 10: share of repeats run"
+    assert percent("L3 -20%, everything passes", "12x10", saved) <= 90
+    assert percent("L3 -20%, everything passes", "25x10", saved) <= 70
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "tasks", "repeats"),
+    [
+        ("success", "B10 breaks 10% of easy tasks", 6, 5),
+        ("family", "H three metrics", 6, 5),
+        ("gates", "G1 same arms, all succeed", 5, 5),
+        ("promotion", "fails fast", 6, 10),
+    ],
+)
+def test_the_simulation_still_gives_what_was_kept(
+    kind: str, name: str, tasks: int, repeats: int
+) -> None:
+    """One cheap cell of each kind, drawn again: code and committed figures belong together."""
+    drawn = coverage.KINDS[kind].run(name, tasks, repeats, 2000)
+    assert drawn == CELLS[name][f"{tasks}x{repeats}"]
+
+
+def test_the_intervals_still_are_what_was_kept() -> None:
+    """A few data sets of one cell; the whole would take a minute."""
+    first = coverage.values_cell("S2 realistic", 6, 5, 40)
+    again = coverage.values_cell("S2 realistic", 6, 5, 40)
+    assert first == again
+    for row, (hits, count, *_) in first.items():
+        kept = percent("S2 realistic", "6x5", row) / 100
+        assert hits / count >= kept - 4 * math.sqrt(max(kept * (1 - kept), 0.01) / count), row

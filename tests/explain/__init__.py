@@ -1,0 +1,1 @@
+"""Whether the change was used, and what differed."""

@@ -1,0 +1,1 @@
+"""The house itself: documents, file lengths, rules to break, fuzzers."""

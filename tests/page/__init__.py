@@ -1,0 +1,1 @@
+"""The page, as a file and in a real browser."""

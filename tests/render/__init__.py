@@ -1,0 +1,1 @@
+"""Reports, byte for byte."""

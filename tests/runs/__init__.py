@@ -1,0 +1,1 @@
+"""From lines of a file to columns."""

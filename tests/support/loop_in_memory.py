@@ -1,0 +1,166 @@
+"""The loop without a disk and without processes: hours of a run in a moment."""
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest.mock import patch
+
+import msgspec
+
+from twoarm.programs.agent import Meter
+from twoarm.run.budget import Budget, Terms
+from twoarm.run.ledger import Attempted
+from twoarm.run.loop import End, Loop, View, Wish
+from twoarm.run.order import Outcome
+from twoarm.run.schedule import Block, Trial, arrange
+
+# What becomes of an attempt: its state, its cost, its seconds.
+Fate = Callable[[Attempted, random.Random], tuple[str, float | None, float]]
+
+
+class Folder:
+    """A run folder in memory."""
+
+    def __init__(self) -> None:
+        self.begun: list[Attempted] = []
+        self.asked: Attempted | None = None
+        self.settled: list[Attempted] = []
+        self.published: list[str] = []
+
+    def say(self, event: str, **fields: Any) -> None:
+        """Nobody reads it."""
+
+    def mention(self, event: str, **fields: Any) -> None:
+        """Nor this."""
+
+    def begin(self, attempted: Attempted) -> None:
+        self.begun.append(attempted)
+
+    def folder_of(self, attempted: Attempted) -> str:
+        self.asked = attempted
+        return attempted.id
+
+    @contextmanager
+    def attempt(self, attempted: Attempted) -> Iterator[str]:
+        yield attempted.id
+
+    def record(self, attempted: Attempted) -> None:
+        self.settled.append(attempted)
+
+    def publish(self, attempted: Attempted) -> None:
+        assert attempted.trial.id not in self.published, "a trial was done twice"
+        self.published.append(attempted.trial.id)
+
+    def check_whole(self, run: Attempted) -> None:
+        """Nothing in memory is damaged."""
+
+    def runs(self) -> Iterator[Attempted]:
+        yield from ()
+
+    def attempts(self) -> Iterator[Attempted]:
+        yield from ()
+
+
+class Slots:
+    """An executor whose attempts end in the order of their seconds."""
+
+    def __init__(self, slots: int, seed: int, fate: Fate) -> None:
+        self.slots = slots
+        self._rng = random.Random(seed)
+        self._fate = fate
+        self.now = 0.0
+        self._running: dict[str, float] = {}
+        self.fates: dict[str, tuple[str, float | None]] = {}
+        self.most = 0
+
+    def submit(self, attempt: str, order: Attempted, meter: Meter | None, limit: Any) -> None:
+        state, cost, seconds = self._fate(order, self._rng)
+        self.fates[attempt] = (state, cost)
+        self._running[attempt] = self.now + seconds
+        self.most = max(self.most, len(self._running))
+
+    def cancel(self, attempt: str) -> None:
+        self.fates[attempt] = ("interrupted", None)
+        self._running[attempt] = self.now
+
+    def completed(self, seconds: float) -> Iterator[Outcome]:
+        if self._running:
+            attempt = min(self._running, key=lambda one: self._running[one])
+            self.now = self._running.pop(attempt)
+            cancelled = self.fates[attempt][0] == "interrupted"
+            yield Outcome(
+                attempt=attempt, complete=not cancelled, cancelled=cancelled, died=False, reason=""
+            )
+
+    def close(self) -> None:
+        assert not self._running
+
+
+class _Orders:
+    def __init__(self, folder: Folder) -> None:
+        self._folder = folder
+
+    def make(self, trial: Trial, folder: str) -> tuple[Any, None]:
+        return self._folder.asked, None
+
+
+class Simulation:
+    """One run of the real loop, and what it left."""
+
+    def __init__(
+        self,
+        terms: Terms,
+        fate: Fate,
+        *,
+        tasks: int = 6,
+        repeats: int = 5,
+        slots: int = 4,
+        seed: int = 1,
+        retries: int = 2,
+        retry_seconds: float = 0.0,
+        wish: Callable[["Simulation"], Wish] = lambda _: "go",
+        facts: Callable[[Attempted], dict[str, Any]] = lambda _: {},
+    ) -> None:
+        self._facts = facts
+        self.folder = Folder()
+        self.executor = Slots(slots, seed, fate)
+        self.budget = Budget(terms)
+        self.views: list[View] = []
+        blocks: list[Block] = arrange([f"t{i}" for i in range(tasks)], ("a", "b"), repeats, seed)
+        made: Any = Loop(
+            self.folder,  # type: ignore[arg-type]
+            _Orders(self.folder),  # type: ignore[arg-type]
+            self.executor,  # type: ignore[arg-type]
+            self.budget,
+            None,  # type: ignore[arg-type]
+            retries=retries,
+            retry_seconds=retry_seconds,
+        )
+        with patch("twoarm.run.loop.settle", self._settle):
+            self.end: End = made.run(blocks, lambda: wish(self), self.views.append)
+
+    def _settle(self, folder: str, attempted: Attempted, reader: object) -> Attempted:
+        state, cost = self.executor.fates[attempted.id]
+        if state == "gone":
+            raise FileNotFoundError(folder)
+        charged = cost if cost is not None else attempted.reserved_usd
+        return msgspec.structs.replace(
+            attempted,
+            state=state,
+            cost_usd=cost,
+            charged_usd=charged,
+            reason=state,
+            facts={"setup_exit_code": 0, **self._facts(attempted)},
+        )
+
+    @property
+    def cost(self) -> float:
+        """What was really spent."""
+        return sum(cost or 0.0 for _, cost in self.executor.fates.values())
+
+
+def terms(**changed: Any) -> Terms:
+    """A hard budget of ten dollars, unless the test is about another."""
+    base = Terms(budget_usd=10.0, trial_usd=1.5, cost="held", overshoot=0.0)
+    return msgspec.structs.replace(base, **changed)
