@@ -6,7 +6,7 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test attacks core check golden broken fuzz bench bench-run coverage clean
+.PHONY: demo test attacks core check golden broken fuzz bench bench-run coverage coverage-page clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -63,9 +63,13 @@ bench:
 bench-run: $(VENV)/dev
 	$(BIN)/python benchmarks/run.py $(PARTS)
 
-# The simulation behind docs/statistics.md; about two hours on one core, DATASETS=50 for a quick look.
+# The simulation behind docs/coverage.md; about two hours on one core, DATASETS=50 for a quick look.
 coverage: $(VENV)/dev
 	$(BIN)/python -m benchmarks.coverage
+
+# Writes its tables into the documents again, from docs/coverage.json.
+coverage-page: $(VENV)/dev
+	$(BIN)/python -m benchmarks.coverage page
 
 $(VENV)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoarm needs Python 3.11 or later: make PYTHON=python3.12 ...")'

@@ -1,6 +1,7 @@
 """How often the intervals hold the truth, who is promoted, and how often the tests cry wolf.
 
     make coverage                  two hours on one core; writes docs/coverage.json and the tables
+    make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
     make coverage KINDS=promotion  only some: values, success, promotion, family, gates,
                                    plan, plan success, plan small, calibrate (docs/plan.md)
@@ -58,7 +59,10 @@ from twoarm.runs.arrays import Floats, Ints
 from twoarm.runs.metric import DURATION, SUCCESS
 
 DOCS = Path(__file__).parent.parent / "docs"
+KEPT = DOCS / "coverage.json"
+PAGES = ("statistics.md", "coverage.md", "plan.md")
 START, END = "<!-- coverage -->", "<!-- /coverage -->"
+Cells = dict[str, dict[str, Cell]]
 RESAMPLES = 999
 NAIVE_DATASETS = 300
 SHORTEST_DATASETS = 400
@@ -217,7 +221,7 @@ class Kind:
         run: Callable[[str, int, int, int], Cell],
         names: tuple[str, ...],
         where: tuple[Design, ...],
-        page: str = "statistics.md",
+        page: str = "coverage.md",
     ) -> None:
         self.run, self.names, self.where, self.page = run, names, where, page
 
@@ -260,6 +264,17 @@ def work(job: tuple[str, str, int, int, int]) -> tuple[str, str, Cell]:
 
 
 def main() -> int:
+    if sys.argv[1:] != ["page"]:
+        simulate()
+    kept: Cells = json.loads(KEPT.read_text(encoding="utf-8"))["cells"]
+    for name in PAGES:
+        page = DOCS / name
+        page.write_text(with_tables(page.read_text(encoding="utf-8"), name, kept), encoding="utf-8")
+    return 0
+
+
+def simulate() -> None:
+    """Draws every cell that was asked for and keeps it; the others stay as they are."""
     datasets = int(os.environ.get("DATASETS") or 2_000)
     wanted = (os.environ.get("KINDS") or ",".join(KINDS)).split(",")
     jobs = [
@@ -268,45 +283,58 @@ def main() -> int:
         for tasks, repeats in KINDS[kind].where
         for name in KINDS[kind].names
     ]
-    results: dict[str, dict[str, Cell]] = {}
+    results: Cells = {}
     if set(wanted) != set(KINDS):
-        results = json.loads((DOCS / "coverage.json").read_text(encoding="utf-8"))["cells"]
+        results = json.loads(KEPT.read_text(encoding="utf-8"))["cells"]
     with Pool(int(os.environ.get("JOBS") or os.cpu_count() or 1)) as pool:
         for name, design, cell in pool.imap_unordered(work, jobs):
             results.setdefault(name, {})[design] = cell
             print(f"{name} {design}", file=sys.stderr, flush=True)
-    write(results, datasets)
-    return 0
-
-
-def write(results: dict[str, dict[str, Cell]], datasets: int) -> None:
-    order = [name for kind in KINDS.values() for name in kind.names]
     ordered = {
-        name: dict(sorted(results[name].items(), key=lambda one: _design(one[0])))
-        for name in order
+        name: dict(sorted(results[name].items(), key=lambda entry: _design(entry[0])))
+        for kind in KINDS.values()
+        for name in kind.names
         if name in results
     }
-    (DOCS / "coverage.json").write_text(
+    KEPT.write_text(
         json.dumps({"datasets": datasets, "cells": ordered}, indent=1) + "\n", encoding="utf-8"
     )
-    for page in {kind.page for kind in KINDS.values()}:
-        text = (DOCS / page).read_text(encoding="utf-8")
-        before, after = text.split(START)[0], text.split(END)[1]
-        text = f"{before}{START}\n\n{tables(on_page(ordered, page))}\n\n{END}{after}"
-        (DOCS / page).write_text(text, encoding="utf-8")
 
 
-def on_page(results: dict[str, dict[str, Cell]], page: str) -> dict[str, dict[str, Cell]]:
+def with_tables(text: str, page: str, results: Cells) -> str:
+    """The text of a page, with what the results give between its marks."""
+    shown = summary(results) if page == "statistics.md" else tables(on_page(results, page))
+    return f"{text.split(START)[0]}{START}\n\n{shown}\n\n{END}{text.split(END)[1]}"
+
+
+def on_page(results: Cells, page: str) -> Cells:
     """The results whose tables stand on a page."""
     names = {name for kind in KINDS.values() if kind.page == page for name in kind.names}
     return {name: cells for name, cells in results.items() if name in names}
+
+
+def summary(results: Cells) -> str:
+    """The lowest and the highest share of each interval, over all generators from six tasks on."""
+    lines = ["| interval | (a) these tasks | (b) tasks like these |", "| --- | ---: | ---: |"]
+    for interval in ("ratio", "median", "arm medians", "success", "mean"):
+        ranges = []
+        for scope in ("(a)", "(b)"):
+            shares = [
+                100 * cell[row][0] / cell[row][1]
+                for cells in results.values()
+                for design, cell in cells.items()
+                if _design(design)[0] >= FEWEST_TASKS and (row := f"{interval} {scope}") in cell
+            ]
+            ranges.append(f"{min(shares):.1f} to {max(shares):.1f}%")
+        lines.append(f"| {interval} | {' | '.join(ranges)} |")
+    return "\n".join(lines)
 
 
 def _design(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split("x"))
 
 
-def tables(results: dict[str, dict[str, Cell]]) -> str:
+def tables(results: Cells) -> str:
     """Markdown: a table per generator, a column per design, in percent, and the width."""
     parts = []
     for name, cells in results.items():

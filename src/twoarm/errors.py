@@ -59,7 +59,7 @@ class Problem(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self.where}: {self.field}: {self.message}"
 
 
-# How many places of one mistake are named, and how many problems an error lists at the most.
+# How many places of one mistake are named, and how many problems an error lists at most.
 _PLACES = 3
 LISTED = 100
 
@@ -82,7 +82,7 @@ class Problems:
         """Take note of one more."""
         self.count += 1
         mistake = problem.field, problem.mistake
-        # Of what is not listed, nothing but the number is known.
+        # All that is known of what is not listed is how much there is.
         if mistake in self._made or self._every or len(self.kept) < LISTED:
             self._made[mistake] += 1
             if self._every or self._made[mistake] <= _PLACES:
@@ -129,7 +129,7 @@ class BadRunsError(TwoarmError):
 
 
 class ArmsError(TwoarmError):
-    """The two arms cannot be told from what was given."""
+    """What was given does not say which the two arms are."""
 
 
 class UsageError(TwoarmError):

@@ -20,7 +20,7 @@ GuardBy = Literal["all", "none"]
 # What a metric is called where it is named to be tested first.
 PRIMARY = {"success": "success", "duration": "duration_seconds", "tokens": "non_cache_tokens"}
 
-# Beyond, quantiles are so far out that no data support them.
+# Beyond this, quantiles are so far out that no data support them.
 LOWEST_LEVEL, HIGHEST_LEVEL = 0.5, 0.9999
 FEWEST_RESAMPLES, MOST_RESAMPLES = 99, 1_000_000
 # Whether what is read now was given as flags.

@@ -1,4 +1,4 @@
-"""The coverage that docs/statistics.md shows is what was simulated, and reaches its bars."""
+"""The coverage that docs/coverage.md shows is what was simulated, and reaches its bars."""
 
 import json
 import math
@@ -51,10 +51,10 @@ def test_every_cell_is_of_as_many_data_sets_as_is_said() -> None:
                     assert entry[1] == 2000, (name, design, row)
 
 
-def test_the_table_in_the_docs_is_that_of_the_simulation() -> None:
-    for name in ("statistics.md", "plan.md"):
-        page = (ROOT / "docs" / name).read_text(encoding="utf-8")
-        assert coverage.tables(coverage.on_page(CELLS, name)) in page
+@pytest.mark.parametrize("name", coverage.PAGES)
+def test_a_page_is_what_the_kept_figures_give(name: str) -> None:
+    page = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    assert coverage.with_tables(page, name, CELLS) == page
 
 
 @pytest.mark.parametrize("name", [*VALUES, *PASSES])

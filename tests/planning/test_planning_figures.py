@@ -29,7 +29,7 @@ def test_the_tables_in_the_docs_are_those_of_the_simulation() -> None:
     shown = coverage.on_page(CELLS, "plan.md")
     assert len(shown) == 7
     assert coverage.tables(shown) in page
-    other = coverage.on_page(CELLS, "statistics.md")
+    other = coverage.on_page(CELLS, "coverage.md")
     assert not set(other) & set(shown)
 
 

@@ -102,7 +102,7 @@ class _Below(msgspec.Struct):
 
 
 def _path_type(parts: list[str]) -> Any:
-    """A type that decodes what is at a path and skips all else, which is most of a document."""
+    """A type that decodes what is at a path and skips the rest, which is most of a document."""
     found: Any = Any
     for part in reversed(parts):
         field = ("below", found | msgspec.UnsetType if found is not Any else Any, msgspec.UNSET)
@@ -153,7 +153,7 @@ def _shown(value: str | None) -> str:
 
 
 def _leaves(key: str, value: Any, where: Position) -> dict[str, str]:
-    """Every value below a key by its path; what is empty or null is the same as not there."""
+    """Every value below a key by its path; what is empty or null counts as absent."""
     if isinstance(value, bytes):
         try:
             value = msgspec.json.decode(value)

@@ -149,7 +149,7 @@ def _finish(
 ) -> Collection:
     clashes, numbered = work.spool.number(renumber=options.renumber)
     problems = [*work.problems, *clashes]
-    # What cannot be read may be left out; runs that clash are good ones, and none is the wrong one.
+    # What cannot be read may be left out; runs that clash are good, and none is the wrong one.
     fatal = problems if not (options.skip_bad and len(work.spool)) else clashes
     if fatal:
         raise BadRunsError(Problems(fatal))
@@ -270,7 +270,7 @@ class _Work:
                 self.problems.append(error.problem)
 
     def _check_unmixed(self, folder: Folder) -> None:
-        """Refuse a run folder that another program wrote into as well, or alone."""
+        """Refuse a run folder that another program wrote to, alone or as well."""
         # Programs name their files alike in every run: one look per set of names is enough, since
         # a file of another program under a name of this one does not decode.
         names = frozenset(folder.names)

@@ -1,4 +1,4 @@
-"""From an attempt to a record: its outcome, its counts and its cost, and that scoring reads it."""
+"""From an attempt to a record: its outcome, counts and cost, in a form that scoring reads."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -107,7 +107,7 @@ def _report(arm: str) -> str:
 
 
 def _outcome(attempt: Attempt, arm: str, report: TaskOutcomes | None) -> _Outcome:
-    """A failure overrides success; a report is asked where the source does not know."""
+    """A failure overrides success; where the source does not know, a report is consulted."""
     success, failure = attempt.success, attempt.failure
     if success is None:
         if report is None:
@@ -129,7 +129,7 @@ def _outcome(attempt: Attempt, arm: str, report: TaskOutcomes | None) -> _Outcom
 
 
 def _usage(attempt: Attempt) -> _Usage:
-    """Zeros are believed only of a run that called no model."""
+    """Zeros are believed only if the run called no model."""
     counts = None if attempt.spends is None else summed(attempt.spends).counts
     if counts is None or (attempt.took_steps and not any(counts)):
         unknown = ("usage_unknown",) if attempt.took_steps else ()
@@ -138,7 +138,7 @@ def _usage(attempt: Attempt) -> _Usage:
 
 
 def _cost(attempt: Attempt, usage: _Usage, prices: Mapping[str, Prices] | None) -> _Cost:
-    """The cost of the source; a zero for work is not known, and prices fill what is not known."""
+    """The cost in the source; a zero for work means unknown, and prices fill in what is unknown."""
     cost = attempt.cost_usd
     free = cost == 0 and (attempt.took_steps or any(usage.counts))
     if cost is not None and not free:

@@ -31,7 +31,7 @@ class Spool:
         self._infra = array("b")
         self._started = array("d")
         self._offset = array("q")
-        # The line of the source; 0 for a record that is of all of it.
+        # The line of the source; 0 for a record made from all of it.
         self._line = array("q")
         self._end = 0
 
@@ -40,7 +40,7 @@ class Spool:
 
     def close(self) -> None:
         """Give the space back."""
-        # What could not be written before would be tried once more, and nobody needs it now.
+        # Closing would try once more to write what could not be written, and nobody needs it now.
         with suppress(OSError):
             self._file.close()
 
@@ -128,7 +128,7 @@ class Spool:
         return table
 
     def attempts(self) -> int:
-        """How many records are of a repeat that another record is of as well."""
+        """How many records share their repeat with another record."""
         rows = zip(self._task, self._arm, self._repeat, strict=True)
         return sum(count for count in Counter(rows).values() if count > 1)
 

@@ -31,7 +31,7 @@ class Uptake:
         self._of = {arm: [Pattern(text) for text in texts] for arm, texts in of.items()}
         self._by_arm: dict[str, list[Pattern]] = {}
         self.arms: dict[str, ArmUses] = {}
-        # By the text of a pattern: the calls that it was held against, and those that it matched.
+        # By the text of a pattern: the calls that it was tried on, and those that it matched.
         self._calls: Counter[str] = Counter()
         self._matched: Counter[str] = Counter()
         self._names: Counter[str] = Counter()

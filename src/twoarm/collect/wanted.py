@@ -113,7 +113,7 @@ def _check_apart(places: Sequence[Place]) -> None:
         for place in places
         if "\0" not in place.path
     ]
-    # In this order whatever is inside a path comes right after it.
+    # In this order, whatever is inside a path comes right after it.
     for (around, outer), (at, inner) in pairwise(sorted(real)):
         if at[: len(around)] == around:
             raise UsageError(

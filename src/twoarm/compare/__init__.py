@@ -1,4 +1,4 @@
-"""Two arms, held against each other: from runs to one decision.
+"""Two arms, compared with each other: from runs to one decision.
 
 screen      which runs count; every excluded run keeps its reason
 trials      what became of every planned run

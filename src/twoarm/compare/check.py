@@ -1,4 +1,4 @@
-"""Every problem of run files, found without scoring them."""
+"""Every problem in run files, found without scoring them."""
 
 import msgspec
 

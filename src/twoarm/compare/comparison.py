@@ -1,4 +1,4 @@
-"""Comparison: two arms of the same runs, with every point estimate that the reports stand on."""
+"""Comparison: two arms of the same runs, with every point estimate that the reports rest on."""
 
 import msgspec
 

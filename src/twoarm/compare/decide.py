@@ -26,7 +26,7 @@ DecisionKind = Literal["candidate", "baseline", "mixed", "insufficient"]
 
 
 class GateRule(msgspec.Struct, frozen=True, kw_only=True):
-    """What a gate compares: a figure of the arms, which the metric says the better way of."""
+    """What a gate compares: a figure of each arm; the metric says which way is better."""
 
     name: str
     label: str
@@ -214,13 +214,13 @@ def assess(tasks: tuple[Task, ...], arms: Arms) -> Adequacy:
 
 
 def lacks_repeats(adequacy: Adequacy, gates: tuple[Gate, ...]) -> bool:
-    """Whether more repeats are needed; what nobody measured is no lack of them."""
+    """Whether more repeats are needed; they do not help with what nobody measured."""
     unmeasured = {gate.rule.metric.name for gate in gates if gate.holds is None}
     return any(entry.metric not in unmeasured for entry in adequacy.below_minimum)
 
 
 def _repeats(task_id: str, arm: str, found: TaskArm) -> list[Shortfall]:
-    """The runs of a task and arm, and fewer of them where a gate's metric is missing."""
+    """The runs of a task and arm, and those that have a gate's metric if some lack it."""
     return [
         Shortfall(
             task_id=task_id,

@@ -55,7 +55,7 @@ class Paired(msgspec.Struct, frozen=True, kw_only=True):
 def pair(screening: Screening) -> Pairing:
     """Match the runs of the two arms by task and repeat."""
     candidate, baseline = screening.arms
-    # Both are in order of their keys, and no key is there twice.
+    # Both are in order of their keys, and no key occurs twice.
     at = np.searchsorted(baseline.key, candidate.key)
     at[at == len(baseline)] = 0
     shared = baseline.key[at] == candidate.key if len(baseline) else np.zeros(len(at), dtype=bool)

@@ -169,7 +169,7 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     for number, arm in enumerate(arms.both):
         again = _repeated(runs.key[kept[number]])
         if len(again):
-            # Of two neighbors with one key, the earlier in the file stands first.
+            # Of two neighbors with the same key, the earlier in the file comes first.
             surplus = again if options.duplicates == "first" else again - 1
             kept[number] = np.delete(kept[number], surplus)
             reason = f"duplicate: not the {options.duplicates} of its task and repeat"

@@ -1,4 +1,4 @@
-"""What became of every planned run, and which lines of an arm stand for no run that counts."""
+"""What became of every planned run, and which lines of an arm are not runs that count."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -13,7 +13,7 @@ ExcludedKind = Literal["infra", "missing", "interrupted", "duplicate", "other ar
 
 # Lines of planned runs that say nothing about how the agent did.
 _ABSENT = ("missing", "interrupted")
-# Lines that say of a planned run that it is missing, and are not needed to know it.
+# Lines that call a planned run missing, and add nothing to what others say.
 HAS_A_RUN = "missing, but there is a run"
 SAID_AGAIN = "missing, as another line says"
 
@@ -59,7 +59,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def at_risk(self) -> int:
-        """How many have no run that counts, or another one than was made first."""
+        """How many have no run that counts, or one that was not the first to be made."""
         return self.lost + self.interrupted
 
 

@@ -30,11 +30,11 @@ from twoarm.runs.arrays import Floats, median, squares
 
 THESE_TASKS = "ordered runs, joined in quadrature"
 OVER_TASKS = "smoothed medians, t over tasks"
-# The share below a median is never known better than to so many runs: where no task has runs on
-# both sides of it, its error within tasks would be nothing.
+# The share below a median is never known better than to this many runs: where no task has runs on
+# both sides of it, its error within tasks would be zero.
 _LEAST_RUNS = 0.75
-# Of each error so many runs less are enough: a median that is too high has a run far below it,
-# too, so that two of them are seldom both outside (docs/statistics.md).
+# This many runs fewer than the error are enough: a median that is too high has a run far below it,
+# too, so both are seldom outside (docs/statistics.md).
 _INWARD = 1.0 / 6.0
 # No number is further from 1 than the exponential of this.
 _FURTHEST = 700.0
@@ -69,7 +69,7 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @property
     def _error(self) -> float:
-        """By how many runs the number below would stray if the same tasks were run again.
+        """How many runs the number below would stray by if the same tasks were run again.
 
         A run that equals the median counts half; several may be below it or not, whichever strays
         more.
@@ -81,7 +81,7 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return max(math.sqrt(strays), _LEAST_RUNS)
 
     def _variance(self, marks: Floats) -> float:
-        """Of how much these runs count, inside tasks.
+        """The variance, inside tasks, of how much these runs count.
 
         A task with a single run borrows the pooled variance of the others. All single runs are one
         more task in that pool: the others may stand too far from the median to vary.
@@ -98,7 +98,7 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return math.fsum(each * sizes)
 
     def reaches(self, errors: float) -> tuple[float, float]:
-        """How far below and above the median the runs stand that are so many errors away."""
+        """How far below and above the median the runs are that stand this many errors away."""
         count = len(self.grouped)
         share = min(errors * (self._error - _INWARD) / count, 0.5 - 0.5 / count)
         shares = (np.arange(count) + 0.5) / count
@@ -127,12 +127,12 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def pulls(self) -> Floats:
-        """By how much leaving each task out would move the smoothed median."""
+        """How much leaving each task out would move the smoothed median."""
         count = len(self.grouped)
         below = np.arange(1, count) / count
         near = self._near(below)
         steps = np.diff(self._ordered) * near * (count / near.sum())
-        # A run adds to all shares from its own place on; so many steps lie above each run.
+        # A run adds to all shares from its own place on; this many steps lie above each run.
         above = np.append(np.cumsum(steps[::-1])[::-1], 0.0)
         each = (below * steps).sum() - above
         tasks = len(self.grouped.sizes)
@@ -216,7 +216,7 @@ def _interval(
 def _ends(
     ours: float, theirs: float, logs: bool, errors: Errors, frame: Frame
 ) -> tuple[float, float] | None:
-    """Both ends of the difference of two medians; None if they are too far away for a number."""
+    """Both ends of the difference of two medians; None if they are too far out for a number."""
     reach = frame.quantile(errors.df)
     by_ratio, by_level = reach * math.sqrt(errors.apart), reach * math.sqrt(errors.level)
     if not logs:

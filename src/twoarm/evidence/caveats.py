@@ -98,7 +98,7 @@ def _on_broken(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _on_ungated(evidence: Evidence) -> Iterator[Caveat]:
-    """What people pay for is no gate: it must not get worse in silence."""
+    """What people pay for is not a gate, but must not get worse in silence."""
     gated = {gate.metric.name for gate in GATES}
     for metric in JUDGED:
         found = evidence.deltas[metric.name]
@@ -121,7 +121,7 @@ def _on_ungated(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
-    """Where tasks were repeated unequally, runs and tasks weighed alike may not agree."""
+    """Where repeats are unequal, weighing runs alike and weighing tasks alike may disagree."""
     differ = []
     for gate in GATES:
         found, unit = evidence.deltas[gate.metric.name], gate.metric.unit

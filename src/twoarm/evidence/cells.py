@@ -45,7 +45,7 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return self.values[self._order]
 
     def up_to(self, points: Floats) -> Ints:
-        """For each point, from the smallest on: how many values of each task are at most that."""
+        """For each point, from the smallest on: how many values of each task do not exceed it."""
         found = np.empty((len(points), len(self.sizes)), dtype=np.int64)
         below, first = np.zeros(len(self.sizes), dtype=np.int64), 0
         for row, last in enumerate(np.searchsorted(self.ordered, points, side="right").tolist()):
@@ -189,7 +189,7 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def played_again(self) -> bool:
-        """Whether no repeat differs from another of its task: they are one run, not several."""
+        """Whether the repeats of every task are all alike: one run played back, not several."""
         if self.metric is SUCCESS or not self.sizes.size or self.sizes.max() <= 1:
             return False
         return not self.spreads.any()

@@ -47,7 +47,7 @@ def distinct(*reasons: Withheld) -> tuple[Withheld, ...]:
 
 
 def _bootstrap(pairs: Pairs, over_tasks: Answer, frame: Frame) -> Bootstrap:
-    """Of the median, the exact interval over tasks is the bootstrap itself."""
+    """For the median, the exact interval over tasks is the bootstrap itself."""
     found = _bootstrap_mean(pairs, frame)
     many = len(pairs.sizes) >= FEWEST_TASKS
     return Bootstrap(

@@ -19,16 +19,16 @@ from twoarm.text.escape import counted
 from twoarm.text.number_format import figure
 from twoarm.text.sentence import Name, Sentence, joined, say
 
-# From this share on, the runs of one arm started so much before the other's that time and arm
+# From this share on, the runs of one arm started so far ahead of the other's that time and arm
 # cannot be told apart.
 APART = 0.95
 _NAMED_MAKERS = 3
-# More runs than this share at the longest duration: a time limit cut them.
+# If more than this share of the runs are at the longest duration, a time limit cut them.
 CUT = 0.20
 _FEWEST_CUT = 3
-# A limit is told from runs that are alike by one that is shorter than this share of the longest.
+# With a limit, unlike where runs are merely alike, one is shorter than this share of the longest.
 SHORTER = 0.8
-# So little below the longest, as a share of it, is at the limit too: stopping takes a moment.
+# This little below the longest, as a share of it, is at the limit, too: stopping takes a moment.
 _NEAR = 0.005
 
 
@@ -144,7 +144,7 @@ def _numbered(counts: dict[str, int]) -> Sentence:
 
 
 def _without_others(comparison: Comparison, what: str, both: Collection[str]) -> Sentence:
-    """Which figures would be others without the runs of what only one arm has."""
+    """Which figures would change without the runs of models or agents that only one arm has."""
     if not both:
         return say("the effect of the change cannot be separated from that")
     runs = comparison.runs
@@ -222,7 +222,7 @@ def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
     if not len(durations):
         return
     longest = float(durations.max())
-    # Runs that all took no time were not measured.
+    # If no run took any time, nobody measured it.
     if longest <= 0.0:
         return
     at_limit = durations >= longest * (1.0 - _NEAR)
@@ -233,7 +233,7 @@ def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
     below = int((durations >= longest * (1.0 - 10 * _NEAR)).sum()) - count
     if durations.min() > longest * SHORTER or below > count / 2:
         return
-    # The repeats of one task that is played again are no limit.
+    # The repeats of a single task that is played back are not a limit.
     if len(np.unique(arm.task[at_limit])) > 1 or len(np.unique(arm.task)) == 1:
         yield Caveat(
             code="durations_cut",

@@ -25,7 +25,7 @@ from twoarm.evidence.results import (
 from twoarm.runs.arrays import Floats
 from twoarm.runs.metric import SUCCESS
 
-# Up to so many runs the tables are counted in whole numbers.
+# Up to this many runs the tables are counted in whole numbers.
 _COUNTED = 2_000
 
 _OUTCOMES: tuple[Literal["failed"], Literal["passed"]] = ("failed", "passed")

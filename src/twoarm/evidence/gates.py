@@ -12,7 +12,7 @@ from twoarm.runs.metric import SUCCESS
 from twoarm.text.escape import counted
 from twoarm.text.number_format import change
 
-# From so far apart on, unequal repeats are a large part of a difference of success rates.
+# This far apart, unequal repeats are a large part of a difference of success rates.
 _FAR_APART = 0.01
 
 

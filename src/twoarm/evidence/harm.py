@@ -45,10 +45,10 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
     for task in np.flatnonzero(won.sum(axis=0)):
         ours, theirs = int(sizes[0, task]), int(sizes[1, task])
         _, _, seen = _tables(ours, theirs, int(won[1, task]))
-        # With none of the candidate's runs successful, the first table.
+        # The first table: none of the candidate's runs succeeds.
         watched += bool(won[1, task] and seen[0])
         counts, p, named = _tables(ours, theirs, int(won[:, task].sum()))
-        # The chance that runs labelled at random would have this task named.
+        # The chance that randomly labeled runs would get this task named.
         chances[task] = math.fsum(p[named])
         at = int(won[0, task]) - int(counts[0])
         if named[at]:
@@ -72,7 +72,7 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
 
 @lru_cache(maxsize=4096)
 def _tables(ours: int, theirs: int, won: int) -> tuple[Ints, Floats, Flags]:
-    """The successes the candidate could have of so many in all, their chances if labels were
+    """The successes that the candidate could have out of this many, their chances if labels were
     exchanged, and whether a task is named with them."""
     counts = np.arange(max(0, won - theirs), min(won, ours) + 1, dtype=np.int64)
     logs = log_choose(ours, counts) + log_choose(theirs, won - counts)

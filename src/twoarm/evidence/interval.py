@@ -18,7 +18,7 @@ def between(*, low: float, high: float, method: str, caveats: tuple[str, ...]) -
 
 
 def no_width(low: float, high: float) -> bool:
-    """Whether two ends are one and the same but for rounding: a tie, not a certainty."""
+    """Whether two ends are the same except for rounding: a tie, not a certainty."""
     return not _rounded(low) < _rounded(high)
 
 
@@ -39,12 +39,12 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fewest_tasks(self) -> int:
-        """From how many tasks on anything can be said about others without assuming a shape."""
+        """How many tasks it takes to say anything about others without assuming a shape."""
         return fewest_tasks(self.tests)
 
     @property
     def fewest_runs(self) -> int:
-        """From how many runs on their range holds the median."""
+        """How many runs it takes for their range to hold the median."""
         return fewest_tasks(self.level)
 
     def quantile(self, df: float) -> float:

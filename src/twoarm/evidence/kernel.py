@@ -90,7 +90,7 @@ def binomial_tails(sizes: Ints, counts: Ints, bounds: tuple[int, int]) -> Floats
     angle = np.pi * np.arange((total + 1) // 2 + 1) / (total + 1)
     share = distinct[:, None]
     with np.errstate(divide="ignore"):
-        # A factor of zero, finite so that no draws of it make one.
+        # The logarithm of zero, kept finite: zero draws of it must give a factor of one.
         size = np.maximum(0.5 * np.log1p(-4.0 * share * (1.0 - share) * np.sin(angle) ** 2), -1e6)
     turn = np.arctan2(-share * np.sin(2.0 * angle), 1.0 - share + share * np.cos(2.0 * angle))
     cosines, sines = _beyond(total, bounds)
@@ -122,7 +122,7 @@ def _beyond(total: int, bounds: tuple[int, int]) -> tuple[Floats, Floats]:
 
 
 def chance_of_at_least(count: int, chances: Floats) -> float:
-    """The chance that at least so many of some independent events happen."""
+    """The chance that at least this many of some independent events happen."""
     if count <= 0:
         return 1.0
     # The chances of fewer: what has reached the count is out of the sum.

@@ -1,7 +1,7 @@
 """Planned looks: stop when the answer is known, and still be wrong no more often than promised.
 
 Exact spending of the level by relabelling. One pattern flips a task in every metric and at every
-look. At the look after r of `r_max` repeats, so many patterns may have won as a spending function
+look. At the look after r of `r_max` repeats, as many patterns may have won as a spending function
 allows (Lan and DeMets, of the O'Brien-Fleming type); those that win are used up. A metric is clear
 when every set of metrics that holds it has been rejected. Below six tasks labels are exchanged
 inside each task among the repeats added since the look before.
@@ -39,7 +39,7 @@ Statistics = list[Floats]
 
 
 class Planned(msgspec.Struct, frozen=True, kw_only=True):
-    """The looks that were declared, and where the runs stand: by which look each was there."""
+    """The looks that were declared, and where the runs stand: by which look each was made."""
 
     looks: tuple[int, ...]
     at: int
@@ -57,7 +57,7 @@ class Planned(msgspec.Struct, frozen=True, kw_only=True):
         return self.looks[self.at]
 
     def shares(self, level: float) -> list[float]:
-        """What may be spent by each look until now."""
+        """What may be spent by each look so far."""
         return [spending(look, self.r_max, level) for look in self.looks[: self.at + 1]]
 
 
@@ -110,7 +110,7 @@ def _declared(found: frozenset[PlannedLooks], options: Options) -> tuple[int, ..
 
 
 def look(runs: Sequence[TaskRuns], plan: Planned, frame: Frame) -> Statistics:
-    """The statistics of every look until now."""
+    """The statistics of every look so far."""
     if len(runs[0].layout.tasks) < frame.fewest_tasks:
         return exchanged_labels(runs, plan.block, frame.seed)
     upto = [plan.block <= number for number in range(plan.at + 1)]
@@ -120,7 +120,7 @@ def look(runs: Sequence[TaskRuns], plan: Planned, frame: Frame) -> Statistics:
 
 def chance_at_the_end(runs: TaskRuns, plan: Planned, level: float) -> float | None:
     """The chance that a metric would be clear after all planned repeats, if what was seen so far
-    is how it is; None where that cannot be told."""
+    is the truth; None where that cannot be told."""
     sizes, deltas = runs.sizes[:, runs.shared], runs.deltas[runs.shared]
     tasks = len(deltas)
     within = within_tasks(runs.spreads[:, runs.shared], sizes) if tasks else None
@@ -137,7 +137,7 @@ def chance_at_the_end(runs: TaskRuns, plan: Planned, level: float) -> float | No
 
 
 def spending(repeats: int, r_max: int, level: float) -> float:
-    """The share of patterns that may have won by the look after so many repeats."""
+    """The share of patterns that may have won by the look after this many repeats."""
     alpha = 1.0 - level
     end = float(normal_quantile(np.array([1.0 - alpha / 2.0]))[0])
     return float(2.0 - 2.0 * normal_below(np.array([end / math.sqrt(repeats / r_max)]))[0])
@@ -198,7 +198,7 @@ def flipped_tasks(deltas: Sequence[Floats], seed: int) -> Statistics:
 def exchanged_labels(runs: Sequence[TaskRuns], block: Ints, seed: int) -> Statistics:
     """Labels are exchanged inside each task among the repeats of a block, for all metrics at once.
 
-    `block` says by which look a run was there, from 0 on.
+    `block` says by which look a run was made, from 0 on.
     """
     looks = int(block.max()) + 1
     layout = runs[0].layout

@@ -34,7 +34,7 @@ PASS_WITHIN_TASKS = "guarded Welch t within tasks"
 # What the two pseudo tasks, one fixed and one broken, add to the variance. The smallest number that
 # covers changes of whole tasks; 1.25 covers 93 %, 2 is wider than needed (docs/statistics.md).
 PSEUDO_TASKS = 1.5
-# A kind of task that is so rare may be missing, unless that is unlikely among so many.
+# A kind of task this rare may be missing, unless there are so many tasks that it is unlikely.
 RARE, UNLIKELY = 0.10, 0.01
 LOPSIDED = "A few large differences can make an interval of a raw mean too narrow."
 
@@ -109,7 +109,7 @@ def mean_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
 
 
 def _unseen(tasks: int) -> tuple[str, ...]:
-    """What an interval over so few tasks cannot show, and nothing in them would tell."""
+    """What an interval over so few tasks cannot show, and nothing in them would reveal."""
     none = (1.0 - RARE) ** tasks
     if none < UNLIKELY:
         return ()
@@ -197,7 +197,7 @@ def success_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
 
 
 def tasks_within(margin: float, level: float) -> int:
-    """From how many tasks on success over tasks can lie inside a margin, if no task changes."""
+    """How many tasks it takes for success over tasks to lie inside a margin, if no task changes."""
 
     def reach(tasks: int) -> float:
         return student((1.0 + level) / 2.0, tasks - 1.0) * math.sqrt(PSEUDO_TASKS) / (tasks + 2.0)

@@ -2,7 +2,7 @@
 
 Tasks drawn again: task t with c of its n values at most x adds 2c - n to a sum; the lower median of
 the resample is at most x when the sum over the drawn tasks is at least 0, the upper one when it is
-above 0. Repeats drawn again: task t adds Binomial(n, c / n) to a count, which is held against half
+above 0. Repeats drawn again: task t adds Binomial(n, c / n) to a count, which is compared with half
 of all values. Both are sums of small independent whole numbers.
 """
 
@@ -34,7 +34,7 @@ from twoarm.text.escape import counted
 
 # From this many tasks on, the tail is that of all of them, not of one fewer.
 MANY_TASKS = 10
-# From this many pairs on the resampling distribution replaces order statistics.
+# From this many pairs on, the resampling distribution replaces order statistics.
 ENOUGH_PAIRS = 20
 # Beyond these sizes a normal distribution is as good and far cheaper.
 NORMAL_FROM = 2_000
@@ -169,7 +169,7 @@ def ends(found: "OverTasks | WithinTasks", support: Floats, tail: float) -> tupl
     """Both ends, outward: the lower from the lower median, the upper from the upper median."""
     # A hair below the tail: a sum of chances that should equal it may fall short by rounding.
     slack = 1e-12
-    # And never nothing: a tail may be smaller than any rounding.
+    # And never zero: a tail may be smaller than any rounding.
     low = _first(support, found, 0, max(tail - slack, slack))
     high = _first(support, found, 1, 1.0 - tail - slack)
     return float(support[low]), float(support[high])

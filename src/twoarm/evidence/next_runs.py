@@ -12,7 +12,7 @@ from twoarm.runs.metric import BY_NAME, SUCCESS, Better, Metric
 
 # How often the change is to be seen: four times out of five.
 POWER = 0.8
-# New tasks have to be written: repeats are worth so many times the runs.
+# New tasks have to be written: repeats may take this many times as many runs.
 _REPEATS_WORTH = 1.5
 
 
@@ -56,7 +56,7 @@ def next_runs(
 
 
 def _metric(runs: Sequence[TaskRuns], grade: Grade) -> Metric | None:
-    """The one that was named to be tested first; or the least clear that is no share.
+    """The one that was named to be tested first; or the least clear that is not a share.
 
     What is clear for tasks like these needs no more runs.
     """

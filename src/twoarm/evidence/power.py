@@ -22,17 +22,17 @@ from twoarm.evidence.results import fewest_tasks
 from twoarm.runs.arrays import Floats, Ints, mean, measured
 from twoarm.runs.metric import COST, SUCCESS, Metric
 
-# Below so many tasks their spread is so uncertain that a plan is also made for its upper limit.
+# Below this many tasks their spread is so uncertain that a plan is also made for its upper limit.
 FEW_TASKS = 10
 UPPER_LIMIT = 0.80
-# Up to so many tasks the level of a test of signs comes in steps that matter.
+# Up to this many tasks the level of a test of signs comes in steps that matter.
 _STEPS_UP_TO = 24
 # What is looked at: no more tasks, or repeats of a task, than this.
 MOST_TASKS, MOST_REPEATS = 5_000, 500
 # Fewer repeats of a task than the first are too few for a promotion.
 _GRID = np.arange(MINIMUM_REPEATS, 41)
 _POINTS = 1 << 10
-# Correlations are taken for so much of what they are.
+# Correlations count for this much of what they are.
 _NOT_QUITE = 1.0 - 1e-8
 
 
@@ -147,7 +147,7 @@ def _variances(runs: TaskRuns) -> tuple[float, float]:
 
 
 def _correlation(family: Sequence[TaskRuns]) -> Floats:
-    """How the task differences of the metrics go together; of few tasks that cannot be said."""
+    """How the task differences of the metrics vary together; too few tasks cannot tell."""
     shared = np.logical_and.reduce([one.shared for one in family])
     if len(family) == 1 or int(shared.sum()) < FEW_TASKS:
         return np.eye(len(family))
@@ -203,7 +203,7 @@ class Aim(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Design(msgspec.Struct, frozen=True, kw_only=True):
-    """So many tasks, and so many repeats of each in both arms."""
+    """This many tasks, and this many repeats of each in both arms."""
 
     tasks: int
     repeats: int
@@ -224,12 +224,12 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def fewest_tasks(self) -> int:
-        """From how many tasks on a verdict is about tasks like these."""
+        """How many tasks it takes for a verdict about tasks like these."""
         return fewest_tasks(1.0 - self.aim.alpha)
 
     @property
     def level(self) -> float:
-        """The level that the metric is tested at, for all that is looked at beside it."""
+        """The level that the metric is tested at, given all that is looked at besides it."""
         if self.aim.first or len(self.pilot.metrics) == 1:
             return self.aim.alpha
         return shared_level(
@@ -254,14 +254,14 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
     def power(
         self, tasks: Ints | int, repeats: Ints | float, change: float | None = None
     ) -> Floats:
-        """The chance that the change is clear, the right way round."""
+        """The chance that the change is clear, and in the right direction."""
         tasks, repeats = np.broadcast_arrays(np.asarray(tasks), np.asarray(repeats))
         size = abs(self.aim.change if change is None else change)
         few = tasks < self.fewest_tasks
         over = _power(
             size, self.variance(tasks, repeats), _degrees(tasks - 1.0), self._levels(tasks)
         )
-        # On these very tasks only the repeats are a sample.
+        # On these very tasks, only the repeats are a sample.
         noise = self.pilot.run_variance[self.pilot.at] / (repeats * tasks)
         here = _power(
             size, noise, _degrees(2.0 * tasks * (repeats - 1.0)), np.full(tasks.shape, self.level)
@@ -270,7 +270,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def _levels(self, tasks: Ints) -> Floats:
-        """The level that a test of the signs of so many tasks can have."""
+        """The level that a test of the signs of this many tasks can have."""
         level = np.full(tasks.shape, self.level)
         if self.pilot.metric is COST:
             # An interval, not a test of signs.
@@ -303,12 +303,12 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         return float(self.power(design.tasks, design.repeats, change))
 
     def repeats_for(self, tasks: int) -> int | None:
-        """The fewest repeats of so many tasks that reach the power; None if none do."""
+        """The fewest repeats of this many tasks to reach the power; None if none do."""
         reached = self.power(tasks, np.arange(2, MOST_REPEATS + 1)) >= self.aim.power
         return int(np.argmax(reached)) + 2 if reached.any() else None
 
     def tasks_for(self, repeats: Ints | int, fewest: int) -> Ints:
-        """The fewest tasks of so many repeats that reach the power; one too many if none do."""
+        """The fewest tasks with this many repeats to reach the power; one too many if none do."""
         repeats = np.atleast_1d(np.asarray(repeats))
         low = np.full(repeats.shape, max(fewest, self.fewest_tasks) - 1)
         high = np.full(repeats.shape, MOST_TASKS + 1)
@@ -330,7 +330,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         return Design(tasks=int(tasks[best]), repeats=int(repeats[best]))
 
     def within(self, budget: float, prices: Prices) -> Design:
-        """The design with the most power for so much money; the pilot if it buys nothing."""
+        """The design with the most power for this much money; the pilot if it buys nothing."""
         have = self.pilot
         repeats = np.append(_GRID, max(have.repeats, 2))
         raised = have.tasks * np.maximum(0, repeats - have.repeats) * prices.pair
@@ -375,7 +375,7 @@ def _power(size: float, variance: Floats, df: Floats, level: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         away = np.where(variance > 0.0, size / np.sqrt(variance), np.inf)
     bound = special.stdtrit(df, 1.0 - np.where(level > 0.0, level, 0.5) / 2.0)
-    # Beyond, the noncentral t has no chance left below any bound, and no digits to say so.
+    # Beyond this, the noncentral t has no chance left below any bound, and no digits to say so.
     far = away > 35.0
     below = special.nctdtr(df, np.where(far, 0.0, away), bound)
     found: Floats = np.where(level > 0.0, np.where(far, 1.0, 1.0 - below), 0.0)

@@ -3,8 +3,9 @@
 Whole tasks change sign, one sign per task for all metrics at once; or, on these very tasks, labels
 are exchanged among the runs of each task, one exchange for all metrics. The statistic of a metric
 is the sum of its task differences over a denominator that no relabelling changes, so that metrics
-can be held against each other: the largest of several is what a step-down test goes by (Westfall
-and Young). Tasks that change sign as a whole assume effects that are symmetric when there are none.
+can be compared with each other: the largest of several is what a step-down test goes by (Westfall
+and Young). Changing the sign of whole tasks assumes that effects are symmetric where there is no
+difference.
 """
 
 import math
@@ -21,11 +22,11 @@ from twoarm.evidence.resample import draws
 from twoarm.runs.arrays import Floats, Ints
 from twoarm.runs.metric import SUCCESS
 
-# Up to so many relabellings are listed; of more, so many are drawn.
+# Up to this many relabellings are listed; if there are more, this many are drawn.
 MOST_LISTED = 1 << 13
-# From so many tasks, or runs, on the sums are normal for all that it matters.
+# From this many tasks or runs on, the sums are as good as normal.
 NORMAL_FROM = 2_000
-# Of more tasks, so many still change sign one by one.
+# If there are more tasks, this many still change sign one by one.
 ONE_BY_ONE = 512
 # A relabelling that repeats what was seen must count, whatever the rounding.
 _SLACK = 1e-9
@@ -70,7 +71,7 @@ class Relabelled(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
     def _reached(self, column: int, among: list[int]) -> float:
-        """How often the largest of some statistics is what was seen of one, or more."""
+        """How often the largest of some statistics is at least what was seen of one."""
         most = self.drawn[:, among].max(axis=1)
         count = int((most >= abs(self.observed[column]) - _SLACK).sum())
         return count / len(most) if self.listed else (1 + count) / (len(most) + 1)
@@ -123,7 +124,7 @@ def labels_within_tasks(runs: Sequence[TaskRuns], seed: int) -> Relabelled:
     """Would these very tasks show it again? Labels are exchanged among the runs of each task."""
     layout = runs[0].layout
     size = np.array([one.label_deviation for one in runs])
-    # One run played again is no repeat, and neither is what never varies: no test.
+    # One run played back is not a repeat, and neither is what never varies: no test.
     size[[one.played_again for one in runs] | (size == 0.0)] = np.nan
     observed = np.array([abs(math.fsum(np.nan_to_num(one.deltas))) for one in runs])
     ways = float(log_choose(layout.sizes.sum(axis=0), layout.sizes[0]).sum())
@@ -221,7 +222,7 @@ def _covariance(runs: Sequence[TaskRuns]) -> Floats:
     return found
 
 
-# Beyond so many tasks with successes and failures, their sum is normal.
+# Beyond this many tasks with successes and failures, their sum is normal.
 _FEW_VARIED = 512
 
 

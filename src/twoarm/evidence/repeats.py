@@ -38,7 +38,7 @@ def pass_rates(successes: Floats | Ints, sizes: Ints) -> tuple[PassRates, ...]:
 
 
 def _chosen(wanted: Floats | Ints, sizes: Ints, k: int) -> Floats:
-    """The chance that k runs of each task, drawn without replacement, are all wanted ones."""
+    """The chance that k runs of each task, drawn without replacement, all have the outcome."""
     drawn = np.arange(k)[:, None]
     found: Floats = np.prod(np.maximum(wanted - drawn, 0.0) / (sizes - drawn), axis=0)
     return found

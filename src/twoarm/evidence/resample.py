@@ -13,12 +13,12 @@ from twoarm.evidence.kernel import Support
 from twoarm.runs.arrays import Flags, Floats, Ints
 from twoarm.runs.metric import Metric
 
-# Up to so many tasks every resample is listed with its chance: 6,435 at the most, and no seed.
+# Up to this many tasks, every resample is listed with its chance: at most 6,435, and no seed.
 ALL_UP_TO = 8
-# More tasks than this are drawn in bundles.
+# Beyond this many, tasks are drawn in bundles.
 MOST_UNITS = 2_000
 BUNDLES = 1_000
-# Of a table of medians: values in a block, most blocks, and rows of weights at a time.
+# In a table of medians: values in a block, most blocks, and rows of weights at a time.
 _WIDTH = 64
 _BLOCKS = 1_024
 _ROWS = 512
@@ -105,7 +105,7 @@ def resample_tasks(tasks: int, seed: int, resamples: int) -> Resamples:
 
 
 def shared_resamples(tasks: int, frame: Frame) -> Resamples | None:
-    """The same draws for everything that looks at so many tasks; None of fewer than two."""
+    """The same draws for everything that looks at this many tasks; None for fewer than two."""
     return _drawn(tasks, frame.seed, frame.resamples) if tasks >= 2 else None
 
 
@@ -138,7 +138,7 @@ class MedianTable:
         self._sizes = np.bincount(self._task, minlength=units).astype(np.float64)
         size = len(order)
         lower = np.bincount(self._task[: size // 2], minlength=units)
-        # How far a resample moves the rank of its median; so many times that is far enough.
+        # How far a resample moves the rank of its median; this many times that is far enough.
         reach = size if whole else int(_FAR * np.sqrt(((lower - self._sizes / 2) ** 2).sum())) + 64
         first, last = max(0, size // 2 - reach), min(size, size // 2 + reach)
         blocks = max(1, min(_BLOCKS, (last - first) // _WIDTH))

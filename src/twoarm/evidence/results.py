@@ -17,9 +17,9 @@ MarginVerdict = Literal["candidate", "baseline", "no difference", "inconclusive"
 # The smallest number of tasks about which anything can be said at 95 % without assuming a shape:
 # all six on one side has a chance of 2 / 2^6 = 3.1 %, all five 2 / 2^5 = 6.25 %.
 FEWEST_TASKS = 6
-# So rare that it is no chance: so many tasks in which one arm ran first, ...
+# Too rare to be chance: this many tasks in which one arm ran first, ...
 BLOCKS_BY_CHANCE = 0.01
-# ... and so many that the candidate seems to have broken.
+# ... and this many that the candidate seems to have broken.
 BROKEN_BY_CHANCE = 0.05
 # Losses are on one side if chance is rarer than this, and the shares this many points apart.
 LOSS_BY_CHANCE = 0.01
@@ -31,7 +31,7 @@ FUTILE = 0.20
 
 
 def fewest_tasks(level: float) -> int:
-    """From how many tasks on something can be said about others at this level."""
+    """How many tasks it takes to say anything about others at this level."""
     return max(FEWEST_TASKS, math.ceil(1.0 - math.log2(1.0 - level)))
 
 
@@ -79,7 +79,7 @@ class P(msgspec.Struct, frozen=True, kw_only=True):
     """Two-sided p-values of "no difference": on these tasks, over tasks like these, and adjusted.
 
     `adjusted` is that of the headline question, allowing for looking at all gates; null for a
-    metric that is no gate's.
+    metric that is not a gate's.
     """
 
     these_tasks: float | None
@@ -141,7 +141,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class MarginRange(msgspec.Struct, frozen=True, kw_only=True):
-    """An interval held against its margin: a difference of success, or a ratio less one.
+    """An interval compared with its margin: a difference of success, or a ratio less one.
 
     `beyond` says that the whole interval is worse by more than the margin.
     """
@@ -172,7 +172,7 @@ class BrokenTask(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Broken(msgspec.Struct, frozen=True, kw_only=True):
-    """The tasks that the candidate broke, and the chance of naming so many between equal arms.
+    """The tasks that the candidate broke, and the chance of naming this many between equal arms.
 
     `watched` tasks pass often enough in the baseline that a break would be seen; `could_break` is
     the share of tasks like these that could still break where none of them did.
@@ -186,7 +186,7 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether so many tasks would seldom be named between equal arms."""
+        """Whether this many tasks would seldom be named between equal arms."""
         return self.p is not None and self.p <= BROKEN_BY_CHANCE
 
 
@@ -294,7 +294,7 @@ class MeanWithout(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class DecisionWithout(msgspec.Struct, frozen=True, kw_only=True):
-    """A task without which the decision is another one."""
+    """A task without which the decision would be different."""
 
     task_id: str
     decision: Decision
@@ -336,7 +336,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     `ran_first` is the arm whose runs all started before the other's, if one's did; `in_blocks`
     counts the tasks of which every run of one arm started before every run of the other, `timed`
-    those of which that can be said, `p` the chance of so many if the order were random.
+    those of which that can be said, `p` the chance of this many if the order were random.
     """
 
     ran_first: str | None
@@ -354,7 +354,7 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
     """Where the runs stand among the looks that were planned.
 
     `after` is the number of repeats judged, `level` how often the intervals of all looks together
-    hold the truth, `spent` the share of false alarms that may have come until now, `clear` the look
+    hold the truth, `spent` the share of false alarms that may have come so far, `clear` the look
     at which a metric became clear, `incomplete` how many tasks lack a repeat in an arm, and `stop`
     why no more repeats are needed.
     """

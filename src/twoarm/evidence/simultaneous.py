@@ -13,7 +13,7 @@ from twoarm.evidence.relabel import ONE_BY_ONE, signs
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.runs.arrays import Floats
 
-# What is left of rounding is no variation.
+# What rounding leaves is not variation.
 _ROUNDING = 1e-18
 
 

@@ -14,7 +14,7 @@ from twoarm.evidence.results import FEWEST_TASKS, Stability
 from twoarm.runs.arrays import Floats, Ints, starts_of, sums
 from twoarm.runs.metric import SUCCESS
 
-# Two-stage resampling is done run by run up to so many runs, and so many draws in all.
+# Two-stage resampling is done run by run up to this many runs, and this many draws in all.
 MOST_RUNS = 40_000
 MOST_DRAWS = 2_000_000
 FEWEST_RESAMPLES = 200

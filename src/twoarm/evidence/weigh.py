@@ -63,7 +63,7 @@ _FAMILY = [_COLUMNS[gate.metric.name] for gate in GATES]
 
 
 class Family(msgspec.Struct, frozen=True, kw_only=True):
-    """What else is looked at beside one candidate: how many there are, and what that leaves.
+    """What else is looked at besides one candidate: how many there are, and what that leaves.
 
     `adjusted` holds the p-values of this candidate's gates if all candidates were tested at once.
     """
@@ -166,7 +166,7 @@ def _metric_by_metric(
     deltas: dict[str, DeltaEvidence] = {}
     without: dict[str, MeanWithout] = {}
     for one, raw, chances in zip(runs, measured, p, strict=True):
-        # Of millions of pairs, those of one metric at a time.
+        # There may be millions of pairs: one metric at a time.
         pairs = group_pairs(one.metric, comparison)
         deltas[one.metric.name] = weigh_deltas(one, raw, pairs, chances, frame)
         single = mean_without(pairs, comparison.runs.tasks)
@@ -208,7 +208,7 @@ def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
 def headline_tests(
     runs: list[TaskRuns], frame: Frame, primary: str | None, family: Family = ALONE
 ) -> Tests:
-    """Relabel whole tasks, from so many on that a test can be clear; otherwise runs inside them."""
+    """Relabel whole tasks if there are enough for a clear test; otherwise runs inside them."""
     tasks = len(runs[0].layout.tasks)
     scope: Scope = "these_tasks"
     found = None
@@ -236,7 +236,7 @@ def at_look(
     primary: str | None,
     family: Family,
 ) -> Tests:
-    """The same tests, by what the looks until now may spend."""
+    """The same tests, by what the looks so far may spend."""
     tested = [column for column in _FAMILY if column in tests.adjusted]
     first = None if primary is None else tested.index(_COLUMNS[PRIMARY[primary]])
     shares = plan.shares(1.0 - (1.0 - frame.tests) / family.candidates)
@@ -285,7 +285,7 @@ def _looks(
 
 
 def _held(comparison: Comparison, guard: Guard, options: Options) -> bool:
-    """Whether a candidate that is better would not be promoted all the same."""
+    """Whether a candidate that is better would still not be promoted."""
     guarded = options.guard != "none" and bool(held_back(guard, options))
     return guarded or bool(one_sided(comparison))
 

@@ -1,4 +1,4 @@
-"""What explains a result, beside the gates: whether the change was used, and what differed.
+"""What explains a result, besides the gates: whether the change was used, and what differed.
 
 uptake    how many runs and tasks used the change, in both arms
 tools     which tools were called more and less

@@ -59,7 +59,7 @@ def uptake_caveats(uptake: Uptake | None, comparison: Comparison) -> Iterator[Ca
 
 
 def _unseen(comparison: Comparison) -> Iterator[Caveat]:
-    """Uses that were asked for are not known of any run that counts."""
+    """Uses were to be counted, and no run that counts shows any."""
     asked = comparison.runs.tools.not_shown
     if any(np.isin(asked, arm.rows).any() for arm in comparison.screening.arms):
         yield Caveat(
@@ -72,7 +72,7 @@ def _unseen(comparison: Comparison) -> Iterator[Caveat]:
 
 
 def _on_use(uptake: Uptake) -> Iterator[Caveat]:
-    """How much of the candidate the change was used in."""
+    """In how many of the candidate's runs the change was used."""
     ours = uptake.candidate
     if ours.used_share is None:
         return

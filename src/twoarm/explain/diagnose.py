@@ -63,7 +63,7 @@ def _shift(metric: Metric, candidate: ArmSummary, baseline: ArmSummary, paired: 
 
 
 def _share(moved: float | None, of: float | None) -> float | None:
-    """A relative change; None of nothing, or of so little that the change has no size."""
+    """A relative change; None if it would be relative to zero, or to next to nothing."""
     if moved is None or not of or not math.isfinite(moved / of):
         return None
     return moved / of
@@ -77,7 +77,7 @@ def _explain(gate: Gate, shifts: tuple[Shift, ...], tools: ToolUse | None) -> Se
     if metric is SUCCESS:
         worse = f"{metric.label} {moved * 100:+.1f} points"
     elif (moved_share := _share(moved, gate.baseline)) is not None:
-        # Whole percent, unless that would be none.
+        # Whole percent, unless that would be zero.
         worse = f"{metric.label} {share(moved_share, 0 if abs(moved_share) >= 0.005 else 2)}"
     else:
         worse = f"{metric.label} {moved:+,.10g}"

@@ -16,9 +16,9 @@ from twoarm.runs.arrays import Flags, Floats, Ints
 from twoarm.runs.record import OTHER_TOOLS
 from twoarm.runs.tool_columns import Tallies
 
-# Of the tools that are called most, so many are held against each other.
+# This many of the tools that are called most are compared.
 FAMILY = 50
-# So many of those that differ most are reported.
+# This many of those that differ most are reported.
 LARGEST = 10
 
 
@@ -146,7 +146,7 @@ class _Calls:
         sides = (arms[0].rows[pairing.candidate], arms[1].rows[pairing.baseline])
         both = known[sides[0]] & known[sides[1]]
         self.pairs: Ints = np.bincount(pairing.task[both], minlength=self._tasks)
-        # The tasks with a pair of which both runs tell.
+        # The tasks with a pair in which both runs tell their calls.
         self.tasks: Ints = np.flatnonzero(self.pairs)
         self.totals = [self._by_tool(tallies, _flags(len(runs), arm.rows)) for arm in arms]
         self._means = [

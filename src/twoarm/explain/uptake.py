@@ -115,7 +115,7 @@ def _of(column: Floats, arm: ArmRuns) -> Floats:
 
 
 def _told(failed: Floats, counts: Floats) -> Floats:
-    """Uses that failed, where there were as many: a run that contradicts itself tells nothing."""
+    """Uses that failed, unless there are more than uses: such a run contradicts itself."""
     found: Floats = np.where(failed <= counts, failed, np.nan)
     return found
 

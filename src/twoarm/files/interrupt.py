@@ -8,7 +8,7 @@ from types import FrameType, TracebackType
 
 _Handler = Callable[[int, FrameType | None], object]
 
-# What ends a program without asking, where Python does not make an exception of it.
+# Signals that end a program at once, because Python raises no exception for them.
 _ENDING = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasattr(signal, name))
 
 
@@ -21,7 +21,7 @@ class Terminated(BaseException):
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    # A second one must not cut the cleaning up short.
+    # A second one must not cut the cleanup short.
     for ending in _ENDING:
         signal.signal(ending, signal.SIG_IGN)
     raise Terminated(number)
@@ -44,7 +44,7 @@ def termination_unwinds() -> Iterator[None]:
 
 
 class Hold:
-    """Inside it, a signal takes effect only at the end, and where it is released."""
+    """Inside it, a signal waits until the end, or until `released`."""
 
     def __init__(self) -> None:
         self._handlers: dict[int, _Handler] = {}
@@ -76,7 +76,7 @@ class Hold:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Let signals take effect at once, around something that may wait for long."""
+        """Let signals take effect at once, around something that may wait a long time."""
         for number, handler in self._handlers.items():
             signal.signal(number, handler)
         try:

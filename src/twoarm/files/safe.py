@@ -85,7 +85,7 @@ class OpenFolder:
         return found is not None and stat.S_ISDIR(found.st_mode)
 
     def is_file(self, name: str) -> bool:
-        """Whether a file is at a name, and no link to one."""
+        """Whether a file, and not a link to one, is at a name."""
         found = self.look(name)
         return found is not None and stat.S_ISREG(found.st_mode)
 
@@ -117,7 +117,7 @@ class OpenFolder:
         return OSError(error.errno, error.strerror, self.at(name))
 
     def made(self, name: str, *, replace: bool = False) -> "OpenFolder":
-        """The folder at a name, made if there is nothing; or in the place of what is no folder."""
+        """The folder at a name, made if there is none; with `replace`, instead of anything else."""
         if replace and not self.is_folder(name):
             self.remove(name)
         self._check(name)
@@ -132,7 +132,7 @@ class OpenFolder:
     def within(self, path: str, *, make: bool = False, replace: bool = False) -> "OpenFolder":
         """The folder at a relative path, every step of it a real folder.
 
-        Where something may be replaced, what is mounted on the way is somebody else's.
+        With `replace`, a mount on the way is refused: it is somebody else's.
         """
         found = self.dup()
         for part in parts_of(path):
@@ -219,8 +219,8 @@ class OpenFolder:
     def remove(self, name: str) -> None:
         """A file, a link or a whole tree; nothing if there is none.
 
-        A link is removed, not what it leads to. Folders may be nested beyond any recursion and any
-        length of a path, and have whatever rights an agent gave them. A mount point is refused.
+        A link is removed, not what it leads to. Folders may be nested deeper than recursion or a
+        path allows, and have whatever permissions an agent gave them. A mount point is refused.
         """
         found = self.look(name)
         if found is None:
@@ -235,7 +235,7 @@ class OpenFolder:
             raise self._named(error, name) from error
 
     def clear(self, name: str) -> None:
-        """The same for what is in nobody's way if some of it stays."""
+        """The same where it does no harm if some of it stays."""
         try:
             self.remove(name)
         except OSError:
@@ -245,7 +245,7 @@ class OpenFolder:
 def _empty(folder: int, name: str) -> None:
     """Remove everything in a folder, with two descriptors however deep it is."""
     at = _entered(folder, name)
-    # Of each folder above: the name that was entered, what else it holds, and which folder it is.
+    # For each folder above: the name that was entered, what else it holds, and which folder it is.
     above: list[tuple[str, list[str], tuple[int, int]]] = []
     try:
         left = _unlinked(at)
@@ -270,7 +270,7 @@ def _empty(folder: int, name: str) -> None:
 
 
 def _entered(folder: int, name: str) -> int:
-    """A folder that is to be removed, with the rights to do so."""
+    """A folder that is to be removed, with permission to do so."""
     try:
         descriptor = os.open(name, _FOLDER, dir_fd=folder)
     except PermissionError:
@@ -349,7 +349,7 @@ def find(folder: OpenFolder, pattern: str) -> list[str]:
             with folder.within(at) if at else folder.dup() as here:
                 kinds = {name: here.look(name) for name in here.names()}
         except OSError:
-            # What the agent does not let us see is nothing that it left.
+            # What the agent does not let us see does not count as left behind.
             continue
         if first == "**":
             waiting.append((at, rest))

@@ -1,8 +1,8 @@
 """The one writer of files: all of them or none, and never half a file.
 
 A regular file is written under another name in its own folder and renamed. Where the user has named
-the file, links are followed, and what is no regular file, a device or a FIFO, is written through. A
-name of ours in a folder becomes a file, whatever somebody has put there.
+the file, links are followed, and what is not a regular file, a device or a FIFO, is written
+through. A name of ours in a folder becomes a file, whatever somebody has put there.
 """
 
 import os
@@ -19,7 +19,7 @@ from twoarm.text.escape import visible
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
-    """What is to stand at a path; `append` adds it to what is there."""
+    """What to write to a path; `append` adds it to what is there."""
 
     path: str
     content: Iterable[bytes]
@@ -59,7 +59,7 @@ def write(outputs: Sequence[Output]) -> None:
 def write_folder(
     path: str, files: Iterable[tuple[str, bytes]], ours: Callable[[str], bool]
 ) -> None:
-    """A folder of just these files, in the place of an older one whose every file is `ours`.
+    """A folder of just these files, replacing an older one whose every file is `ours`.
 
     The files are written into a new folder, which takes the place of the old one at the end.
     """
@@ -86,7 +86,7 @@ def write_folder(
 
 
 def remove_folder(path: str, ours: Callable[[str], bool]) -> None:
-    """No folder, in the place of an older one whose every file is `ours`."""
+    """Remove an older folder, if its every file is `ours`."""
     from shutil import rmtree
 
     with _naming(path):
@@ -155,7 +155,7 @@ def _identity(place: str | int) -> Hashable:
     except FileNotFoundError:
         return os.path.realpath(str(place))
     except (OSError, ValueError):
-        # To read or to write it fails as well, and says why.
+        # Reading or writing it fails as well, and says why.
         return None
     if stat.S_ISCHR(found.st_mode) or stat.S_ISSOCK(found.st_mode):
         return None
@@ -235,7 +235,7 @@ def _created(name: str, temporaries: list[str]) -> BinaryIO:
 
 
 def _make_alike(descriptor: int, before: os.stat_result) -> None:
-    """Owner and mode of the file that will be replaced, as if it had been written over."""
+    """Owner and mode of the file that will be replaced, as if it had been overwritten."""
     with suppress(PermissionError):
         os.fchown(descriptor, before.st_uid, before.st_gid)
     os.fchmod(descriptor, stat.S_IMODE(before.st_mode))

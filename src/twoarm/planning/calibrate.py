@@ -28,7 +28,7 @@ from twoarm.text.sentence import say
 FEWEST_TRIALS, MOST_TRIALS = 50, 20_000
 # Fewer repeats leave arms of two, in which nothing looks as it does in a real comparison.
 FEWEST_TO_SPLIT = 6
-# How far the share of one suite may lie from that of others like it, beside the error of trials.
+# How far the share of one suite may lie from that of others like it, besides the error of trials.
 _BETWEEN_SUITES = {"gates": 0.10, "evidence": 0.02, "margin": 0.02}
 # Evidence that names a winner more often than this is not what it says it is.
 _TOO_OFTEN = 0.07
@@ -134,7 +134,7 @@ def chosen_calibration(
 
 
 def _share(hits: Flags, name: str) -> Share:
-    """Of all trials, with the error of trials and the difference between suites like this one."""
+    """A share of all trials, with their error and the difference between suites like this one."""
     share = float(hits.mean())
     trials = 1.96 * (share * (1.0 - share) / len(hits)) ** 0.5
     reach = (trials**2 + _BETWEEN_SUITES[name] ** 2) ** 0.5

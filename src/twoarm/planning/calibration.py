@@ -43,7 +43,7 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
         return np.searchsorted(self.task, np.arange(self.tasks))
 
     def part(self, order: Ints) -> Ints:
-        """Of runs in this order, task by task: those that are dealt, the candidate's first."""
+        """Which runs in this order are dealt, task by task, the candidate's first."""
         rank = np.arange(len(self.task)) - self.starts[self.task]
         dealt: Ints = order[rank < self.deal.sum(axis=0)[self.task]]
         return dealt

@@ -289,7 +289,7 @@ class _Found:
         )
 
     def _cheapest(self, others: list[Design | None]) -> Design | None:
-        """Of what a grid finds and the other ways, for tasks like these and a promotion."""
+        """The cheapest that a grid or another way finds, for tasks like these and a promotion."""
         planner = self._planner
         found = [planner.cheapest(self._basis.pilot.tasks), *others]
         fit = [
@@ -304,7 +304,7 @@ class _Found:
     def _option(self, kind: Kind, design: Design) -> PlanOption:
         planner = self._planner
         scope = _scope(design, planner.outlook)
-        # To try these very tasks takes long, and their closed form is good.
+        # Trials of these very tasks take long, and the closed form is good.
         power = planner.about(design) if scope == "these_tasks" else planner.power(design)
         return PlanOption(
             kind=kind,

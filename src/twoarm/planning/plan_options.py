@@ -95,7 +95,7 @@ def chosen_plan(options: PlanOptions | None, keywords: Mapping[str, Any]) -> Pla
 
 
 def _relative(detect: str | float, metric: Metric) -> float:
-    """The change as a share; of success, percent are points."""
+    """The change as a share; for success, percent are points."""
     if isinstance(detect, str):
         found = _CHANGE.fullmatch(detect.strip())
         if found is None:

@@ -1,7 +1,7 @@
 """The designs that would show a change: more repeats, more tasks, or whatever costs least.
 
 A design is looked for with closed forms where they hold, and with quick trials elsewhere; what is
-said of it in the end is found in earnest.
+said of it in the end is computed in full.
 """
 
 import math
@@ -13,7 +13,7 @@ from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS, Design, Outlook, Pri
 from twoarm.planning.trials import CLOSED_FROM, ENDLESS, trial_power
 from twoarm.runs.metric import COST, SUCCESS
 
-# How far from what a closed form says the answer is looked for, and by which steps.
+# How far around the answer of a closed form to look, and in which steps.
 _ABOUT, _STEP, _LITTLE = 2.0, 1.25, 1.04
 # The error of a share of trials.
 _ERROR = 0.02
@@ -29,7 +29,7 @@ class Planner:
         self._guessed: dict[tuple[Design, float | None], float] = {}
 
     def by_trials(self, tasks: int) -> bool:
-        """Whether the verdict on so many tasks has to be tried."""
+        """Whether the verdict on this many tasks has to be tried."""
         metric = self.outlook.pilot.metric
         return metric is SUCCESS or (metric is not COST and tasks < CLOSED_FROM)
 
@@ -42,7 +42,7 @@ class Planner:
         return self._tried[design]
 
     def about(self, design: Design, change: float | None = None) -> float:
-        """The same in less time, where that takes long."""
+        """About the same in less time, where that takes long."""
         closed = not self.by_trials(design.tasks)
         if closed or design.tasks < self.outlook.fewest_tasks:
             return float(self.outlook.power(design.tasks, design.repeats, change))
@@ -72,7 +72,7 @@ class Planner:
         return found if math.isfinite(found) else None
 
     def _most_change(self) -> float:
-        """How far success can move the way that is asked for; for what is no share, no limit."""
+        """How far success can move in the direction asked for; other metrics have no limit."""
         pilot = self.outlook.pilot
         if pilot.metric is not SUCCESS:
             return math.log(64.0)
@@ -80,13 +80,13 @@ class Planner:
         return 0.98 * (1.0 - mean if self.outlook.aim.change > 0.0 else mean)
 
     def endless_repeats(self, tasks: int) -> float:
-        """The power that no number of repeats of so many tasks gets beyond."""
+        """The power that this many tasks never exceed, whatever the repeats."""
         if not self.by_trials(tasks) or tasks < self.outlook.fewest_tasks:
             return self.outlook.endless_repeats(tasks)
         return self.about(Design(tasks=tasks, repeats=ENDLESS))
 
     def repeats_for(self, tasks: int, fewest: int) -> Design | None:
-        """The fewest repeats of so many tasks that reach the power."""
+        """The fewest repeats of this many tasks to reach the power."""
         if self.endless_repeats(tasks) < self.outlook.aim.power:
             return None
         guess = self.outlook.repeats_for(tasks) or MOST_REPEATS
@@ -94,7 +94,7 @@ class Planner:
         return None if found is None else Design(tasks=tasks, repeats=found)
 
     def tasks_for(self, repeats: int, fewest: int) -> Design | None:
-        """The fewest tasks of so many repeats that reach the power."""
+        """The fewest tasks with this many repeats to reach the power."""
         fewest = max(fewest, self.outlook.fewest_tasks)
         guess = int(self.outlook.tasks_for(repeats, fewest)[0])
         found = self._fewest(guess, fewest, MOST_TASKS, lambda n: Design(tasks=n, repeats=repeats))
@@ -128,7 +128,7 @@ class Planner:
             middle = (low + high) // 2
             low, high = (low, middle) if enough(middle) else (middle, high)
         if self.by_trials(design(high).tasks) and design(high).tasks >= self.outlook.fewest_tasks:
-            # In earnest it may take a little more.
+            # Computed in full, it may take a little more.
             while high < most and self.power(design(high)) < self.outlook.aim.power - _ERROR:
                 high = min(most, math.ceil(high * _LITTLE))
         return high
@@ -140,5 +140,5 @@ class Planner:
         )
 
     def within(self, budget: float) -> Design:
-        """The design with the most power for so much money."""
+        """The design with the most power for this much money."""
         return self.outlook.within(budget, self._prices)

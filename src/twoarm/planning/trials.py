@@ -1,4 +1,4 @@
-"""Trials of a plan: how often the verdict's own tests are clear, on runs drawn as the pilot's vary.
+"""Trials of a plan: how often the verdict's own tests are clear, on runs like the pilot's.
 
 For what closed forms do not tell well enough: success, and fewer than twelve tasks.
 """
@@ -18,11 +18,11 @@ from twoarm.runs.arrays import Floats, Ints
 from twoarm.runs.metric import SUCCESS
 
 TRIALS = 500
-# From so many tasks on closed forms do as well, but for success.
+# From this many tasks on, closed forms do as well, except for success.
 CLOSED_FROM = 12
 # Cells of the table of relabelled statistics that are held at once.
 _MOST_CELLS = 1 << 22
-# More runs of a task than this are not drawn one by one; so many are without end.
+# More runs of a task than the first are not drawn one by one; the second stands for endless.
 _MANY_RUNS, ENDLESS = 64, 1_000_000
 # Success rates are kept off 0 and 1, where no change of the odds shows; and changes of the odds
 # from where all of them would be at one end.
@@ -53,10 +53,10 @@ class _Seed:
 def trial_power(
     outlook: Outlook, design: Design, seed: int, *, change: float | None = None, quick: bool = False
 ) -> float:
-    """The share of trials in which the change is clear, the right way round.
+    """The share of trials in which the change is clear, and in the right direction.
 
     `quick` holds each trial against the quantile of Student's t in place of its relabellings: good
-    enough to look for a design, whose power is then found in earnest.
+    enough to look for a design, whose power is then computed in full.
     """
     change = outlook.aim.change if change is None else change
     pilot = _alone(outlook.pilot) if quick else outlook.pilot
@@ -182,7 +182,7 @@ def _odds_spread(pilot: Pilot, place: int) -> float:
 
 @lru_cache(maxsize=64)
 def odds_shift(encoded: bytes, change: float, spread: float) -> float:
-    """The change of the log odds that changes success by so much on average."""
+    """The change of the log odds that changes success by this much on average."""
     logits = np.frombuffer(encoded)
     nodes = normal_quantile((np.arange(_NODES) + 0.5) / _NODES)
     wanted = float(_logistic(logits).mean()) + change
@@ -195,7 +195,7 @@ def odds_shift(encoded: bytes, change: float, spread: float) -> float:
 
 
 def _share_passed(rates: Floats, sizes: Ints, drawn: _Seed) -> Floats:
-    """The share of so many runs that pass; of endless ones it is the rate itself."""
+    """The share of this many runs that pass; if they are endless, the rate itself."""
     most = int(sizes.max())
     if most >= ENDLESS:
         return rates
@@ -232,7 +232,7 @@ def _runs(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: int
     found: Floats = np.einsum("mk,ikr->imr", _factor(pilot), normals).reshape(
         trials, size, tasks, 2 * repeats
     )
-    # Of a variance that is one of two runs, each has a half.
+    # The variance is that of two runs together: each has half of it.
     found *= np.sqrt(pilot.run_variance / 2.0)[:, None, None]
     found[:, pilot.at, :, :repeats] += change
     for place, metric in enumerate(pilot.metrics):

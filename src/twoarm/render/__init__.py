@@ -1,1 +1,1 @@
-"""An Analysis as text; nothing is computed here but the looks."""
+"""An Analysis as text; nothing is computed here but the layout."""

@@ -25,12 +25,12 @@ T = TypeVar("T")
 
 # More tasks than this are thinned, evenly by rank; the tables and the file still hold them all.
 MOST_TASKS = 500
-# About so many pairs are drawn per metric, and no fewer per task than both ends.
+# About this many pairs are drawn per metric, and no fewer per task than both ends.
 MOST_PAIRS = 1_500
 FEWEST_PAIRS_PER_TASK = 2
-# So many runs of an arm are drawn in a distribution.
+# This many runs of an arm are drawn in a distribution.
 MOST_RUNS = 200
-# Up to so many runs each have a mark on the timeline; more are counted in so many stretches.
+# Up to this many runs each have a mark on the timeline; more are counted in this many stretches.
 MOST_STARTS = 400
 STRETCHES = 120
 
@@ -187,7 +187,7 @@ def _deltas(metric: Metric, comparison: Comparison) -> MetricDeltas:
 
 
 def _thinned(items: list[T]) -> list[T]:
-    """The items in their order; of too many tasks some evenly, with both ends."""
+    """The items in their order; if they are too many, some at even steps, with both ends."""
     if len(items) <= MOST_TASKS:
         return items
     return [items[round(i * (len(items) - 1) / (MOST_TASKS - 1))] for i in range(MOST_TASKS)]

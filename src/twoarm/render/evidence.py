@@ -47,7 +47,7 @@ _NO_RATIO = "No ratio: some values are zero."
 
 
 def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table]:
-    """Every table of the report in reading order, lists of names cut after so many rows."""
+    """Every table of the report in reading order, lists of names cut after this many rows."""
     yield gates(analysis)
     yield deltas(analysis)
     evidence = analysis.evidence

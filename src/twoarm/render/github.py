@@ -12,7 +12,7 @@ from twoarm.text.number_format import figure
 MARKER = "<!-- twoarm report -->"
 # GitHub refuses a longer comment.
 LONGEST = 65_536
-# GitHub shows no more than so many warnings of one step.
+# GitHub shows no more than this many warnings for a step.
 MOST_ANNOTATIONS = 10
 # How many caveats stand outside of the folded report.
 CAVEATS = 3
@@ -39,7 +39,7 @@ def folded(report: str, title: str) -> str:
 
 
 def annotations(analysis: Analysis) -> Iterator[str]:
-    """Workflow commands: an error if the candidate may not go, a warning for what is in doubt."""
+    """Workflow commands: an error if the candidate is not promoted, a warning for doubts."""
     found = list(_annotations(analysis))
     yield from found[:MOST_ANNOTATIONS]
     if len(found) > MOST_ANNOTATIONS:
@@ -60,7 +60,7 @@ def _annotations(analysis: Analysis) -> Iterator[str]:
             figures = f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
             yield _command("warning", "twoarm gate", f"{gate.rule.label} is worse: {figures}")
     for caveat in analysis.caveats:
-        # A warning beside every promotion would not be read when it matters.
+        # A warning with every promotion would not be read when it matters.
         calm = promotion.verdict == "promote" and caveat.code not in ALARMING
         yield _command(
             "notice" if calm else "warning", f"twoarm caveat {caveat.code}", caveat.message

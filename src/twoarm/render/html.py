@@ -318,7 +318,7 @@ def _figure(chart: Chart) -> str:
             f'<div class="chart" id="chart-{chart.name}" role="img" '
             f'aria-label="{html(chart.shows)}"></div>'
         )
-    # In words only where nothing is drawn: who cannot see a chart is read the label of its place.
+    # In words only where nothing is drawn: screen readers read out the label of a chart.
     shows = f'<p class="shows">{sentence_html(chart.shows)}</p>'
     if chart.spec is not None:
         shows = f"<noscript>{shows}</noscript>"

@@ -274,7 +274,7 @@ def _points(value: float, metric: Metric) -> str:
 
 
 def _moved(metric: Metric, ours: float | None, theirs: float | None) -> str:
-    """How far apart two figures are: in percent where there is something to take it of."""
+    """How far apart two figures are: in percent where there is something to divide by."""
     if ours is None or theirs is None:
         return NOT_MEASURED
     if metric is SUCCESS or not theirs:

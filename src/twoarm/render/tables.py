@@ -15,7 +15,7 @@ from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name, Sentence
 
-# What a cell says beside its text: good or bad news, for formats that have color.
+# What a cell says besides its text: good or bad news, for formats that have color.
 Role = Literal["good", "bad"]
 _ROLES: dict[str | None, Role] = {"better": "good", "worse": "bad"}
 
@@ -84,7 +84,7 @@ def arm_columns(analysis: Analysis) -> tuple[Column, Column]:
 
 
 def more(count: int, listed: int) -> tuple[str, ...]:
-    """What a table that shows only so many rows says of the others."""
+    """What a table that shows only this many rows says of the others."""
     return (f"and {count - listed:,} more in analysis.json (--out)",) if count > listed else ()
 
 

@@ -23,7 +23,7 @@ _HEAD_WIDTH = 24
 _SAID_NAME = 32
 _SHORTEST_NAME = 9
 _LABEL = 11
-# The lines of one screen, and of a part of it at the most where that is not two.
+# The lines of one screen, and the most that a part of it may take where that is not two.
 _SCREEN = 24
 _MOST_LINES = {"PROMOTE": 3}
 # Which columns of the amounts are shown, the first choice that fits; all have a label and a mark.
@@ -344,7 +344,7 @@ def _inert(cells: list[str]) -> list[str]:
 
 
 def _head(heads: Sequence[str | Name], longest: int) -> list[str]:
-    """The heads of the columns; names that look alike when cut lose what they begin alike with."""
+    """The heads of the columns; names that look alike when cut lose the beginning they share."""
     names = [head for head in heads if isinstance(head, Name)]
     if len({shortened(name, longest) for name in names}) == len(set(names)):
         return [_text(Cell(head), longest) for head in heads]

@@ -111,7 +111,7 @@ def schema_file(of: type[msgspec.Struct], *, name: str, description: str) -> dic
     """The JSON Schema of a file, made from the type that writes it."""
     schema = msgspec.json.schema(of, ref_template="#/$defs/{name}", schema_hook=_schema_of_words)
     root = schema["$defs"].pop(of.__name__)
-    # They have defaults when they are given; in the file, every one of them is written down.
+    # Options have defaults where they are given; in the file, every one of them is written out.
     options = schema["$defs"].get("Options")
     if options is not None:
         options["required"] = list(options["properties"])

@@ -43,7 +43,7 @@ class Affordable(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
-    """A point of the chart: what so many more runs would reach."""
+    """A point of the chart: what this many more runs would reach."""
 
     kind: Literal["repeats", "tasks"]
     tasks: int
@@ -56,7 +56,7 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 class Spreads(msgspec.Struct, frozen=True, kw_only=True):
     """Standard deviations: of the runs of a task in one arm, and of the true change between tasks.
 
-    On logarithms, so that 0.2 is about 20%; of success, as shares.
+    On logarithms, so that 0.2 is about 20%; for success, as shares.
     """
 
     run: float
@@ -77,7 +77,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """How likely a change is to be clear, and what it takes to see it.
 
     `detect` and `smallest_detectable` are relative changes, of success differences: -0.2 is -20%,
-    or -20 points. `tested_at` is the level that is left for the metric beside the others that are
+    or -20 points. `tested_at` is the level that is left for the metric next to the others that are
     tested with it. `method` says how the power of the present design was found.
     """
 

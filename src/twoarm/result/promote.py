@@ -138,7 +138,7 @@ def _by_gates(comparison: Comparison) -> Promotion:
 
 
 def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
-    """A verdict that reaches other tasks, and the guard; too little evidence says nothing."""
+    """A verdict that reaches other tasks, and the guard; too little evidence decides nothing."""
     found = evidence.grade
     if found.verdict == "too few tasks":
         reason = say("too few runs: even the largest difference could not be clear")
@@ -223,7 +223,7 @@ def _drop(low: float, high: float) -> str:
 
 
 def _by_margin(evidence: Evidence) -> Promotion:
-    """Not worse by more than the margins, and better somewhere; beyond one margin is enough not."""
+    """Not worse by more than the margins, and better somewhere; one margin exceeded is a no."""
     found = evidence.margin
     if found.verdict == "inconclusive":
         reasons = list(_inconclusive(evidence))

@@ -1,4 +1,4 @@
-"""The budget: a trial starts only if it is paid for even at its dearest."""
+"""The budget: a trial starts only if there is money for it at its most expensive."""
 
 from typing import Literal
 
@@ -7,7 +7,7 @@ import msgspec
 from twoarm.errors import UsageError
 from twoarm.programs.agent import Cost
 
-# Of the dearest trial seen, where nothing stops one at a limit.
+# How much to reserve, in most expensive trials so far, where no limit stops one.
 _ROOM = 1.5
 
 
@@ -71,12 +71,12 @@ class Budget:
         return max(seen, limit or 0.0) or None
 
     def admits(self, trials: int) -> bool:
-        """Whether so many trials are paid for beside everything that has started."""
+        """Whether there is money for this many trials besides everything that has started."""
         cap = self.terms.budget_usd
         if cap is None:
             return True
         each = self.reservation()
-        # A hair for sums of decimal fractions.
+        # A hair of tolerance for sums of decimal fractions.
         return each is not None and self.spent + self.reserved + trials * each <= cap * (1 + 1e-9)
 
     def reserve(self, trial: str) -> None:
@@ -88,11 +88,11 @@ class Budget:
         return self._reserved.get(trial) or None
 
     def free(self, trial: str) -> None:
-        """A trial that does not start after all."""
+        """Take back what a trial was promised."""
         self._reserved.pop(trial, None)
 
     def charge(self, charged: float | None, cost: float | None) -> None:
-        """An attempt that has ended; its reservation is freed apart."""
+        """Count an attempt that has ended; its reservation is freed separately."""
         if charged is None:
             self.unknown += 1
         self.spent += charged or 0.0

@@ -68,7 +68,7 @@ def _shown(value: object) -> str:
 
 
 def _both(then: str, now: str) -> tuple[str, str]:
-    """Two values where they differ, and not all of them if they are long."""
+    """Two values around where they differ, cut if they are long."""
     apart = (at for at, (a, b) in enumerate(zip(then, now, strict=False)) if a != b)
     start = max(0, next(apart, min(len(then), len(now))) - _BEFORE)
     if max(len(then), len(now)) <= _WIDTH:

@@ -16,7 +16,7 @@ _LINE_SECONDS = 10.0
 
 
 class Display(Protocol):
-    """Is told the state all the time, and shows of it what fits."""
+    """Is told the state all the time and shows what fits."""
 
     def __enter__(self) -> "Display": ...
 
@@ -100,7 +100,7 @@ class Lines(Quiet):
         self._told: tuple[object, ...] = ()
 
     def show(self, view: "View") -> None:
-        """A line at the start and the end, for whatever is not done, and else every few seconds."""
+        """A line at the start and the end, for whatever is not done, and every few seconds."""
         now = time.monotonic()
         # What somebody who waits wants to know at once, and then what can wait.
         state = (view.infra, view.paused_until, view.wish, view.done)

@@ -85,7 +85,7 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Home(msgspec.Struct, frozen=True, kw_only=True):
-    """`place.json`: what depends on this machine, and is not in the schedule for that."""
+    """`place.json`: what depends on this machine, and so is not in the schedule."""
 
     # In the name of the cache folder and in the environment of every process.
     token: str
@@ -287,7 +287,7 @@ class RunFolder:
         os.fsync(self._journal)
 
     def mention(self, event: str, **fields: Any) -> None:
-        """An event that something else on the disk tells as well; it may wait for the next one."""
+        """An event that something else on the disk shows as well; it may wait for the next one."""
         if self._journal is None:
             self._journal = self.folder.open_own("journal.jsonl", append=True)
             size = os.fstat(self._journal).st_size

@@ -20,9 +20,9 @@ from twoarm.run.schedule import Block, Trial
 from twoarm.run.settle import FORBIDDEN, UNAUTHORIZED, Reader, abandon, bury, settle, turn_away
 from twoarm.text.escape import counted, named, visible
 
-# So many infra failures in a row, and the whole run stops.
+# This many infra failures in a row, and the whole run stops.
 ENOUGH = 6
-# So many runs of each arm at the start of which nothing can be read, too.
+# It also stops if this many runs of each arm at the start cannot be read.
 FIRST = 2
 _LONGEST_PAUSE_SECONDS = 600.0
 _TICK_SECONDS = 0.25
@@ -46,7 +46,7 @@ class View(msgspec.Struct, kw_only=True):
     # Until when no trial starts, and why; 0 for now.
     paused_until: float
     reason: str
-    # Of an attempt, on average; None before the first has ended.
+    # The average of an attempt; None before the first has ended.
     each_seconds: float | None
     wish: Wish
 
@@ -60,7 +60,7 @@ class Slot:
         self.attempted: Attempted | None = None
         self.since = 0.0
         self.watch: Watch | None = None
-        # With which its attempt was ended.
+        # Why its attempt was ended.
         self.refusal: Refusal | None = None
 
 
@@ -119,7 +119,7 @@ class Loop:
         last: list[Wish] = ["go"]
 
         def heeded() -> Wish:
-            # What runs has been paid for, so it may finish.
+            # What is running has been paid for, so it may finish.
             wanted = "finish" if self._stop is not None and wish() == "go" else wish()
             if wanted != last[0]:
                 last[0] = wanted
@@ -134,7 +134,7 @@ class Loop:
             if wanted == "kill":
                 self._kill(show)
                 return "killed"
-            # Asked once: a pause that ends in between is no lack of money.
+            # Asked once: a pause that ends in between is not a lack of money.
             pausing = self._pausing()
             if wanted == "go" and not pausing:
                 self._start()
@@ -321,7 +321,7 @@ class Loop:
         self._in_a_row = 0
 
     def _look_at_first(self, settled: Attempted) -> None:
-        """Stop if nothing can be read of any of the first runs: so will it be with the others."""
+        """Stop if none of the first runs can be read: the others would be no different."""
         first = self._unread.setdefault(settled.arm, [])
         if settled.state != "run" or len(first) == FIRST:
             return
@@ -405,7 +405,7 @@ class Loop:
 class StoppedError(InputError):
     """The run cannot go on as it is; nothing is lost, and --resume goes on.
 
-    `way` says what to do instead, where that is not the best.
+    `way` says what to do where that is not the best.
     """
 
     def __init__(self, message: str, way: str | None = None) -> None:

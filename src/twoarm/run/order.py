@@ -50,7 +50,7 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def most_seconds(self) -> float:
-        """How long it may take at most, if its supervisor is at its post."""
+        """How long it may take at most, if its supervisor does its job."""
         # A copy of the tree and of each file of HOME has the time of a set-up command.
         setups = 1 + len(self.setup) + len(self.home_files)
         after = sum(after.seconds * after.most for after in self.after)
@@ -90,7 +90,7 @@ class Scratch(msgspec.Struct, frozen=True):
 
     @property
     def output(self) -> str:
-        """What the agent prints, while it runs, by the supervisor's hand."""
+        """What the agent prints while it runs, written by the supervisor."""
         return f"{self.path}/own/out"
 
 

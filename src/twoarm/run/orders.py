@@ -20,12 +20,12 @@ from twoarm.text.escape import named, visible
 
 # What Linux allows a single word of a command line.
 LONGEST_ARGUMENT = 128 * 1024 - 1
-# Where no attempt runs, for what is only looked at.
+# Paths of no attempt, for arguments that are only looked at.
 _NOWHERE = Scratch("")
 
 
 class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
-    """What all attempts of a run have in common beside the suite."""
+    """What all attempts of a run have in common besides the suite."""
 
     place: Place
     ground: Ground
@@ -194,7 +194,7 @@ def check_programs(plan: Plan, agent: Agent, tasks: Sequence[Task], ground: Grou
 
 
 def missing_files(plan: Plan) -> Iterator[str]:
-    """Arguments that name a file beside the suite which is not there."""
+    """Arguments that name a file beside the suite that is not there."""
     words = {"agent.argv": plan.agent.argv[1:], "agent.args": plan.agent.args}
     words |= {f"arms.{name}.args": arm.args for name, arm in plan.arms.items()}
     for key, texts in words.items():

@@ -1,4 +1,4 @@
-"""Where workspaces are: outside the user's repositories, below no instructions of anybody."""
+"""Where workspaces are: outside the user's repositories, and not below anybody's instructions."""
 
 import os
 import re
@@ -87,7 +87,7 @@ class Place:
             return
 
     def clear_scratch(self) -> None:
-        """Remove what attempts have left that nobody waits for any more."""
+        """Remove what attempts left behind that nobody waits for anymore."""
         for name in self.scratch.names():
             self.scratch.clear(name)
 
@@ -98,7 +98,7 @@ class Place:
         os.close(self._mark)
 
     def remove(self) -> None:
-        """Leave nothing of it; what cannot be removed is in nobody's way."""
+        """Remove all of it; what cannot be removed does no harm."""
         self._root.clear(self._token)
         self.close()
 

@@ -1,4 +1,4 @@
-"""What has to stand before the first trial: builds, trees, and an acceptance that can be run."""
+"""What must be ready before the first trial: builds, trees, and acceptance that can be run."""
 
 import marshal
 import os
@@ -22,7 +22,7 @@ from twoarm.text.escape import named, visible
 
 # What a shell says of a command that it cannot start.
 NOT_RUNNABLE = (126, 127)
-# Kept of what a set-up prints.
+# How much is kept of what a set-up prints.
 _LOG_BYTES = 16 * 2**20
 
 
@@ -62,7 +62,7 @@ class Ground(msgspec.Struct, frozen=True, kw_only=True):
         return {tree for by_task in self.trees.values() for tree in by_task.values()}
 
     def changed(self) -> Iterator[str]:
-        """The files of trees that are not as they were made: a trial has been at them."""
+        """The files of trees that are not as they were made: a trial has changed them."""
         for tree in sorted(self._different(), key=lambda tree: tree.path):
             for path in tree.changed():
                 yield written(os.path.normpath(os.path.join(tree.path, path)))
@@ -97,7 +97,7 @@ class Preparation:
         self._made = 0
 
     def ground(self, checks: int) -> Ground:
-        """Everything built and set up; acceptance tried so many times on each task."""
+        """Everything built and set up; acceptance tried this many times on each task."""
         tasks = self._frozen.suite.tasks
         builds = {arm: self._built(arm) for arm in self._plan.arms}
         seeds = self._seeds(tasks)

@@ -31,7 +31,7 @@ def rehearse(setting: Setting) -> Ground:
     try:
         with OpenFolder(path) as logs:
             ground = prepared(setting, place, executor, logs, token, _CHECKS)
-            # What went wrong is in the logs; nothing did.
+            # The logs are for what goes wrong, and nothing did.
             for name in logs.names():
                 logs.clear(name)
         os.rmdir(path)
@@ -42,7 +42,7 @@ def rehearse(setting: Setting) -> Ground:
 
 
 def outlook(setting: Setting, ground: Ground, command: str) -> list[str]:
-    """What the run would do, cost at most, and be able to see; at last, whether it is ready."""
+    """What the run would do, cost at most, and be able to see; finally, whether it is ready."""
     frozen, terms, found = setting.frozen, setting.terms, setting.found
     tasks, trials = len(frozen.suite.tasks), len(frozen.trials)
     limits = frozen.suite.limits

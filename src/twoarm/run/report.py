@@ -30,7 +30,7 @@ COLLECTED = "collected.jsonl"
 RECEIPT = "receipt.json"
 
 
-# What has to be said of the runs that nobody will look at one by one.
+# What has to be said about runs that nobody will look at one by one.
 _SAID = frozenset(
     {
         "noise_in_output",
@@ -54,7 +54,7 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
-    """By what a line is sorted, and whose it is."""
+    """What a line is sorted by, and whose it is."""
 
     task_id: str
     arm: str
@@ -241,7 +241,7 @@ def _caveats(others: Sequence[Run]) -> Iterator[str]:
 def write_receipt(
     folder: RunFolder, frozen: Frozen, found: Found, ground: Ground, **more: Any
 ) -> None:
-    """Everything that somebody would need to know who trusts nothing else."""
+    """Everything that somebody who trusts nothing else would need to know."""
     runs, attempts = list(folder.runs()), list(folder.attempts())
     receipt = {
         "schema": "twoarm.receipt/1",

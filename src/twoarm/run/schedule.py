@@ -51,7 +51,7 @@ def arrange(tasks: Sequence[str], arms: Sequence[str], repeats: int, seed: int) 
 
 
 def _first_arms(task: str, repeats: int, seed: int) -> list[bool]:
-    """Whether the first arm starts, per repeat: half of them, and of an odd number a coin more."""
+    """Whether the first arm starts, per repeat: in half of them; a coin decides an odd one."""
     coin = _draw(seed, "coin", 0, task)[0] % 2
     chosen = sorted(range(repeats), key=lambda repeat: _draw(seed, "arm", repeat, task))
     starts = set(chosen[: (repeats + coin) // 2])

@@ -164,7 +164,7 @@ def _known_ground(place: OpenFolder) -> Ground | None:
 def prepared(
     setting: Setting, place: Place, executor: Executor, logs: OpenFolder, marker: str, checks: int
 ) -> Ground:
-    """What trials start from; acceptance tried so many times, and the program looked for in it."""
+    """What trials start from, with acceptance tried `checks` times and the program looked for."""
     check_outside(setting.plan, "cache", place.path)
     workshop = Workshop(
         place=place,
@@ -207,7 +207,7 @@ def start(path: str, out: str, wanted: Wanted, setting: Setting) -> Session:
     folder.create(setting.frozen, home)
     try:
         if stale is not None:
-            # Of a suite that never came to its first trial.
+            # Of a suite that never got to its first trial.
             choose_place(stale, os.environ).remove()
         return Session(folder, setting, home)
     except BaseException:
@@ -258,6 +258,6 @@ def resume(out: str, path: str | None, wanted: Wanted, environment: Mapping[str,
 
 
 def refuse_other_systems() -> None:
-    """Process groups, locks and the rest are there on POSIX alone."""
+    """Process groups, locks and the rest exist only on POSIX."""
     if sys.platform == "win32":
         raise UsageError("`twoarm run` needs Linux or macOS; on Windows, run it inside WSL")

@@ -29,7 +29,7 @@ Keep = Literal["none", "failed", "all"]
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """What the user asked for beside the suite; None is what the suite or the folder says."""
+    """What the user asked for besides the suite; None is what the suite or the folder says."""
 
     repeats: int = 5
     seed: int = 1

@@ -24,11 +24,11 @@ from twoarm.text.escape import visible
 
 # The exit code of a process that was killed.
 _KILLED = 137
-# What a supervisor leaves beside files, if it was asked to.
+# What a supervisor leaves besides files, if it was asked to.
 _WORKSPACE = "workspace"
 _LONGEST_NAME = 255
 
-# Statuses with which a provider refuses a key, and serves nothing for money.
+# Statuses with which a provider refuses a key, and charges nothing.
 UNAUTHORIZED, FORBIDDEN = 401, 403
 
 _RUN = msgspec.json.Decoder(Run)
@@ -108,7 +108,7 @@ def _unread(
 
 
 def _sizes(folder: OpenFolder) -> dict[str, int]:
-    """The files of a run as they are published, but for those that say so, whole or half."""
+    """The sizes of a run's files as published, except those that say so, whole or half."""
     own = (TRIAL, f"{TRIAL}.tmp", OUTCOME)
     return {
         name: folder.size(name)
@@ -119,7 +119,7 @@ def _sizes(folder: OpenFolder) -> dict[str, int]:
 
 
 def _clear_the_way(folder: OpenFolder) -> None:
-    """Folders, links and pipes are no files of a run, wherever they came from."""
+    """Folders, links and pipes are not files of a run, wherever they came from."""
     for name in folder.names():
         kept = folder.is_folder(name) if name == _WORKSPACE else folder.is_file(name)
         if not kept:
@@ -143,7 +143,7 @@ def _put(folder: OpenFolder, name: str, text: bytes) -> None:
 def bury(
     folder: OpenFolder, attempted: Attempted, reader: Reader, seconds: float, reason: str
 ) -> Attempted:
-    """An attempt whose supervisor was killed while the runner was not: nobody but the agent can."""
+    """An attempt whose supervisor was killed and whose runner was not: only an agent does that."""
     ended = time.time()
     facts = {
         "setup_exit_code": 0,
@@ -188,7 +188,7 @@ def _utc(moment: float) -> str:
 
 
 def abandon(attempted: Attempted, reason: str, *, interrupted: bool) -> Attempted:
-    """An attempt that left no complete folder: it may have cost what it was allowed."""
+    """An attempt that left no complete folder: it may have cost all that it was allowed to."""
     return _ended(attempted, "interrupted" if interrupted else "lost", reason, {})
 
 
@@ -226,7 +226,7 @@ class _Reading(NamedTuple):
     """What `collect` made of a run folder."""
 
     run: Run
-    # With which the provider refused, if that was the end of it.
+    # The status with which the provider refused, if that was the end of it.
     status: int | None
     # Why nothing is known of what the agent did; None if something is.
     unread: str | None

@@ -207,7 +207,7 @@ def _shown(value: object) -> str:
 
 
 def _parts(path: str, suite: Suite) -> Iterator[Problem]:
-    """What must be there beside tasks and arms, and fit together."""
+    """What must be there besides tasks and arms, and fit together."""
     if suite.agent is None:
         yield _problem(path, "agent", 'missing; write [agent] with program = "claude-code"')
     else:
@@ -305,7 +305,7 @@ def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
 
 
 def _treatment(arm: Arm) -> Arm:
-    """What an arm does to its runs: what is counted in them is no part of it."""
+    """What an arm does to its runs: what is counted in them is not part of it."""
     return msgspec.structs.replace(arm, uptake=())
 
 

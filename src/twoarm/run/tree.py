@@ -203,7 +203,7 @@ def refuse_pipes(tree: OpenFolder) -> None:
 
 
 def digest_of(path: str) -> str:
-    """Of a file, or of all files of a folder with their names and rights."""
+    """The digest of a file, or of all files of a folder with their names and permissions."""
     path = os.path.realpath(path)
     found = sha256()
     for name in [path] if os.path.isfile(path) else _files(path):

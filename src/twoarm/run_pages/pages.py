@@ -206,7 +206,7 @@ def _outcome(page: Page, records: dict[int, Recorded]) -> str:
 
 
 def _change(page: Page, records: dict[int, Recorded]) -> str:
-    """What a flip is to the candidate."""
+    """What a flip means for the candidate."""
     won = page.candidate in records and outcome_of(records[page.candidate].record) == "passed"
     return "gained" if won else "lost"
 

@@ -33,7 +33,7 @@ _LOGS = (
 )
 _PROMPT = "prompt.txt"
 _LONGEST_PROMPT = 8_000
-# Bytes that are read of each end of a log.
+# Bytes that are read from each end of a log.
 _END = 2**16
 
 

@@ -41,12 +41,12 @@ def total(values: Floats) -> float:
 
 
 def mean(values: Floats) -> float | None:
-    """The mean, or None of nothing."""
+    """The mean; None if there are no values."""
     return total(values) / len(values) if len(values) else None
 
 
 def median(values: Floats) -> float | None:
-    """The middle value, or the mean of the two middle ones; None of nothing."""
+    """The middle value, or the mean of the two middle ones; None if there are no values."""
     size = len(values)
     if size == 0:
         return None
@@ -98,7 +98,7 @@ def medians(values: Floats, starts: Ints) -> Floats:
 
 
 def spaced(values: Floats, most: int) -> Ints:
-    """Where the values are, in order; of too many, `most` evenly by rank, with both ends."""
+    """Where the values are, in order; if too many, `most` at even ranks, with both ends."""
     order = np.argsort(values, kind="stable")
     if len(values) <= most:
         return order

@@ -25,7 +25,7 @@ class Repeated(NamedTuple):
 
 
 def problems_of(text: bytes, where: Position, error: Exception | None) -> list[Problem]:
-    """Everything wrong with a line; never nothing if a decoder raised `error`."""
+    """Everything wrong with a line; at least one problem if a decoder raised `error`."""
     import json
 
     mistake = None

@@ -1,4 +1,4 @@
-"""Files that are no run files: what they are, and the command that makes run records of them."""
+"""Files that are not run files: what they are, and the command that makes run records of them."""
 
 import csv
 import io
@@ -34,7 +34,7 @@ class _Table(NamedTuple):
 
 
 def refusal(head: bytes, source: str) -> str | None:
-    """Why a file that begins like this has no runs, and what would do; None if nobody can say."""
+    """Why a file that begins like this has no runs, and what would do; None if that is unclear."""
     if head.startswith(_PARQUET):
         return _answer(_Table("a Parquet table", ".parquet", None, ()), source)
     if _ARRAY.match(head):
@@ -51,7 +51,7 @@ def refusal(head: bytes, source: str) -> str | None:
 
 
 def folder_refusal(path: str, shown: str) -> str:
-    """What would do instead of a folder."""
+    """What to give instead of a folder."""
     inside = shown.rstrip("/")
     try:
         with os.scandir(path) as entries:

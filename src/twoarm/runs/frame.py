@@ -18,7 +18,7 @@ from twoarm.runs.record import Line, MaybeExitCode, MaybeNumber, Repeat
 _ROWS = 4_096
 
 _FIELDS = msgspec.structs.fields(Line)
-# What a frame may lack altogether: a null is all that would stand there.
+# Columns that a frame may lack: they would hold nothing but nulls.
 _NULLABLE = tuple(field.name for field in _FIELDS if field.required and field.type == MaybeNumber)
 # pandas has no null in a column of whole numbers; it makes them floats.
 _WHOLE = frozenset(field.name for field in _FIELDS if field.type in (Repeat, MaybeExitCode))
@@ -58,7 +58,7 @@ def _opened(frame: Frame) -> Any:
     except DuplicateError as error:
         raise UsageError("two columns of the frame have the same name; rename one") from error
     except TypeError:
-        # No library that narwhals knows, but any Arrow stream is as good.
+        # Not a library that narwhals knows, but any Arrow stream will do.
         return _streamed(frame, narwhals.DataFrame)
 
 

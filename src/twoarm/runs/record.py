@@ -31,7 +31,7 @@ MaybeFailure = Failure | UnsetType
 # A record names no more tools than this; calls of the others are under one name of their own.
 MOST_TOOLS = 50
 OTHER_TOOLS = "(other)"
-# The tag of a run that was asked how often it used the change, and whose output does not tell.
+# The tag of a run whose uses of the change were to be counted, but whose output does not tell.
 UPTAKE_NOT_SHOWN = "uptake_not_shown"
 MaybeCount = Annotated[int, Meta(ge=0, le=LARGEST)] | None
 MaybeCounts = (
@@ -176,7 +176,7 @@ def explain(found: object, where: Position) -> list[Problem]:
 
 
 def _kind(value: object) -> str:
-    """What values have in common that were written for the same wrong reason."""
+    """What values that come from the same mistake have in common."""
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "a number"
     return type(value).__name__

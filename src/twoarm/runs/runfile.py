@@ -135,7 +135,7 @@ class _Reader:
         """Read one file to its end."""
         if not isinstance(file, str | os.PathLike):
             return self._stream(file, str(getattr(file, "name", "<stream>")))
-        # A path may hold bytes that are no text; they must not break an output.
+        # A path may hold bytes that are not text; they must not break an output.
         name = os.fsencode(file).decode("utf-8", "backslashreplace")
         if "\0" in name:
             raise InputError(

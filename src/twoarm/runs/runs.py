@@ -282,7 +282,7 @@ def utc_seconds(moment: datetime) -> float:
 
 
 def _seconds(text: str | UnsetType | None) -> float:
-    """Seconds since 1970; NaN for what is missing or no time."""
+    """Seconds since 1970; NaN for what is missing or not a time."""
     if text is None or text is UNSET:
         return math.nan
     try:

@@ -31,7 +31,7 @@ UTF8_MARK = b"\xef\xbb\xbf"
 _BLOCK = 2**18
 _GZIP = b"\x1f\x8b"
 _ZSTD = b"\x28\xb5\x2f\xfd"
-# The first byte of a zstd frame that holds no text has any lower half.
+# The first byte of a zstd frame without text may have any lower half.
 _ZSTD_SKIPPABLE = tuple(bytes([0x50 + low]) + b"\x2a\x4d\x18" for low in range(16))
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
@@ -82,7 +82,7 @@ def _reason(error: Exception) -> str:
 
 
 def _wait(stream: Readable, source: str) -> None:
-    """Until a stream in non-blocking mode has something to read, or ends."""
+    """Wait until a stream in non-blocking mode has something to read, or ends."""
     from selectors import EVENT_READ, DefaultSelector
 
     fileno = getattr(stream, "fileno", None)

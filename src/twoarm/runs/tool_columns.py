@@ -1,6 +1,7 @@
 """What the runs called, as columns: uses of the change, and calls of each tool where there are any.
 
-A file without these keys costs nothing; of one with many names of tools, the first are told apart.
+A file without these keys costs nothing; in one with very many tool names, only the first are told
+apart.
 """
 
 import math
@@ -39,7 +40,7 @@ class ToolColumns(msgspec.Struct, frozen=True, kw_only=True):
     failed: Tallies
     uptake: Floats
     failed_uptake: Floats
-    # The rows of which somebody asked for their uses, and nothing shows them.
+    # The rows whose uses were to be counted, but cannot be seen.
     not_shown: Ints
 
 

@@ -7,7 +7,7 @@ The runners of CI systems execute lines of a log: GitHub's `::command::` after l
 import re
 from collections.abc import Iterable, Sequence
 
-# Seen by nobody, and passed over when a runner compares text by culture.
+# Invisible, and ignored when a runner compares text by culture.
 _UNSEEN = (
     "\x00-\x08\x0e-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f"
     "\u202a-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb"
@@ -30,7 +30,7 @@ def _escaped(character: str) -> str:
 
 
 def visible(text: str) -> str:
-    """One line of printable characters: control, direction and other unseen ones become escapes.
+    """One line of printable characters: control, direction and invisible ones become escapes.
 
     Nothing inside it is a command to a runner; `inert_lines` is for what may begin a line.
     """
@@ -45,7 +45,7 @@ def visible_lines(text: str) -> str:
 
 
 def inert_lines(text: str) -> str:
-    """Lines of which none is a command to a runner, wherever it begins and whatever is in it."""
+    """Lines that no runner takes for a command, wherever they begin and whatever is in them."""
     if "#" in text:
         text = _COMMAND.sub(r"\\x23", text)
     return _LEADING_COMMAND.sub(r"\1\\x3a", text) if ":" in text else text
@@ -68,7 +68,7 @@ def columns(text: str) -> int:
     return sum(0 if combining(c) else 2 if east_asian_width(c) in ("W", "F") else 1 for c in text)
 
 
-# How much of a name is shown where there is room for all of any sensible one.
+# How much of a name is shown where any sensible one has room.
 WHOLE_NAME = 320
 
 # How many characters may share a column: a letter, and accents that take none of their own.
@@ -76,10 +76,10 @@ _STACKED = 3
 
 
 def shortened(text: str, width: int) -> str:
-    """`visible` text that takes at most `width` columns; what is cut is in the middle."""
+    """`visible` text of at most `width` columns, cut in the middle."""
     end = 2 * _STACKED * width
     if len(text) > 2 * end:
-        # Of a name as long as a book, what is cut anyway is not looked at.
+        # A name may be as long as a book: what is cut anyway is skipped.
         text = text[:end] + text[-end:]
     text = visible(text)
     if fitting(text, width) == len(text):
@@ -90,7 +90,7 @@ def shortened(text: str, width: int) -> str:
 
 
 def fitting(text: str, width: int) -> int:
-    """How many characters of the text fit into so many columns."""
+    """How many characters of the text fit into this many columns."""
     taken = 0
     for at, character in enumerate(text):
         taken += columns(character)
@@ -162,7 +162,7 @@ def html_script(json: str) -> str:
 
 
 def xml(text: str) -> str:
-    """Text or a quoted attribute in XML, which has no way at all to hold control characters."""
+    """Text or a quoted attribute in XML, which cannot hold control characters at all."""
     return html(text)
 
 

@@ -3,13 +3,13 @@
 import math
 
 NOT_MEASURED = "-"
-# From a million percent on, digits say nothing.
+# Above a million percent, the digits mean nothing.
 _HUGE_SHARE = 10_000.0
 _WORDS = ["no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten"]
 
 
 def in_words(count: int) -> str:
-    """A count up to ten as a word, as in `three gates`; more of them in digits."""
+    """A count up to ten as a word, as in `three gates`; a larger one in digits."""
     return _WORDS[count] if count < len(_WORDS) else f"{count:,}"
 
 
@@ -43,7 +43,7 @@ def share(value: float | None, decimals: int = 1) -> str:
 
 
 def dollars(value: float) -> str:
-    """An amount to pay: in cents while they matter."""
+    """An amount to pay, with cents while they matter."""
     return f"${value:,.2f}" if value < 100 else f"${value:,.0f}"
 
 
@@ -61,7 +61,7 @@ def _formatted(value: float, unit: str, *, sign: str) -> str:
 
 
 def _decimals(value: float, usual: int) -> int:
-    """More digits for a small number, fewer for a large one, so that neither says nothing."""
+    """More decimals for a small number, fewer for a large one: only digits that matter."""
     size = abs(value)
     if size >= 1000:
         return min(usual, 2)

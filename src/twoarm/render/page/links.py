@@ -13,7 +13,7 @@ NO_LINKS: Links = {}
 FOLDER = "run-pages"
 INDEX = "index.html"
 
-# What can be pressed.
+# What can be clicked.
 _PRESSED = ("point", "rule", "rect", "circle", "tick")
 
 

@@ -69,7 +69,7 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def rate_domain(rates: Iterable[float]) -> list[float]:
-    """From where to where rates are drawn: all of the axis, or the top of it if all are there."""
+    """The range in which rates are drawn: the whole axis, or its top if all of them are there."""
     return [_ZOOMED if min(rates, default=0.0) >= _ZOOMED else 0, 1]
 
 
@@ -85,7 +85,7 @@ def axes(
     title: str,
     domain: list[float] | None = None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Tasks downwards with their names while there is room for them, else side by side."""
+    """Tasks from top to bottom with their names while there is room, otherwise side by side."""
     few = len(labels) <= NAMED_TASKS
     value = (alt.X if few else alt.Y)("at:Q").axis(**axis).title(title)
     if domain:
@@ -181,7 +181,7 @@ def short(value: float) -> float:
 def labels_of(names: list[str], width: int = NAME) -> list[str]:
     """Names short enough for an axis, and still all different.
 
-    Names that do not fit lose the words that all of them have.
+    Names that do not fit lose the words that all of them share.
     """
     if any(columns(visible(name)) > width for name in names):
         names = _without_common_words(names)

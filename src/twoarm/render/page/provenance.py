@@ -55,5 +55,5 @@ def _options(options: Options) -> Iterator[str]:
         elif value is True:
             yield flag
         else:
-            # One word, so that a name that begins with a dash is no option.
+            # One word, so that a name that begins with a dash is not taken for an option.
             yield f"{flag}={value}"

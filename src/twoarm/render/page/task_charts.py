@@ -90,7 +90,7 @@ def _delta_how(found: MetricDeltas) -> str:
 def _delta_points(
     found: MetricDeltas, metric: Metric, labels: list[str]
 ) -> dict[str, list[dict[str, Any]]]:
-    """Every pair, and every task by its mean; of too many pairs only how far they reach."""
+    """Every pair, and every task by its mean; if pairs are too many, only their range."""
     spans = _spans(found)
     pairs, means = [], []
     for rank, (task, label) in enumerate(zip(found.tasks, labels, strict=True), 1):

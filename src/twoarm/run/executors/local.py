@@ -32,11 +32,11 @@ main()
 _COMMAND = (sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(_HERE))
 # How often each supervisor is looked after.
 _WATCH_SECONDS = 0.5
-# Kept of what a supervisor says.
+# How much is kept of what a supervisor says.
 _SAID_BYTES = 500
-# A supervisor that was told to end and does not is ended.
+# A supervisor that was told to end and has not is killed after this.
 _PATIENCE_SECONDS = 30.0
-# And one that is past every limit it keeps; what it does beside them takes its time, too.
+# And so is one this far past every limit it enforces; what it does besides takes time, too.
 _SLACK_SECONDS = 300.0
 # The exit codes of a supervisor: done, told to end, could not write.
 _DONE, _CANCELLED, _FAILED = 0, 75, 74
@@ -47,7 +47,7 @@ class _Running:
 
     def __init__(self, order: Order, meter: Meter | None, limit: float | None) -> None:
         self.order = order
-        # Of the scratch, now and later.
+        # The folder of the scratch, now and later.
         self.above = OpenFolder(os.path.dirname(order.scratch))
         self.meter = meter
         self.limit = limit
@@ -80,7 +80,7 @@ class Local:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
-                # Whatever could not be written to it is not to be tried again at its end.
+                # What could not be written to it must not be tried again when it is closed.
                 bufsize=0,
                 cwd="/",
                 env={**os.environ, SUPERVISOR: order.marker},
@@ -128,7 +128,7 @@ class Local:
         return not piece
 
     def _watch(self) -> None:
-        """Wake whom an agent put to sleep, read the meters, lose patience with who does not end."""
+        """Wake supervisors that an agent stopped, read the meters, kill those that do not end."""
         for running, process in self._running.values():
             process.send_signal(signal.SIGCONT)
             if time.monotonic() > running.give_up:
@@ -151,7 +151,7 @@ class Local:
         if not _pipe(process.stdin).closed:
             _pipe(process.stdin).close()
         code = process.wait()
-        # One that fails by itself is no agent's doing.
+        # One that fails by itself is not the agent's doing.
         died = code < 0
         cancelled = code == _CANCELLED or running.cancelled
         if cancelled:
@@ -164,7 +164,7 @@ class Local:
             last = said.splitlines()[-1:] or [f"exit code {code}"]
             said = f"its supervisor failed: {last[0]}"
         if died:
-            # Its descendants have no other keeper.
+            # Nobody else looks after its descendants.
             kill_marked(running.order.marker)
             clear_herds()
         running.above.clear(os.path.basename(running.order.scratch))

@@ -7,7 +7,7 @@ import re
 from binascii import b2a_base64
 from json import dumps
 
-# What is shorter is found by chance.
+# Anything shorter would be found by chance.
 SHORTEST = 8
 WIDE = ("utf-16-le", "utf-16-be")
 # Ends of lines, as they are and in strings, and strings in strings.
@@ -33,7 +33,7 @@ def is_word(code: int) -> bool:
 
 
 def bytes_of(text: str) -> bytes:
-    """A text as programs write it; a variable may hold bytes that are no text."""
+    """A text as programs write it; a variable may hold bytes that are not text."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -108,7 +108,7 @@ def base64(secret: str) -> set[bytes]:
     found = set()
     for octets in raw(secret):
         for before in range(3):
-            # The neighbours share the first and the last character.
+            # The neighbors share the first and the last character.
             bits = (before + len(octets)) * 8
             found.add(b2a_base64(b"\0" * before + octets)[(before * 8 + 5) // 6 : bits // 6])
     return found

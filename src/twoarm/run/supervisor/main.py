@@ -33,7 +33,7 @@ FAILED = 74
 _NOT_RUNNABLE = 126
 # `collect` takes this one for "never ran"; here acceptance did run.
 _NEVER_RAN = 99
-# Of one attempt at a time, with their threads; far above what builds and tests need.
+# The processes of one attempt, with their threads; far above what builds and tests need.
 MOST_PROCESSES = 8192
 _DIFF, _IGNORED = "diff.patch", "ignored.patch"
 # An agent may leave what cannot be read, and names that are the same without a secret; a full disk
@@ -79,7 +79,7 @@ def run_agent(attempt: Attempt) -> "dict[str, Any]":
         return {"not_started": f"{program}: {unfit}"}
     with open(attempt.temporary.create("prompt.txt"), "wb") as file:
         file.write(order["prompt"].encode())
-    # Open before the agent starts, and so no business of its own.
+    # Open before the agent starts, and so none of its business.
     for name in (_DIFF, _IGNORED, "acceptance.log"):
         attempt.log(name)
     started = time.time()
@@ -102,7 +102,7 @@ def run_agent(attempt: Attempt) -> "dict[str, Any]":
     return {
         "agent_exit_code": code,
         "ended_by": why,
-        # Of one clock: the other may be set while the agent runs.
+        # By one clock: the other may be set while the agent runs.
         "duration_seconds": round(seconds, 3),
         "started_at_utc": utc(started),
         "ended_at_utc": utc(started + seconds),
@@ -266,7 +266,7 @@ def _base(attempt: Attempt) -> Base:
 
 
 def _checked(attempt: Attempt, base: "Base | None", strike: Strike) -> "dict[str, Any]":
-    """The change and acceptance; an agent that broke its own folders has failed, no one else."""
+    """The change and acceptance; if an agent broke its own folders, the failure is its own."""
     facts: dict[str, Any] = {}
     try:
         if base is not None:

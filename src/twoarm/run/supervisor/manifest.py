@@ -20,7 +20,7 @@ Manifest = dict[str, Entry]
 
 FILE, PROGRAM, LINK, OTHER = "file", "program", "link", "other"
 
-# An agent may make any number of files beside those that it was given, as deep as it likes.
+# An agent may make any number of files besides those that it was given, as deep as it likes.
 MOST_FILES = 200_000
 DEEPEST = 100
 HISTORY = ".git"
@@ -30,9 +30,9 @@ _PIECE = 1 << 20
 def walk(
     folder: OpenFolder, *, history: bool, most: int | None = None
 ) -> "Iterator[tuple[OpenFolder, str, os.stat_result, str]]":
-    """Every file, link and whatever else is no folder: where it is, what it is, and its path.
+    """Every file, link and whatever else is not a folder: where it is, what it is, and its path.
 
-    A folder that is too deep to be looked into, or that cannot be, is such a thing, too. Without
+    A folder that is too deep, or that cannot be looked into, is listed as well. Without
     `history`, nothing in a folder named `.git` is there, and no such file. OSError if there are
     more than the most.
     """
@@ -68,7 +68,7 @@ def written(path: str) -> str:
 
 
 def kind_of(found: os.stat_result) -> str:
-    """What kind of file it is; git knows no more of its rights."""
+    """What kind of file it is; git knows no more of its permissions."""
     if stat.S_ISLNK(found.st_mode):
         return LINK
     if not stat.S_ISREG(found.st_mode):
@@ -87,7 +87,7 @@ def entry_of(folder: OpenFolder, name: str, found: os.stat_result) -> Entry:
 
 
 def digest_of(folder: OpenFolder, name: str) -> bytes:
-    """Of the content of a file."""
+    """The digest of the content of a file."""
     from hashlib import sha256
 
     found = sha256()

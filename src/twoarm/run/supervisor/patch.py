@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     # Git with these arguments and variables, in a folder, from and to descriptors: its exit code.
     Git = Callable[[tuple[str, ...], dict[str, str], OpenFolder, int, int], int]
 
-# Of how many files it is told that they were left out.
+# How many of the files that were left out are named.
 MOST_NAMED = 100
 
 _RULES = ".gitignore"
@@ -199,7 +199,7 @@ class Patches:
     def _asked(
         self, at: OpenFolder, place: OpenFolder, words: "tuple[str, ...]", names: "Iterable[str]"
     ) -> bytes:
-        """What git prints of some names, in a folder; failing is noted."""
+        """What git prints about some names, in a folder; a failure is noted."""
         with (
             open(place.create("given"), "r+b") as given,
             open(place.create("told"), "r+b") as told,
@@ -230,7 +230,7 @@ class Patches:
                     try:
                         copy_entry(work, at, path)
                     except PermissionError:
-                        # Rules that nobody may read are none.
+                        # Rules that nobody may read do not count.
                         continue
             words = ("check-ignore", "-z", "--stdin", "--no-index")
             # A name that begins with a colon would be a pattern to git.
@@ -293,7 +293,7 @@ class Patches:
         here, name = work.parent_of(path)
         try:
             with here, open(here.open(name), "rb") as file:
-                # What git takes for binary it packs, and then no secret is seen in it any more.
+                # Git packs what it takes for binary, and then a secret in it can no longer be seen.
                 packed = b"\0" in file.read(_HEAD) or base.is_packed(path)
                 file.seek(0)
                 if packed and self._holds_secret(file):

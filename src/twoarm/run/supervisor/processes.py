@@ -1,4 +1,4 @@
-"""Processes of an attempt: each step in a session of its own, and nobody left after any.
+"""Processes of an attempt: each step in a session of its own, and no process left after any.
 
 Standard library only: the supervisor is started with `-I -S`, so that it is up in milliseconds.
 """
@@ -16,12 +16,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     import signal
 else:
-    # What `signal` is made of: that itself imports enums, which takes as long as all else here.
+    # What `signal` is made of: that itself imports enums, which takes as long as the rest here.
     import _signal as signal
 
 _SUBREAPER = 36
 _PARENT_DIED = 1
-# Whatever this program, Python or a script in whose background it runs ignores, a child must not.
+# A child must not ignore what this program, Python, or a script that started it ignores.
 _DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _POLL_SECONDS = 0.1
 _SWEEP_SECONDS = 30.0
@@ -51,7 +51,7 @@ class Lifeline:
         signal.signal(signal.SIGCHLD, lambda *_: None)
 
     def wait(self, seconds: float) -> None:
-        """Until a child ends, the runner says something, or the time is over."""
+        """Wait until a child ends, the runner says something, or the time is up."""
         ready, _, _ = select.select([0, self._woken], [], [], max(0.0, seconds))
         if self._woken in ready:
             os.read(self._woken, 4096)
@@ -126,7 +126,7 @@ def clear_herds() -> None:
 
 
 def _remove_cgroup(path: str) -> None:
-    """Take a limit away, unless somebody is under it, or else has done so."""
+    """Take a limit away, unless somebody is under it, or has done so already."""
     try:
         os.rmdir(path)
     except OSError:
@@ -154,7 +154,7 @@ def _write(path: str, text: str) -> None:
 
 
 def _reap() -> bool:
-    """Take the ended children; False if there is none at all, ended or not."""
+    """Reap the children that have ended; False if there are none, ended or not."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -303,8 +303,8 @@ class Steps:
     ) -> tuple[int, str, float]:
         """Exit code, how it ended and the seconds it took; folder and streams are descriptors.
 
-        No standard input is an empty one, and no standard error goes to standard output. What may
-        print so much at most is the agent, and it alone is stopped by a word.
+        No standard input is an empty one, and no standard error goes to standard output. Only the
+        agent has a limit on what it prints, and only the agent is stopped by a word.
         """
         given, output, errors = streams
         files = [output] if errors is None else [output, errors]

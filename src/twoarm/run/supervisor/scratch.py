@@ -1,4 +1,4 @@
-"""The folders and files of one attempt, each by a descriptor that no path can turn elsewhere.
+"""The folders and files of one attempt, each by a descriptor that no path can redirect.
 
 `box` is all that the agent sees and may write to; `own` is the supervisor's. Standard library only,
 for the supervisor.
@@ -77,7 +77,7 @@ class Attempt:
             home = self.clean_home.path
             temporary = os.path.join(home, "tmp")
         own = {"HOME": home, "TMPDIR": temporary}
-        # Whose git finds no repository in the workspace must not find somebody else's above it.
+        # A git that finds no repository in the workspace must not find somebody else's above it.
         return {**self.order["env"][kind], **own, "GIT_CEILING_DIRECTORIES": self.box.path}
 
     def sandboxed(self, argv: "list[str]", kind: str) -> "list[str]":
@@ -193,7 +193,7 @@ class Attempt:
         try:
             descriptor = folder.open(name)
         except OSError:
-            # A link, a pipe or a folder is nothing that was written down.
+            # A link, a pipe or a folder is not something that was written down.
             return
         if kept in self.kept:
             self.drop(kept)

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     # Where it starts and ends, and the mark that takes its place.
     Span = tuple[int, int, bytes]
 
-# A quoted secret with so many letters and digits is known by them alone, whatever is between them;
-# in a shorter one, words of a text could meet by chance.
+# A quoted secret with this many letters and digits is known by them alone, whatever is between
+# them; in a shorter one, words of a text could meet by chance.
 _LONG = 24
 # Letters that are first looked for; the shortest lines have twice as many.
 _WINDOW = 8
@@ -137,7 +137,7 @@ def _matches(pattern: bytes, mark: bytes, text: bytes) -> "Iterator[Span]":
 class Seeker:
     """Finds the forms of secrets in a text."""
 
-    # How far before a secret the escape may begin that its first letter belongs to.
+    # How far before a secret the escape that holds its first letter may begin.
     before = 32
 
     def __init__(self, secrets: dict[str, str]) -> None:

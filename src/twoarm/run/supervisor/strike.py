@@ -20,7 +20,7 @@ class Strike:
         self._piece = piece or _PIECE
         self._seeker = None
         if secrets:
-            # What it imports takes longer than all else that a supervisor starts with.
+            # What it imports takes longer than everything else that a supervisor starts with.
             from twoarm.run.supervisor.seek import Seeker
 
             self._seeker = Seeker(secrets)
@@ -36,7 +36,7 @@ class Strike:
         return b"".join(self._struck(BytesIO(content), len(content)))
 
     def copy(self, source: "BinaryIO", target: "BinaryIO", most: int) -> None:
-        """At most so many bytes of a file, without secrets."""
+        """At most this many bytes of a file, without secrets."""
         for piece in self._struck(source, most):
             target.write(piece)
 
