@@ -109,13 +109,13 @@ UPTAKE = ("tool:mcp__search__*", "skill:pdf", "command:skelly *", "command:print
 
 
 def collect(name: str, folder: Path, key: str, uptake: Sequence[str] = ()) -> None:
-    from twoarm.collect.gather import CollectOptions, Place, gather
+    from twoarm.collect.gather import ArmPath, CollectOptions, gather
     from twoarm.files.write import Output, write
 
     arms = {"solve": "with_x", "fail": "without_x"}
     place = str(folder.parent)
     options = CollectOptions(arm_key=key, arm_map=arms, uptake=uptake, relative_to=place)
-    with gather(name, [Place(arm=None, path=str(folder))], options) as made:
+    with gather(name, [ArmPath(arm=None, path=str(folder))], options) as made:
         write([Output(path=f"{folder}.jsonl", content=made.lines(), append=False, named=True)])
 
 

@@ -13,7 +13,7 @@ from benchmarks.verdicts import MARGIN, Arms, frame, judged, runs_of, trial, ver
 from twoarm.compare.decide import decide, figures, judge
 from twoarm.compare.screen import Arms as Roles
 from twoarm.evidence.grade import Margins
-from twoarm.evidence.power import Aim, Design, Outlook, Pilot, Prices, lacking, pilot_of
+from twoarm.evidence.power import Aim, Design, Outlook, Pilot, UnitCosts, lacking, pilot_of
 from twoarm.planning.calibration import FLOOR, Pool, deal
 from twoarm.planning.planner import Planner
 from twoarm.runs.arrays import Floats
@@ -52,7 +52,7 @@ def outlook(pilot: Pilot, change: float) -> Outlook:
 
 
 def planner(pilot: Pilot, change: float) -> Planner:
-    return Planner(outlook(pilot, change), Prices(pair=1.0, task=0.0), 1)
+    return Planner(outlook(pilot, change), UnitCosts(pair=1.0, task=0.0), 1)
 
 
 def plan_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:

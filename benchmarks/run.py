@@ -26,11 +26,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.random_kills import kill_often
-from tests.support.suite_files import Local, Ran, order_of, processes_with, suite_of
+from tests.support.suite_files import Local, Ran, job_of, processes_with, suite_of
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.schedule import arrange, frozen_bytes
 from twoarm.run.session import resume, start
-from twoarm.run.setting import Wanted, set_up
+from twoarm.run.setting import RunOptions, set_up
 
 _failed: list[str] = []
 
@@ -81,11 +81,11 @@ def overhead() -> None:
         with folder() as at:
             tasks = [{"id": f"t{i}", "prompt": "p", "acceptance_command": "true"} for i in range(5)]
             suite = str(suite_of(at, "", agent={"argv": ["true"]}, tasks=tasks))
-            wanted = Wanted(repeats=2, jobs=1)
-            session = start(suite, str(at / "out"), wanted, set_up(suite, wanted, os.environ))
-            ground = session.prepare()
+            options = RunOptions(repeats=2, jobs=1)
+            session = start(suite, str(at / "out"), options, set_up(suite, options, os.environ))
+            prepared = session.prepare()
             bares.append(measured(lambda: bare_starts(20), 20))
-            run = partial(session.run, ground, lambda: "go", lambda _: None)
+            run = partial(session.run, prepared, lambda: "go", lambda _: None)
             trials.append(measured(run, 20))
             session.close(finished=True)
     for kind, name in ((1, "wall"), (0, "processor")):
@@ -110,13 +110,13 @@ def deadline() -> None:
         late = []
         for _ in range(5):
             with folder() as at:
-                order = order_of(at, script, timeout_seconds=0.5, grace_seconds=grace)
+                job = job_of(at, script, timeout_seconds=0.5, grace_seconds=grace)
                 executor = Local(1)
-                executor.submit("it", order, None, None)
+                executor.submit("it", job, None, None)
                 (outcome,) = executor.completed(60)
                 ended = time.time()
                 executor.close()
-                ran = Ran(order, outcome)
+                ran = Ran(job, outcome)
                 began = datetime.fromisoformat(ran.facts["started_at_utc"]).timestamp()
                 late.append(ended - began - 0.5)
         told(f"deadline to nobody left, an agent that {name}", max(late), grace + 0.5, " s")
@@ -146,12 +146,12 @@ def orphans() -> None:
     }
     for name, script in cases.items():
         with folder() as at:
-            order = order_of(at, script, timeout_seconds=0.5, grace_seconds=0.2)
+            job = job_of(at, script, timeout_seconds=0.5, grace_seconds=0.2)
             executor = Local(1)
-            executor.submit("it", order, None, None)
+            executor.submit("it", job, None, None)
             list(executor.completed(60))
             executor.close()
-            told(f"orphans of a fake agent, {name}", len(processes_with(order.marker)), 0)
+            told(f"orphans of a fake agent, {name}", len(processes_with(job.marker)), 0)
 
 
 def dear(attempted: Attempted, rng: random.Random) -> tuple[str, float | None, float]:
@@ -214,19 +214,19 @@ def size() -> None:
     with folder() as at:
         tasks = [{"id": f"t{i}", "prompt": "p", "acceptance_command": "true"} for i in range(100)]
         suite = str(suite_of(at, "", agent={"argv": ["true"]}, tasks=tasks))
-        wanted = Wanted(repeats=5, jobs=1)
+        options = RunOptions(repeats=5, jobs=1)
         began = time.perf_counter()
-        setting = set_up(suite, wanted, os.environ)
+        setting = set_up(suite, options, os.environ)
         frozen_bytes(setting.frozen)
         told("1,000 trials scheduled", time.perf_counter() - began, 1.0, " s")
-        session = start(suite, str(at / "out"), wanted, setting)
-        ground = session.prepare()
+        session = start(suite, str(at / "out"), options, setting)
+        prepared = session.prepare()
         fill(session.folder)
         session.close(finished=False)
         began = time.perf_counter()
-        session = resume(str(at / "out"), None, Wanted(), os.environ)
-        assert session.prepare() == ground
-        assert session.run(ground, lambda: "go", lambda _: None) == "done"
+        session = resume(str(at / "out"), None, RunOptions(), os.environ)
+        assert session.prepare() == prepared
+        assert session.run(prepared, lambda: "go", lambda _: None) == "done"
         told("1,000 trials resumed", time.perf_counter() - began, 2.0, " s")
         session.close(finished=True)
 
@@ -249,13 +249,13 @@ def long() -> None:
     code = """
 import os, sys
 from twoarm.run.session import start
-from twoarm.run.setting import Wanted, set_up
+from twoarm.run.setting import RunOptions, set_up
 suite, out = sys.argv[1:]
-wanted = Wanted(repeats=50, jobs=2)
-session = start(suite, out, wanted, set_up(suite, wanted, os.environ))
-ground = session.prepare()
+options = RunOptions(repeats=50, jobs=2)
+session = start(suite, out, options, set_up(suite, options, os.environ))
+prepared = session.prepare()
 before = len(os.listdir("/proc/self/fd"))
-assert session.run(ground, lambda: "go", lambda _: None) == "done"
+assert session.run(prepared, lambda: "go", lambda _: None) == "done"
 print(len(os.listdir("/proc/self/fd")) - before, open("/proc/self/status").read())
 session.close(finished=True)
 """

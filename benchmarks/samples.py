@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.support import independent_calls
 from tests.support.independent_calls import Counted
-from twoarm.collect.gather import CollectOptions, Place, gather
+from twoarm.collect.gather import ArmPath, CollectOptions, gather
 from twoarm.files.zstd import zipfile
 
 SIDECAR = {
@@ -40,7 +40,7 @@ OUTPUTS = ("events.jsonl", "stream.jsonl", "result.json", "stdout.txt", "export.
 
 def records(name: str, folder: Path, **options: Any) -> list[dict[str, Any]]:
     arm = None if "arm_key" in options else "a"
-    with gather(name, [Place(arm=arm, path=str(folder))], CollectOptions(**options)) as found:
+    with gather(name, [ArmPath(arm=arm, path=str(folder))], CollectOptions(**options)) as found:
         return [json.loads(line) for line in found.lines()]
 
 

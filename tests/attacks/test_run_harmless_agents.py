@@ -32,7 +32,7 @@ def trap(yard: Yard) -> Path:
         (folder / name).mkdir(parents=True)
         (folder / name / "precious.txt").write_text("mine\n")
     for name in ("usage.json", "prompt.txt", "outcome", "stdout.txt", "stderr.log", "diff.patch",
-                 "ground.json", "git.log", "copy.log", "acceptance.log", "index"):  # fmt: skip
+                 "prepared.json", "git.log", "copy.log", "acceptance.log", "index"):  # fmt: skip
         for at in (".", "tmp", "out", "own/out", "box/tmp"):
             (folder / at / name).write_text("mine\n")
     sessions = folder / ".codex" / "sessions"
@@ -99,7 +99,7 @@ cd /; mv "$at" "$at.old"; ln -s '{trap(yard)}' "$at"
     ends(yard, script)
 
 
-@pytest.mark.parametrize("name", ["trees", "builds", "t", "ground.json", ""])
+@pytest.mark.parametrize("name", ["trees", "builds", "t", "prepared.json", ""])
 @pytest.mark.parametrize("put", ["link", "dangling", "pipe", "file"])
 def test_a_resume_walks_into_no_trap_in_the_cache(yard: Yard, name: str, put: str) -> None:
     yard.app()

@@ -9,10 +9,10 @@ from tests.broken.explaining import EXPLAINING
 from tests.broken.harmless import HARMLESS
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
+from tests.broken.redacting import REDACTING
 from tests.broken.reports import REPORTS
 from tests.broken.running import RUNNING
 from tests.broken.scoring import SCORING
-from tests.broken.striking import STRIKING
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -27,6 +27,6 @@ BROKEN = [
     *COLLECTING,
     *RUNNING,
     *HARMLESS,
-    *STRIKING,
+    *REDACTING,
     *ACCOUNTS,
 ]

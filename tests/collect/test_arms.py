@@ -18,7 +18,7 @@ from tests.support.collect_fixtures import (
     records,
     sidecar,
 )
-from twoarm.collect.gather import Place, gather, left_out
+from twoarm.collect.gather import ArmPath, gather, left_out
 from twoarm.errors import ArmsError, BadRunsError, InputError, UsageError
 from twoarm.programs.registry import load_formats
 
@@ -34,8 +34,8 @@ def test_several_paths_are_one_arm(tmp_path: Path) -> None:
 
 
 def test_an_arm_is_never_guessed() -> None:
-    with pytest.raises(ArmsError, match="which arm\\? name it with `Place"):
-        gather("harbor", [Place(arm=None, path=str(HARBOR))])
+    with pytest.raises(ArmsError, match="which arm\\? name it with `ArmPath"):
+        gather("harbor", [ArmPath(arm=None, path=str(HARBOR))])
 
 
 def test_a_value_that_stands_for_no_arm_is_named() -> None:

@@ -20,7 +20,7 @@ from tests.support.collect_fixtures import (
     refusal,
 )
 from tests.support.inspect_archives import EVAL, archive, members
-from twoarm.collect.gather import Place, gather
+from twoarm.collect.gather import ArmPath, gather
 from twoarm.errors import InputError
 from twoarm.files.zstd import zipfile as zstd_zipfile
 from twoarm.programs.moment import utc_text
@@ -320,7 +320,7 @@ def calls(many: int, tmp_path: Path) -> int:
     for number in range(many):
         path = tmp_path / f"{many}-{number}.jsonl"
         path.write_text('{"task_id":"t","success":true,"duration_seconds":1}')
-        places.append(Place(arm=str(number), path=str(path)))
+        places.append(ArmPath(arm=str(number), path=str(path)))
     counted = 0
 
     def count(_frame: object, event: str, _given: object) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
-from twoarm.collect.gather import CollectOptions, Place, gather
+from twoarm.collect.gather import ArmPath, CollectOptions, gather
 from twoarm.options import flags_named, option
 from twoarm.programs.format import Settings
 
@@ -69,7 +69,7 @@ def table(tmp_path: Path, text: str = "task_id,success,duration_seconds,v\na,1,2
 
 
 COLLECT: list[tuple[CollectOptions, list[str], str, str]] = [
-    (CollectOptions(), [], "`Place(arm=..., path=...)`", "--arm NAME=PATH"),
+    (CollectOptions(), [], "`ArmPath(arm=..., path=...)`", "--arm NAME=PATH"),
     (
         CollectOptions(arm_map={"x": "a"}),
         ["--arm-map", "x=a"],
@@ -91,7 +91,7 @@ def test_so_is_an_option_of_collect(
 ) -> None:
     path = table(tmp_path)
     with pytest.raises(package.TwoarmError) as caught:
-        gather("table", [Place(arm=None, path=path)], options)
+        gather("table", [ArmPath(arm=None, path=path)], options)
     assert argument in str(caught.value)
     assert "--" not in str(caught.value)
     assert flag in twoarm("collect", "table", path, *flags).err

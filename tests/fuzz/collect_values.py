@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 
 from tests.support.collect_fixtures import FIXTURES, TABLE_COLUMNS
-from twoarm.collect.gather import CollectOptions, Place, gather
+from twoarm.collect.gather import ArmPath, CollectOptions, gather
 from twoarm.errors import ArmsError, BadRunsError, TwoarmError
 from twoarm.programs.format import Settings
 from twoarm.runs.record import Line
@@ -157,7 +157,7 @@ def once(seed: int) -> None:
 
 
 def _collect(name: str, arms: dict[str, Path], *, skip_bad: bool) -> tuple[list[bytes], int]:
-    places = [Place(arm=arm, path=str(path)) for arm, path in arms.items()]
+    places = [ArmPath(arm=arm, path=str(path)) for arm, path in arms.items()]
     options = CollectOptions(
         may_differ=MAY_DIFFER, settings=SETTINGS.get(name, Settings()), skip_bad=skip_bad
     )

@@ -104,7 +104,8 @@ FOLDER = ["place.json.tmp", "schedule.json.tmp", "journal.jsonl", "lock", "stop"
           "run-pages", ".attempts/with/one.1.2/run.json"]  # fmt: skip
 NEW = ["lock", ".attempts", ".attempts/lock", "runs", "setup", "journal.jsonl", "stop",
        "place.json.tmp", "schedule.json.tmp"]  # fmt: skip
-CACHE = ["", "trees", "builds", "t", "ground.json", "ground.json.tmp", "trees/start", "trees/tree0"]
+CACHE = ["", "trees", "builds", "t", "prepared.json", "prepared.json.tmp", "trees/start",
+         "trees/tree0"]  # fmt: skip
 ENDS = ["0"] * 12 + ["1", "86", "wait", "noise", "stop the supervisor", "kill the supervisor"]
 
 

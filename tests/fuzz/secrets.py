@@ -9,7 +9,7 @@ import json
 from random import Random
 
 from tests.support.leaked_secrets import CODINGS, WRAPPINGS, leaks, wrapped
-from twoarm.run.supervisor.strike import Strike
+from twoarm.run.supervisor.redact import Redactor
 
 SEEDS = 150
 _WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
@@ -33,21 +33,21 @@ def once(seed: int) -> None:
     secrets = (
         {"KEY": secret, "LONGER": secret + other} if chance.random() < 0.2 else {"KEY": secret}
     )
-    strike = Strike(secrets, piece=chance.choice((7, 100, 1000)))
+    redactor = Redactor(secrets, piece=chance.choice((7, 100, 1000)))
     assert leaks(leaking, secret), f"the reader does not read {case}"
-    struck = _copied(strike, leaking)
-    assert not leaks(struck, secret), f"{case}: {struck!r}"
-    assert struck == Strike(secrets).content(leaking), f"pieces differ: {case}"
-    assert strike.holds(io.BytesIO(leaking)), case
+    redacted = _copied(redactor, leaking)
+    assert not leaks(redacted, secret), f"{case}: {redacted!r}"
+    assert redacted == Redactor(secrets).content(leaking), f"pieces differ: {case}"
+    assert redactor.holds(io.BytesIO(leaking)), case
     if "string" in wrapping:
-        assert json.loads(struck)["type"] == "text", case
-    assert _copied(strike, spared) == spared, f"touched for nothing: {case}"
-    assert not strike.holds(io.BytesIO(spared)), case
+        assert json.loads(redacted)["type"] == "text", case
+    assert _copied(redactor, spared) == spared, f"touched for nothing: {case}"
+    assert not redactor.holds(io.BytesIO(spared)), case
 
 
-def _copied(strike: Strike, text: bytes) -> bytes:
+def _copied(redactor: Redactor, text: bytes) -> bytes:
     made = io.BytesIO()
-    strike.copy(io.BytesIO(text), made, len(text))
+    redactor.copy(io.BytesIO(text), made, len(text))
     return made.getvalue()
 
 

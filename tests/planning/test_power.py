@@ -16,7 +16,7 @@ from twoarm.evidence.power import (
     Design,
     Outlook,
     Pilot,
-    Prices,
+    UnitCosts,
     assumed_pilot,
     lacking,
     pilot_of,
@@ -162,7 +162,7 @@ def test_the_fewest_tasks_and_repeats_are_the_fewest() -> None:
 
 @pytest.mark.parametrize(("task", "have"), [(0.0, (12, 10)), (3.0, (0, 0)), (20.0, (8, 5))])
 def test_nothing_that_reaches_the_power_is_cheaper(task: float, have: tuple[int, int]) -> None:
-    found, prices = outlook(have=have), Prices(pair=0.5, task=task)
+    found, prices = outlook(have=have), UnitCosts(pair=0.5, task=task)
     best = found.cheapest(prices)
     assert best is not None
     repeats, tasks = np.meshgrid(np.arange(5, 41), np.arange(max(6, have[0]), 120))
@@ -174,13 +174,13 @@ def test_nothing_that_reaches_the_power_is_cheaper(task: float, have: tuple[int,
 
 def test_a_task_with_a_price_is_worth_more_repeats() -> None:
     found = outlook()
-    worth = found.best_repeats(Prices(pair=0.5, task=8.0))
+    worth = found.best_repeats(UnitCosts(pair=0.5, task=8.0))
     assert worth == pytest.approx(math.sqrt(2 * 0.45**2 / 0.2**2 * 8.0 / 0.5))
-    assert found.best_repeats(Prices(pair=0.5, task=0.0)) is None
+    assert found.best_repeats(UnitCosts(pair=0.5, task=0.0)) is None
 
 
 def test_a_budget_is_kept_and_well_spent() -> None:
-    found, prices = outlook(have=(8, 5)), Prices(pair=0.5, task=2.0)
+    found, prices = outlook(have=(8, 5)), UnitCosts(pair=0.5, task=2.0)
     design = found.within(50.0, prices)
     paid = float(found.cost(np.array(design.tasks), np.array(design.repeats), prices))
     assert paid <= 50.0
@@ -319,7 +319,7 @@ def test_a_quick_trial_is_about_what_one_in_earnest_says() -> None:
 
 
 def test_a_planner_finds_the_fewest_tasks_by_trials_too() -> None:
-    planner = Planner(aimed(SUCCESS, 0.15), Prices(pair=1.0, task=0.0), 1)
+    planner = Planner(aimed(SUCCESS, 0.15), UnitCosts(pair=1.0, task=0.0), 1)
     design = planner.tasks_for(5, 6)
     assert design is not None
     assert planner.power(design) >= 0.78

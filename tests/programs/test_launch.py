@@ -17,7 +17,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent, Lines, Start, load_agent
 from twoarm.programs.prices import Prices
 from twoarm.programs.settings import Program
-from twoarm.run.setting import Wanted, check_isolation, set_up
+from twoarm.run.setting import RunOptions, check_isolation, set_up
 
 AGENTS = ("claude-code", "codex", "gemini-cli", "opencode")
 PRICES = {"scripted": Prices(input=1.0, output=10.0, cache_read=0.1, cache_write=1.25)}
@@ -320,7 +320,7 @@ def test_a_budget_needs_prices_for_the_models_of_both_arms(tmp_path: Path) -> No
         arms={"with": {"model": "scripted"}, "without": {"model": "another"}},
     )
     with pytest.raises(UsageError, match="nobody knows what a trial costs"):
-        set_up(str(path), Wanted(), {"PATH": os.environ["PATH"]})
+        set_up(str(path), RunOptions(), {"PATH": os.environ["PATH"]})
 
 
 def test_sub_agents_of_opencode_are_exported_after_the_session_itself() -> None:
@@ -343,7 +343,7 @@ def test_a_prompt_that_no_program_can_be_given_is_refused(
     path = suite_of(tmp_path, agent={"argv": argv}, tasks=[task], arms=arms)
     found = {"PATH": os.environ["PATH"]}
     if not refused:
-        set_up(str(path), Wanted(), found)
+        set_up(str(path), RunOptions(), found)
         return
     with pytest.raises(InputError, match="task `long` in arm `with`: an argument of 131,077 bytes"):
-        set_up(str(path), Wanted(), found)
+        set_up(str(path), RunOptions(), found)

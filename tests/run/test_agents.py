@@ -259,7 +259,7 @@ def test_the_key_reaches_the_model_and_no_file(started: Started, agent: str) -> 
                 assert PASSPHRASE.encode() not in text, path
 
 
-def test_what_an_agent_prints_of_a_secret_is_struck_out(started: Started, agent: str) -> None:
+def test_what_an_agent_prints_of_a_secret_is_redacted(started: Started, agent: str) -> None:
     ran = started.ran(agent, "work")
     assert any(PASSPHRASE in body for body in ran.sent("scenario=leaves"))
     # Printed by a tool, and so in the conversation and in the output.

@@ -12,11 +12,11 @@ import pytest
 from tests.conftest import twoarm
 from tests.support.run_folders import USAGE, records, run, runs
 from tests.support.suite_files import SOLVE, suite_of
-from twoarm.run.freeze import Found
+from twoarm.run.freeze import ProgramFile
 
 pytestmark = pytest.mark.usefixtures("cache")
 
-FOUND = Found(path="sh", digest="", version=None)
+FOUND = ProgramFile(path="sh", digest="", version=None)
 
 
 def test_a_suite_leads_to_a_verdict(tmp_path: Path, cache: Path) -> None:

@@ -12,7 +12,7 @@ from tests.support.suite_files import (
     SOLVE,
     Local,
     attempt,
-    order_of,
+    job_of,
     processes_with,
     suite_of,
     wait_for,
@@ -23,13 +23,13 @@ NAPS = "for i in 1 2 3 4 5 6 7 8 9; do kill -STOP $PPID; sleep 0.1; done"
 
 
 def test_a_supervisor_that_the_agent_puts_to_sleep_is_woken(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, f"{SOLVE}; {NAPS}"))
+    ran = attempt(job_of(tmp_path, f"{SOLVE}; {NAPS}"))
     assert ran.facts["acceptance_exit_code"] == 0
 
 
 def test_limits_hold_for_an_agent_that_puts_its_supervisor_to_sleep(tmp_path: Path) -> None:
     script = f"i=0; while [ $i -lt 600 ]; do i=$((i+1)); {NAPS}; done"
-    ran = attempt(order_of(tmp_path, script, timeout_seconds=0.5, grace_seconds=0.2))
+    ran = attempt(job_of(tmp_path, script, timeout_seconds=0.5, grace_seconds=0.2))
     assert ran.facts["ended_by"] == "timeout"
 
 
@@ -39,7 +39,7 @@ def test_a_supervisor_that_does_not_answer_is_ended_with_all_its_children(
     monkeypatch.setattr(local, "_SLACK_SECONDS", 0.0)
     # Nobody wakes it.
     monkeypatch.setattr(signal, "SIGCONT", 0)
-    order = order_of(
+    job = job_of(
         tmp_path,
         "setsid sleep 91 & kill -STOP $PPID; sleep 91",
         timeout_seconds=0.2,
@@ -47,14 +47,14 @@ def test_a_supervisor_that_does_not_answer_is_ended_with_all_its_children(
         acceptance_seconds=0.2,
         grace_seconds=0.1,
     )
-    ran = attempt(order)
+    ran = attempt(job)
     assert (ran.outcome.died, ran.outcome.cancelled) == (True, False)
     assert ran.outcome.reason == "its supervisor did not answer any more"
 
 
 def test_what_an_agent_says_in_the_name_of_its_supervisor_ends_nothing(tmp_path: Path) -> None:
-    order = order_of(tmp_path, f"{SOLVE}; echo ended > /proc/$PPID/fd/1; sleep 0.2; echo done")
-    ran = attempt(order)
+    job = job_of(tmp_path, f"{SOLVE}; echo ended > /proc/$PPID/fd/1; sleep 0.2; echo done")
+    ran = attempt(job)
     assert ran.outcome.complete
     assert ran.kept("stdout.txt") == "done\n"
 
@@ -63,10 +63,10 @@ def test_an_agent_that_kills_its_supervisor_and_keeps_its_pipe_holds_up_nobody(
     tmp_path: Path,
 ) -> None:
     script = "exec 3> /proc/$PPID/fd/1; env -i setsid sleep 93 3>&3 & kill -9 $PPID; sleep 93"
-    order = order_of(tmp_path, script)
+    job = job_of(tmp_path, script)
     executor = Local(1)
     try:
-        executor.submit("it", order, None, None)
+        executor.submit("it", job, None, None)
         (outcome,) = executor.completed(60)
     finally:
         executor.close()
@@ -81,17 +81,17 @@ def test_a_supervisor_that_fails_by_itself_is_no_agents_doing(
 ) -> None:
     command = (sys.executable, "-c", "import sys; sys.exit('Traceback\\nKeyError: 3')")
     monkeypatch.setattr(local, "_COMMAND", command)
-    ran = attempt(order_of(tmp_path, SOLVE))
+    ran = attempt(job_of(tmp_path, SOLVE))
     assert (ran.outcome.complete, ran.outcome.died, ran.outcome.cancelled) == (False, False, False)
     assert ran.outcome.reason == "its supervisor failed: KeyError: 3"
 
 
 def test_a_long_order_waits_for_no_reader(tmp_path: Path) -> None:
     # A pipe takes 64 KiB, and the supervisor may be asleep before it reads any of it.
-    order = order_of(tmp_path, SOLVE, prompt="long " * 100_000)
+    job = job_of(tmp_path, SOLVE, prompt="long " * 100_000)
     executor = Local(1)
     try:
-        executor.submit("it", order, None, None)
+        executor.submit("it", job, None, None)
         (outcome,) = executor.completed(30)
     finally:
         executor.close()

@@ -10,11 +10,11 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.run_folders import QUICK
-from tests.support.suite_files import SOLVE, attempt, order_of, suite_of
+from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
 from twoarm.files.safe import OpenFolder
 from twoarm.run.place import MARK
 from twoarm.run.supervisor.main import keep_workspace
-from twoarm.run.supervisor.strike import Strike
+from twoarm.run.supervisor.redact import Redactor
 
 # As deep as a path can be, so many times.
 DEEP = (
@@ -76,9 +76,9 @@ def test_what_cannot_be_kept_is_left_out_and_the_run_stays(tmp_path: Path) -> No
     script = (
         'mkdir "[secret OTHER]" "$OTHER"; touch "$OTHER/x" "[secret OTHER]/y"; touch answer.txt'
     )
-    order = order_of(tmp_path, script, secrets=secrets, keep_workspace="all")
-    env = {**order.env, "agent": {**order.env["agent"], **secrets}}
-    ran = attempt(order_of(tmp_path, script, secrets=secrets, keep_workspace="all", env=env))
+    job = job_of(tmp_path, script, secrets=secrets, keep_workspace="all")
+    env = {**job.env, "agent": {**job.env["agent"], **secrets}}
+    ran = attempt(job_of(tmp_path, script, secrets=secrets, keep_workspace="all", env=env))
     assert ran.outcome.complete
     assert (ran.folder / "workspace" / "answer.txt").exists()
     assert (ran.folder / "workspace" / "[secret OTHER]").is_dir()
@@ -100,15 +100,15 @@ def test_a_file_that_cannot_be_read_is_left_out(
 
     monkeypatch.setattr(OpenFolder, "open", refuse)
     source = OpenFolder(str(tmp_path / "source"))
-    keep_workspace(source, OpenFolder(str(tmp_path / "target")), Strike({}), 100)
+    keep_workspace(source, OpenFolder(str(tmp_path / "target")), Redactor({}), 100)
     assert [path.name for path in (tmp_path / "target").iterdir()] == ["two"]
 
-    def full(self: Strike, file: object, made: object, most: int) -> None:
+    def full(self: Redactor, file: object, made: object, most: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Strike, "copy", full)
+    monkeypatch.setattr(Redactor, "copy", full)
     with pytest.raises(OSError, match="No space left"):
-        keep_workspace(source, OpenFolder(str(tmp_path / "target2")), Strike({}), 100)
+        keep_workspace(source, OpenFolder(str(tmp_path / "target2")), Redactor({}), 100)
 
 
 def test_what_cannot_be_cleared_stops_no_resume(

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import twoarm
 from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
-from twoarm.run.display import Lines, Live, Quiet, duration, progress_of
+from twoarm.run.display import Live, LogLines, Quiet, duration, progress_of
 from twoarm.run.suite_file import read_suite
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -46,7 +46,7 @@ def test_no_task_of_the_demo_passes_untouched(tmp_path: Path) -> None:
 def test_lines_are_few_and_say_where_it_stands() -> None:
     said: list[str] = []
     views = Simulation(terms(), cheap).views
-    with Lines(said.append) as display:
+    with LogLines(said.append) as display:
         for view in views:
             display.show(view)
     assert (
@@ -83,7 +83,7 @@ def test_a_pause_and_unknown_costs_are_shown() -> None:
     assert "1 infra" in told
     view.budget, view.spent = None, 0.0
     assert "cost not known" in progress_of(view)
-    view.wish = "finish"
+    view.stop_request = "finish"
     assert "stopping" in progress_of(view)
 
 

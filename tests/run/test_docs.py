@@ -16,7 +16,7 @@ from twoarm.programs.codex import launch as codex
 from twoarm.programs.gemini_cli import launch as gemini_cli
 from twoarm.programs.opencode import launch as opencode
 from twoarm.programs.settings import Program
-from twoarm.run.suite import PLACEHOLDERS, Arm, Limits, Suite, Task, Workspace
+from twoarm.run.suite import PLACEHOLDERS, Arm, Limits, Suite, SuiteTask, Workspace
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "run.md").read_text()
 SUITES = dict(re.findall(r"^```toml\n# (\S+)\n(.*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL))
@@ -139,7 +139,7 @@ def test_what_differs_between_the_arms_is_what_was_asked(workplace: Path) -> Non
 
 
 def test_every_key_and_placeholder_is_in_the_document() -> None:
-    for table in (Suite, Task, Program, Workspace, Limits, Arm):
+    for table in (Suite, SuiteTask, Program, Workspace, Limits, Arm):
         for key in table.__struct_fields__:
             assert f"`{key}`" in DOCUMENT, key
     for name in PLACEHOLDERS:

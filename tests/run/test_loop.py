@@ -9,7 +9,7 @@ from tests.support.loop_in_memory import Simulation, terms
 from twoarm.errors import UsageError
 from twoarm.run.budget import Budget, Terms, check_terms
 from twoarm.run.ledger import Attempted
-from twoarm.run.loop import ENOUGH, StoppedError, Wish
+from twoarm.run.loop import ENOUGH, StoppedError, StopRequest
 
 FREE = terms(budget_usd=None)
 
@@ -198,21 +198,21 @@ def test_an_attempt_whose_outcome_is_gone_is_lost_and_tried_again() -> None:
     )
 
 
-def test_a_wish_to_finish_lets_running_trials_finish() -> None:
-    def wish(simulation: Simulation) -> Wish:
+def test_a_request_to_finish_lets_running_trials_finish() -> None:
+    def stop_request(simulation: Simulation) -> StopRequest:
         return "finish" if len(simulation.folder.published) >= 5 else "go"
 
-    done = Simulation(FREE, cheap, wish=wish)
+    done = Simulation(FREE, cheap, stop_request=stop_request)
     assert done.end == "stopped"
     assert 5 <= len(done.folder.published) <= 9
     assert len(done.folder.begun) == len(done.folder.published)
 
 
-def test_a_wish_to_kill_ends_them() -> None:
-    def wish(simulation: Simulation) -> Wish:
+def test_a_request_to_kill_ends_them() -> None:
+    def stop_request(simulation: Simulation) -> StopRequest:
         return "kill" if len(simulation.folder.published) >= 5 else "go"
 
-    done = Simulation(FREE, cheap, wish=wish)
+    done = Simulation(FREE, cheap, stop_request=stop_request)
     assert done.end == "killed"
     states = Counter(one.state for one in done.folder.settled)
     assert states["interrupted"] == len(done.folder.begun) - len(done.folder.published) > 0

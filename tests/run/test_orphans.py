@@ -10,19 +10,19 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.run_folders import QUICK
-from tests.support.suite_files import SOLVE, Local, order_of, processes_with, suite_of, wait_for
+from tests.support.suite_files import SOLVE, Local, job_of, processes_with, suite_of, wait_for
 from twoarm.run.ledger import RunFolder
 
 
 def test_an_agent_holds_no_lock_of_its_supervisor(tmp_path: Path) -> None:
-    order = order_of(tmp_path, "ls /proc/self/fd")
+    job = job_of(tmp_path, "ls /proc/self/fd")
     (tmp_path / ".attempts").mkdir()
     executor = Local(1, RunFolder(str(tmp_path)).share)
-    executor.submit("it", order, None, None)
+    executor.submit("it", job, None, None)
     (outcome,) = executor.completed(60)
     executor.close()
     assert outcome.complete
-    assert Path(order.folder, "stdout.txt").read_text().split() == ["0", "1", "2", "3"]
+    assert Path(job.folder, "stdout.txt").read_text().split() == ["0", "1", "2", "3"]
 
 
 def test_a_resume_ends_agents_whose_supervisor_was_killed_with_the_runner(

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.suite_files import Ran, attempt, committed, order_of
+from tests.support.suite_files import Ran, attempt, committed, job_of
 from twoarm.files.safe import OpenFolder
 from twoarm.run.supervisor.manifest import FILE, OTHER, kind_of, walk
 from twoarm.run.supervisor.patch import may_hold_keys
@@ -74,8 +74,8 @@ def tree_of(folder: Path) -> Path:
 
 def test_the_patches_applied_to_the_tree_give_what_the_agent_left(tmp_path: Path) -> None:
     tree = tree_of(tmp_path)
-    order = order_of(tmp_path, CHANGES, keep_workspace="all", acceptance_command="true")
-    ran = attempt(order)
+    job = job_of(tmp_path, CHANGES, keep_workspace="all", acceptance_command="true")
+    ran = attempt(job)
     assert ran.facts["patch"] == {"complete": True, "left_out": [], "left_out_files": 0}
     made = applied(ran, tree, tmp_path / "applied")
     expected = content(ran.folder / "workspace")
@@ -96,7 +96,7 @@ def test_what_set_up_made_is_what_the_agent_started_from(tmp_path: Path) -> None
     tree_of(tmp_path)
     setup = ("echo by setup > made; echo by setup > README.md; echo o > build/new.o; rm gone",)
     script = "echo by the agent >> made; echo by the agent >> README.md; touch answer.txt"
-    shown = attempt(order_of(tmp_path, script, setup=setup)).kept("diff.patch")
+    shown = attempt(job_of(tmp_path, script, setup=setup)).kept("diff.patch")
     assert "+by the agent" in shown
     assert "-by setup" not in shown
     assert "+by setup" not in shown
@@ -112,11 +112,11 @@ def test_no_change_is_no_patch_and_no_git(tmp_path: Path) -> None:
     (path / "git").chmod(0o755)
     env = {"PATH": f"{path}:{os.environ['PATH']}", "LANG": "C.UTF-8"}
     kinds = dict.fromkeys(("setup", "agent", "acceptance"), env)
-    ran = attempt(order_of(tmp_path, "touch README.md", env=kinds, path=env["PATH"]))
+    ran = attempt(job_of(tmp_path, "touch README.md", env=kinds, path=env["PATH"]))
     assert ran.kept("diff.patch") == ""
     assert not (ran.folder / "ignored.patch").exists()
     assert not (tmp_path / "asked").exists()
-    attempt(order_of(tmp_path, "echo > README.md", env=kinds, path=env["PATH"]))
+    attempt(job_of(tmp_path, "echo > README.md", env=kinds, path=env["PATH"]))
     assert (tmp_path / "asked").exists()
 
 
@@ -124,7 +124,7 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
     tree = tree_of(tmp_path)
     stamp = tree / "README.md"
     script = f"printf 'readme.md\\n' > README.md; touch -r {stamp} README.md"
-    assert "+readme.md" in attempt(order_of(tmp_path, script)).kept("diff.patch")
+    assert "+readme.md" in attempt(job_of(tmp_path, script)).kept("diff.patch")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ def test_a_change_that_keeps_size_and_time_is_seen(tmp_path: Path) -> None:
 def test_whatever_an_agent_does_to_git_its_change_is_in_the_diff(tmp_path: Path, hide: str) -> None:
     tree_of(tmp_path)
     change = "echo by the agent > README.md; echo new > fresh.txt"
-    ran = attempt(order_of(tmp_path, f"{change}; {hide}; touch answer.txt"))
+    ran = attempt(job_of(tmp_path, f"{change}; {hide}; touch answer.txt"))
     shown = ran.kept("diff.patch")
     assert "+new" in shown
     assert "+by the agent" in shown or "nested/README.md" in shown
@@ -167,7 +167,7 @@ printf '.env\\nid_rsa\\n*.pem\\ncache/\\n' > .gitignore; mkdir cache; echo cache
 echo KEY=1 > .env; echo key > id_rsa; echo key > a.pem; echo A= > .env.example
 echo KEY=2 > .env.local; echo 'a pattern?' > ':(attr:a)x'
 """
-    ran = attempt(order_of(tmp_path, script))
+    ran = attempt(job_of(tmp_path, script))
     both = ran.kept("diff.patch") + ran.kept("ignored.patch")
     assert "cached" in ran.kept("ignored.patch")
     assert "cached" not in ran.kept("diff.patch")
@@ -201,7 +201,7 @@ def test_files_that_hold_keys_are_known_by_their_names(name: str, expected: bool
 def test_what_is_too_large_is_named_and_the_rest_is_kept(tmp_path: Path) -> None:
     tree_of(tmp_path)
     script = "head -c 3000000 /dev/zero > large; truncate -s 1T huge; mkfifo pipe; echo s > small"
-    ran = attempt(order_of(tmp_path, script))
+    ran = attempt(job_of(tmp_path, script))
     assert "+s" in ran.kept("diff.patch")
     told = {one["path"]: one["why"] for one in ran.facts["patch"]["left_out"]}
     assert told["large"] == "too large: 3,000,000 bytes; see limits.patch_mb"
@@ -213,7 +213,7 @@ def test_what_is_too_large_is_named_and_the_rest_is_kept(tmp_path: Path) -> None
 def test_a_tree_without_end_is_no_trouble_and_is_told(tmp_path: Path) -> None:
     tree_of(tmp_path)
     script = "p=$(printf 'd/%.0s' $(seq 150)); mkdir -p $p; echo x > ${p}x; echo s > small"
-    ran = attempt(order_of(tmp_path, script))
+    ran = attempt(job_of(tmp_path, script))
     assert "+s" in ran.kept("diff.patch")
     (left,) = ran.facts["patch"]["left_out"]
     assert left["why"] == "too many folders deep"
@@ -223,9 +223,9 @@ def test_a_binary_file_with_a_secret_is_left_out_and_named(tmp_path: Path) -> No
     tree_of(tmp_path)
     secrets = {"TOKEN": "a secret of some length"}
     script = 'printf "\\0%s" "$TOKEN" > packed; printf "%s\\n" "$TOKEN" > plain.txt'
-    order = order_of(tmp_path, script)
-    env = {**order.env, "agent": {**order.env["agent"], **secrets}}
-    ran = attempt(order_of(tmp_path, script, secrets=secrets, env=env))
+    job = job_of(tmp_path, script)
+    env = {**job.env, "agent": {**job.env["agent"], **secrets}}
+    ran = attempt(job_of(tmp_path, script, secrets=secrets, env=env))
     assert "+[secret TOKEN]" in ran.kept("diff.patch")
     assert "packed" not in ran.kept("diff.patch")
     assert ran.facts["patch"]["left_out"] == [
@@ -237,9 +237,9 @@ def test_a_text_with_a_secret_in_the_place_of_a_binary_file_is_left_out(tmp_path
     tree_of(tmp_path)
     secrets = {"TOKEN": "a secret of some length"}
     script = 'printf "%s\\n" "$TOKEN" > binary; mkfifo "$TOKEN"'
-    order = order_of(tmp_path, script)
-    env = {**order.env, "agent": {**order.env["agent"], **secrets}}
-    ran = attempt(order_of(tmp_path, script, secrets=secrets, env=env))
+    job = job_of(tmp_path, script)
+    env = {**job.env, "agent": {**job.env["agent"], **secrets}}
+    ran = attempt(job_of(tmp_path, script, secrets=secrets, env=env))
     assert ran.kept("diff.patch") == ""
     assert {(one["path"], one["why"]) for one in ran.facts["patch"]["left_out"]} == {
         ("binary", "a binary file that holds a secret"),
@@ -251,7 +251,7 @@ def test_a_path_that_is_too_long_for_git_is_named_and_the_rest_is_kept(tmp_path:
     tree_of(tmp_path)
     made = "for i in range(20): os.mkdir('d' * 250); os.chdir('d' * 250)"
     code = f"import os\n{made}\nopen('deep', 'w').write('x')"
-    ran = attempt(order_of(tmp_path, f'echo s > small; {sys.executable} -c "{code}"'))
+    ran = attempt(job_of(tmp_path, f'echo s > small; {sys.executable} -c "{code}"'))
     assert "+s" in ran.kept("diff.patch")
     (left,) = ran.facts["patch"]["left_out"]
     assert left["why"] == "its path is too long for git"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.run_folders import QUICK, run, runs
-from tests.support.suite_files import SOLVE, attempt, order_of, suite_of
+from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
 from twoarm.errors import UsageError
 from twoarm.run.place import MARK, choose_place
 
@@ -147,14 +147,14 @@ def test_trees_that_are_changed_between_two_runners_are_seen_by_the_second(
 
 def test_what_acceptance_restores_is_what_it_was(tmp_path: Path) -> None:
     tree = tmp_path / "tree"
-    good = order_of(tmp_path, "true", restore=("tests/check.sh",))
+    good = job_of(tmp_path, "true", restore=("tests/check.sh",))
     assert attempt(good).facts["acceptance_exit_code"] == 1
     for script, changed in (
         (f"echo true > {tree}/tests/check.sh", "tests/check.sh"),
         (f"echo x > {tree}/tests/conftest.py", "tests/conftest.py"),
         (f"rm -rf {tree}/tests/", "tests/check.sh"),
     ):
-        ran = attempt(order_of(tmp_path, script, restore=("tests",)))
+        ran = attempt(job_of(tmp_path, script, restore=("tests",)))
         assert ran.facts["tree_changed"] == changed
         assert "acceptance_exit_code" not in ran.facts
         (tree / "tests").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""A run that stops, by wish or by mishap, and goes on where it was."""
+"""A run that stops, on request or by mishap, and goes on where it was."""
 
 import json
 import marshal
@@ -114,7 +114,7 @@ def running(out: Path) -> bool:
 
 
 @pytest.mark.parametrize("how", ["interrupt", "stop"])
-def test_one_wish_to_stop_lets_the_running_trial_finish_and_reports(
+def test_one_request_to_stop_lets_the_running_trial_finish_and_reports(
     tmp_path: Path, how: str, started: Starts
 ) -> None:
     gate, out = tmp_path / "gate", tmp_path / "out"
@@ -141,7 +141,7 @@ def test_one_wish_to_stop_lets_the_running_trial_finish_and_reports(
 
 
 @pytest.mark.parametrize("signals", [(signal.SIGINT, signal.SIGINT), (signal.SIGTERM,)])
-def test_a_second_wish_kills_and_resume_goes_on(
+def test_a_second_request_kills_and_resume_goes_on(
     tmp_path: Path, signals: tuple[signal.Signals, ...], cache: Path, started: Starts
 ) -> None:
     gate, out = tmp_path / "gate", tmp_path / "out"
@@ -150,7 +150,7 @@ def test_a_second_wish_kills_and_resume_goes_on(
     wait_for(lambda: running(out) and processes_with("sleep\x0080"), 20)
     for number in signals:
         runner.send_signal(number)
-        wait_for(lambda: any(one["event"] == "wanted" for one in journal(out)))
+        wait_for(lambda: any(one["event"] == "stop_request" for one in journal(out)))
     said = runner.communicate(timeout=60)[1]
     assert runner.returncode == 130, said
     assert runs(out) == []

@@ -7,7 +7,7 @@ from itertools import accumulate
 import pytest
 
 from twoarm.run.schedule import ABSENT, SCHEMA, Frozen, arrange, frozen_bytes, thaw
-from twoarm.run.suite import Suite, Task
+from twoarm.run.suite import Suite, SuiteTask
 
 TASKS = [f"t{i}" for i in range(7)]
 
@@ -104,10 +104,10 @@ def test_what_differs_between_two_schedules_is_named() -> None:
 def test_tasks_are_compared_by_their_ids() -> None:
     import msgspec
 
-    def with_tasks(*tasks: Task) -> Frozen:
+    def with_tasks(*tasks: SuiteTask) -> Frozen:
         return msgspec.structs.replace(frozen(), suite=Suite(tasks=tasks))
 
-    a, b, c = (Task(id=name, prompt=name, acceptance_command="true") for name in "abc")
+    a, b, c = (SuiteTask(id=name, prompt=name, acceptance_command="true") for name in "abc")
     longer = msgspec.structs.replace(b, timeout_seconds=5.0)
     assert list(with_tasks(a, b).differences(with_tasks(b, a))) == []
     assert [tuple(one) for one in with_tasks(a, b).differences(with_tasks(longer, c))] == [

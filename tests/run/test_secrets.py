@@ -6,7 +6,7 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.leaked_secrets import leaks
-from tests.support.suite_files import attempt, order_of, suite_of
+from tests.support.suite_files import attempt, job_of, suite_of
 
 SECRET = 'sk-ant/"ü+& 9Zq\\tail'
 VALUES = {"KEY": SECRET, "OTHER": "plainsecret0123"}
@@ -41,13 +41,13 @@ env
 
 
 def test_nothing_that_is_kept_holds_a_secret(tmp_path: Path) -> None:
-    order = order_of(tmp_path, SCRIPT, secrets=VALUES, keep_workspace="all")
-    env = {**order.env, "agent": {**order.env["agent"], **VALUES}}
-    order = order_of(
+    job = job_of(tmp_path, SCRIPT, secrets=VALUES, keep_workspace="all")
+    env = {**job.env, "agent": {**job.env["agent"], **VALUES}}
+    job = job_of(
         tmp_path, SCRIPT, secrets=VALUES, keep_workspace="all", env=env,
         acceptance_command="cat answer.txt; false",
     )  # fmt: skip
-    ran = attempt(order)
+    ran = attempt(job)
     assert ran.outcome.complete
     assert "[secret OTHER]" in ran.kept("stdout.txt")
     assert "[secret OTHER]" in ran.kept("acceptance.log")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.run_folders import ALL, QUICK, committed, records, run, runs
-from tests.support.suite_files import SOLVE, attempt, order_of, suite_of
+from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -121,19 +121,19 @@ def test_what_only_the_kernel_refuses_is_not_started_either(tmp_path: Path) -> N
     odd = tmp_path / "odd"
     odd.write_bytes(b"\x7fELF\0\0 nothing of the kind")
     odd.chmod(0o755)
-    ran = attempt(order_of(tmp_path, "", argv=(str(odd),)))
+    ran = attempt(job_of(tmp_path, "", argv=(str(odd),)))
     assert ran.facts["not_started"] == f"{odd}: Exec format error"
     assert "acceptance_exit_code" not in ran.facts
 
 
 def test_a_program_behind_a_sandbox_is_looked_for_as_well(tmp_path: Path) -> None:
     for program in ("no-such-agent", f"{tmp_path}/no-such-agent"):
-        ran = attempt(order_of(tmp_path, "", bwrap=True, argv=(program,)))
+        ran = attempt(job_of(tmp_path, "", bwrap=True, argv=(program,)))
         assert ran.facts["not_started"] == f"{program}: no such file"
 
 
 def test_an_agent_that_exits_with_127_has_failed_itself(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, "exit 127"))
+    ran = attempt(job_of(tmp_path, "exit 127"))
     assert "not_started" not in ran.facts
     assert ran.facts["agent_exit_code"] == 127
 

@@ -180,10 +180,10 @@ def test_tasks_of_another_file_come_first_with_prompts_beside_it_or_in_the_repos
     (tmp_path / "other" / "suite.json").write_text(json.dumps(other))
     path = suite_of(tmp_path, tasks_from="other/suite.json")
     (tmp_path / "app" / "b.md").write_text("Do b.")
-    plan = read_suite(str(path))
-    assert [task.id for task in plan.tasks] == ["a", "b", "one", "two"]
-    assert plan.prompts["a"] == "Do a."
-    assert plan.prompts["b"] == "Do b."
+    checked = read_suite(str(path))
+    assert [task.id for task in checked.tasks] == ["a", "b", "one", "two"]
+    assert checked.prompts["a"] == "Do a."
+    assert checked.prompts["b"] == "Do b."
 
 
 def test_a_doubled_brace_is_a_brace_and_a_shell_keeps_its_own() -> None:

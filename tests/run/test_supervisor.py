@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.suite_files import SOLVE, Local, Ran, attempt, order_of, processes_with, wait_for
+from tests.support.suite_files import SOLVE, Local, Ran, attempt, job_of, processes_with, wait_for
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.agent import After
 from twoarm.run import executors
 from twoarm.run.ledger import Attempted
-from twoarm.run.settle import Reader, settle
+from twoarm.run.settle import RunReader, settle
 from twoarm.run.supervisor.processes import _cgroups
 
 FOREVER = "sleep 77"
 
 
 def test_a_good_attempt_keeps_prompt_output_diff_and_acceptance(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, "echo said; echo wrong >&2; echo 42 > answer.txt"))
+    ran = attempt(job_of(tmp_path, "echo said; echo wrong >&2; echo 42 > answer.txt"))
     assert ran.outcome.complete
     assert ran.kept("prompt.txt") == "Do it."
     assert ran.kept("stdout.txt") == "said\n"
@@ -52,8 +52,8 @@ def test_a_good_attempt_keeps_prompt_output_diff_and_acceptance(tmp_path: Path) 
 def test_no_child_outlives_its_attempt(tmp_path: Path, left: str) -> None:
     # A time that no other test sleeps, to be found even by a child that cleared its environment.
     seconds = f"77.{os.getpid()}"
-    order = order_of(tmp_path, f"{left.replace('77', seconds)}\nsleep 0.05; echo done")
-    ran = attempt(order)
+    job = job_of(tmp_path, f"{left.replace('77', seconds)}\nsleep 0.05; echo done")
+    ran = attempt(job)
     assert ran.facts["ended_by"] == "exit"
     assert ran.kept("stdout.txt").endswith("done\n")
     assert any(seconds in name for name in ran.facts["leftovers"])
@@ -63,8 +63,8 @@ def test_no_child_outlives_its_attempt(tmp_path: Path, left: str) -> None:
 def test_an_agent_that_hangs_is_timed_out_whatever_it_ignores(tmp_path: Path) -> None:
     # For ever, as far as the test goes; if the rule is broken, nobody is left for good.
     script = f"trap '' TERM; setsid {FOREVER} & for i in 1 2 3 4 5 6 7; do sleep 10; done"
-    order = order_of(tmp_path, script, timeout_seconds=0.3, grace_seconds=0.2)
-    ran = attempt(order)
+    job = job_of(tmp_path, script, timeout_seconds=0.3, grace_seconds=0.2)
+    ran = attempt(job)
     assert ran.facts["ended_by"] == "timeout"
     assert ran.facts["agent_exit_code"] == 137
     assert ran.facts["acceptance_exit_code"] == 1
@@ -74,14 +74,14 @@ def test_an_agent_that_hangs_is_timed_out_whatever_it_ignores(tmp_path: Path) ->
 def test_an_agent_that_says_success_when_it_is_stopped_was_timed_out(tmp_path: Path) -> None:
     waiting = "i=0; while [ $i -lt 1000 ]; do i=$((i + 1)); sleep 0.05; done"
     script = f"trap 'echo 1 > answer.txt; exit 0' TERM; {waiting}"
-    ran = attempt(order_of(tmp_path, script, timeout_seconds=0.3))
+    ran = attempt(job_of(tmp_path, script, timeout_seconds=0.3))
     assert ran.facts["agent_exit_code"] == 0
     assert ran.facts["ended_by"] == "timeout"
 
 
 def test_a_few_hundred_children_are_all_found(tmp_path: Path) -> None:
     script = "i=0; while [ $i -lt 150 ]; do i=$((i+1)); setsid sleep 78 & sleep 78 & done"
-    ran = attempt(order_of(tmp_path, script))
+    ran = attempt(job_of(tmp_path, script))
     assert ran.outcome.complete
 
 
@@ -91,12 +91,12 @@ def test_children_that_make_more_children_run_out_of_time(tmp_path: Path) -> Non
 chain() { [ "$1" -eq 0 ] || (setsid sh -c "sleep 0.01; sleep 79" & chain $(($1 - 1)) & wait); }
 for i in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do chain 10 & done
 """
-    ran = attempt(order_of(tmp_path, script))
+    ran = attempt(job_of(tmp_path, script))
     assert ran.outcome.complete
 
 
 def test_an_agent_that_prints_without_end_is_stopped(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, "exec timeout 60 yes 0123456789", output_bytes=100_000))
+    ran = attempt(job_of(tmp_path, "exec timeout 60 yes 0123456789", output_bytes=100_000))
     assert ran.facts["ended_by"] == "output"
     assert os.path.getsize(ran.folder / "stdout.txt") == 100_000
 
@@ -106,23 +106,23 @@ def test_the_word_budget_stops_the_agent_and_keeps_its_run(tmp_path: Path) -> No
         def spent(self) -> float:
             return 2.0
 
-    order = order_of(tmp_path, f"echo 1 > answer.txt; {FOREVER}")
+    job = job_of(tmp_path, f"echo 1 > answer.txt; {FOREVER}")
     executor = Local(1)
-    executor.submit("it", order, Dear(), 1.0)
+    executor.submit("it", job, Dear(), 1.0)
     (outcome,) = executor.completed(30)
     executor.close()
     assert outcome.complete
-    assert Ran(order, outcome).facts["ended_by"] == "budget"
+    assert Ran(job, outcome).facts["ended_by"] == "budget"
 
 
 def test_a_cancelled_attempt_hands_nothing_over(tmp_path: Path) -> None:
-    order = order_of(tmp_path, f"setsid {FOREVER} & {FOREVER}")
+    job = job_of(tmp_path, f"setsid {FOREVER} & {FOREVER}")
 
     def cancel(executor: Local) -> None:
-        wait_for(lambda: len(processes_with(order.marker)) >= 2)
+        wait_for(lambda: len(processes_with(job.marker)) >= 2)
         executor.cancel("it")
 
-    ran = attempt(order, cancel)
+    ran = attempt(job, cancel)
     assert ran.outcome.cancelled
     assert ran.outcome.reason == "killed before it ended"
     assert not ran.outcome.complete
@@ -130,32 +130,32 @@ def test_a_cancelled_attempt_hands_nothing_over(tmp_path: Path) -> None:
 
 
 def test_a_runner_that_is_killed_takes_its_attempts_with_it(tmp_path: Path) -> None:
-    order = order_of(tmp_path, f"setsid {FOREVER} & {FOREVER}")
+    job = job_of(tmp_path, f"setsid {FOREVER} & {FOREVER}")
     script = f"""
 import sys, msgspec
 sys.path[:0] = {sys.path!r}
 from twoarm.run.executors.local import Local
-from twoarm.run.order import Order
+from twoarm.run.jobs import Job
 executor = Local(1)
-executor.submit("it", msgspec.json.decode(sys.stdin.buffer.read(), type=Order), None, None)
+executor.submit("it", msgspec.json.decode(sys.stdin.buffer.read(), type=Job), None, None)
 list(executor.completed(60))
 """
     import msgspec
 
     runner = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE)
     assert runner.stdin is not None
-    runner.stdin.write(msgspec.json.encode(order))
+    runner.stdin.write(msgspec.json.encode(job))
     runner.stdin.close()
-    wait_for(lambda: len(processes_with(f"TWOARM_TRIAL={order.marker}")) >= 2)
+    wait_for(lambda: len(processes_with(f"TWOARM_TRIAL={job.marker}")) >= 2)
     runner.kill()
     runner.wait()
-    wait_for(lambda: not processes_with(order.marker) and not os.path.exists(order.scratch))
-    assert list(Path(order.folder).iterdir()) == []
+    wait_for(lambda: not processes_with(job.marker) and not os.path.exists(job.scratch))
+    assert list(Path(job.folder).iterdir()) == []
 
 
 def test_an_agent_that_kills_its_supervisor_leaves_nobody(tmp_path: Path) -> None:
     script = f"{FOREVER} & setsid {FOREVER} & kill -9 $PPID; {FOREVER}"
-    ran = attempt(order_of(tmp_path, script))
+    ran = attempt(job_of(tmp_path, script))
     assert ran.outcome.died
     assert not ran.outcome.complete
     limits = [name for folder in _cgroups() for name in Path(folder).glob("twoarm-*")]
@@ -163,26 +163,26 @@ def test_an_agent_that_kills_its_supervisor_leaves_nobody(tmp_path: Path) -> Non
 
 
 def test_a_supervisor_cannot_be_asked_to_end_by_its_agent(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, "kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; true"))
+    ran = attempt(job_of(tmp_path, "kill -TERM $PPID; kill -INT $PPID; kill -HUP $PPID; true"))
     assert ran.outcome.complete
 
 
 def test_the_agent_gets_signals_as_anybody(tmp_path: Path) -> None:
     # A child of Python inherits what Python ignores, unless somebody cares.
-    ran = attempt(order_of(tmp_path, "grep SigIgn /proc/self/status"))
+    ran = attempt(job_of(tmp_path, "grep SigIgn /proc/self/status"))
     # Signals above 31 are of the C library, and are as whoever started the tests has them.
     assert int(ran.kept("stdout.txt").split()[1], 16) & 0x7FFFFFFF == 0
 
 
 def test_standard_input_is_empty_and_no_descriptor_is_inherited(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, "cat; ls /proc/self/fd"))
+    ran = attempt(job_of(tmp_path, "cat; ls /proc/self/fd"))
     assert ran.kept("stdout.txt").split() == ["0", "1", "2", "3"]
 
 
 def test_the_environment_is_built_from_nothing(tmp_path: Path) -> None:
     os.environ["CANARY"] = "seen"
     try:
-        ran = attempt(order_of(tmp_path, "env"))
+        ran = attempt(job_of(tmp_path, "env"))
     finally:
         del os.environ["CANARY"]
     names = {line.split("=", 1)[0] for line in ran.kept("stdout.txt").splitlines()}
@@ -191,30 +191,30 @@ def test_the_environment_is_built_from_nothing(tmp_path: Path) -> None:
 
 
 def test_every_attempt_has_a_home_of_its_own_and_set_up_has_not_been_there(tmp_path: Path) -> None:
-    order = order_of(
+    job = job_of(
         tmp_path,
         "cat $HOME/a/b; ls -A $HOME $TMPDIR",
         setup=("touch $HOME/left",),
         home_texts={"a/b": "text"},
     )
-    box = f"{order.scratch}/box"
-    told = attempt(order).kept("stdout.txt").split()
+    box = f"{job.scratch}/box"
+    told = attempt(job).kept("stdout.txt").split()
     assert told == [f"text{box}/home:", "a", f"{box}/tmp:", "prompt.txt"]
 
 
 def test_what_set_up_changes_is_not_the_agents_change(tmp_path: Path) -> None:
-    order = order_of(
+    job = job_of(
         tmp_path, "git log --oneline | wc -l; echo 1 > answer.txt", setup=("echo 1 > made.txt",)
     )
-    ran = attempt(order)
+    ran = attempt(job)
     assert ran.kept("stdout.txt").strip() == "1"
     assert "answer.txt" in ran.kept("diff.patch")
     assert "made.txt" not in ran.kept("diff.patch")
 
 
 def test_a_set_up_that_fails_ends_the_attempt(tmp_path: Path) -> None:
-    order = order_of(tmp_path, "touch ran", setup=("echo no; exit 3", "touch later"))
-    ran = attempt(order)
+    job = job_of(tmp_path, "touch ran", setup=("echo no; exit 3", "touch later"))
+    ran = attempt(job)
     assert ran.facts["setup_exit_code"] == 3
     assert "agent_exit_code" not in ran.facts
     assert ran.kept("setup.log") == "no\n"
@@ -222,8 +222,8 @@ def test_a_set_up_that_fails_ends_the_attempt(tmp_path: Path) -> None:
 
 def test_an_agent_that_edits_the_tests_does_not_pass_by_it(tmp_path: Path) -> None:
     cheat = "echo true > tests/check.sh; echo x > tests/more"
-    assert attempt(order_of(tmp_path, cheat)).facts["acceptance_exit_code"] == 0
-    restored = attempt(order_of(tmp_path, cheat, restore=("tests",)))
+    assert attempt(job_of(tmp_path, cheat)).facts["acceptance_exit_code"] == 0
+    restored = attempt(job_of(tmp_path, cheat, restore=("tests",)))
     assert restored.facts["acceptance_exit_code"] == 1
     assert "tests/check.sh" in restored.kept("diff.patch")
 
@@ -233,7 +233,7 @@ def test_restoring_never_writes_through_a_link_that_the_agent_made(tmp_path: Pat
     outside.mkdir()
     (outside / "check.sh").write_text("mine\n")
     script = f"rm -r tests; ln -s {outside} tests"
-    ran = attempt(order_of(tmp_path, script, restore=("tests/check.sh", "tests/gone")))
+    ran = attempt(job_of(tmp_path, script, restore=("tests/check.sh", "tests/gone")))
     assert ran.facts["acceptance_exit_code"] == 1
     assert (outside / "check.sh").read_text() == "mine\n"
 
@@ -254,28 +254,28 @@ def test_restoring_never_writes_through_a_link_that_the_agent_made(tmp_path: Pat
 def test_an_agent_that_breaks_its_folders_has_failed_and_nobody_else(
     tmp_path: Path, script: str
 ) -> None:
-    order = order_of(tmp_path, script, restore=("tests",))
-    ran = attempt(order)
+    job = job_of(tmp_path, script, restore=("tests",))
+    ran = attempt(job)
     assert ran.outcome.complete
     assert ran.facts["acceptance_exit_code"] != 0
 
 
 def test_acceptance_has_its_own_time_limit_and_nothing_of_the_agents(tmp_path: Path) -> None:
-    order = order_of(tmp_path, "touch $HOME/x", acceptance_command=FOREVER, acceptance_seconds=0.2)
-    ran = attempt(order)
+    job = job_of(tmp_path, "touch $HOME/x", acceptance_command=FOREVER, acceptance_seconds=0.2)
+    ran = attempt(job)
     assert ran.facts["acceptance_exit_code"] == 124
     assert ran.facts["acceptance_ended_by"] == "timeout"
-    env = {**order.env, "agent": {**order.env["agent"], "KEY": "value"}}
+    env = {**job.env, "agent": {**job.env["agent"], "KEY": "value"}}
     script = "env; touch $HOME/agent-was-here"
-    order = order_of(tmp_path, script, acceptance_command="env; ls -A $HOME", env=env)
-    ran = attempt(order)
+    job = job_of(tmp_path, script, acceptance_command="env; ls -A $HOME", env=env)
+    ran = attempt(job)
     assert "KEY=value" in ran.kept("stdout.txt")
     assert "KEY" not in ran.kept("acceptance.log")
     assert "agent-was-here" not in ran.kept("acceptance.log")
 
 
 def test_an_acceptance_that_says_99_did_run(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, "exit 1", acceptance_command="exit 99"))
+    ran = attempt(job_of(tmp_path, "exit 1", acceptance_command="exit 99"))
     assert ran.facts["acceptance_exit_code"] == 1
 
 
@@ -293,8 +293,8 @@ echo '{"id":"s1"}'; echo '{"id":"s2"}'; echo '{"id":"s1"}'
         output="export.json",
         more="export.{match}.json",
     )
-    order = order_of(tmp_path, script, keep={".agent/**/*.jsonl": "log.jsonl"}, after=(after,))
-    ran = attempt(order)
+    job = job_of(tmp_path, script, keep={".agent/**/*.jsonl": "log.jsonl"}, after=(after,))
+    ran = attempt(job)
     assert ran.kept("log.jsonl") == "new\n"
     assert ran.kept("export.json") == "exported s1\n"
     assert ran.kept("export.s2.json") == "exported s2\n"
@@ -303,15 +303,15 @@ echo '{"id":"s1"}'; echo '{"id":"s2"}'; echo '{"id":"s1"}'
 @pytest.mark.parametrize("end", ["exit 3", "sleep 60"])
 def test_half_an_output_of_a_command_afterwards_is_not_kept(end: str, tmp_path: Path) -> None:
     after = After(argv=("sh", "-c", f"echo half; {end}"), output="export.json", seconds=0.5)
-    ran = attempt(order_of(tmp_path, "echo answer > answer.txt", after=(after,)))
+    ran = attempt(job_of(tmp_path, "echo answer > answer.txt", after=(after,)))
     assert not (ran.folder / "export.json").exists()
     assert (ran.facts["ended_by"], ran.facts["acceptance_exit_code"]) == ("exit", 0)
 
 
 def test_what_a_killed_runner_was_writing_is_no_file_of_the_run(tmp_path: Path) -> None:
-    ran = attempt(order_of(tmp_path, SOLVE))
+    ran = attempt(job_of(tmp_path, SOLVE))
     (ran.folder / "trial.json.tmp").write_text("{")
-    reader = Reader(
+    reader = RunReader(
         format="command", prices=None, acceptance_commands={"t": "true"}, models={"with": None}
     )
     running = Attempted(
@@ -330,7 +330,7 @@ def test_nothing_but_what_is_expected_is_taken_from_the_agent(tmp_path: Path) ->
 out=../../own/out; echo '{}' > $out/outcome; echo '{}' > $out/run.json; echo x > $out/extra
 ln -s /etc/passwd $TMPDIR/usage.json
 """
-    ran = attempt(order_of(tmp_path, script))
+    ran = attempt(job_of(tmp_path, script))
     assert sorted(path.name for path in ran.folder.iterdir()) == [
         "acceptance.log",
         "diff.patch",
@@ -343,18 +343,18 @@ ln -s /etc/passwd $TMPDIR/usage.json
 
 
 def test_a_workspace_is_kept_where_that_was_asked_for(tmp_path: Path) -> None:
-    passing = attempt(order_of(tmp_path, "touch answer.txt", keep_workspace="failed"))
-    failing = attempt(order_of(tmp_path, "touch other.txt", keep_workspace="failed"))
+    passing = attempt(job_of(tmp_path, "touch answer.txt", keep_workspace="failed"))
+    failing = attempt(job_of(tmp_path, "touch other.txt", keep_workspace="failed"))
     assert not (passing.folder / "workspace").exists()
     assert (failing.folder / "workspace" / "other.txt").exists()
     assert not (failing.folder / "workspace" / ".git").exists()
 
 
 def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
-    order = order_of(tmp_path, "true")
-    shutil.rmtree(order.folder)
+    job = job_of(tmp_path, "true")
+    shutil.rmtree(job.folder)
     executor = Local(1)
-    executor.submit("it", order, None, None)
+    executor.submit("it", job, None, None)
     (outcome,) = executor.completed(30)
     executor.close()
     assert (outcome.complete, outcome.died, outcome.cancelled) == (False, False, False)
@@ -387,8 +387,8 @@ print(sorted(name for name in sys.modules if name.startswith("twoarm")))
             "twoarm.run.supervisor.patch",
             "twoarm.run.supervisor.processes",
             "twoarm.run.supervisor.program",
+            "twoarm.run.supervisor.redact",
             "twoarm.run.supervisor.scratch",
-            "twoarm.run.supervisor.strike",
         ]
     )
 
@@ -399,13 +399,13 @@ def test_an_agent_can_write_outside_of_a_copy_and_not_out_of_a_sandbox(tmp_path:
     script = (
         f"echo 1 > answer.txt; echo mine > {outside}/here; echo x > $HOME/h; echo x > $TMPDIR/t"
     )
-    assert attempt(order_of(tmp_path, script)).facts["agent_exit_code"] == 0
+    assert attempt(job_of(tmp_path, script)).facts["agent_exit_code"] == 0
     assert (outside / "here").exists()
     (outside / "here").unlink()
     if shutil.which("bwrap") is None:
         assert not os.environ.get("CI"), "bubblewrap is not installed"
         pytest.skip("bubblewrap is not installed")
-    ran = attempt(order_of(tmp_path, f"set -e; {script}; true", bwrap=True))
+    ran = attempt(job_of(tmp_path, f"set -e; {script}; true", bwrap=True))
     assert ran.facts["acceptance_exit_code"] == 0
     assert ran.facts["agent_exit_code"] != 0
     assert "Read-only file system" in ran.kept("stderr.log")
@@ -417,7 +417,7 @@ def test_the_number_of_processes_is_limited_where_that_can_be(tmp_path: Path) ->
     script += (
         "cut -d: -f3)/pids.max /sys/fs/cgroup/$(grep ^0: /proc/self/cgroup | cut -d: -f3)/pids.max"
     )
-    said = attempt(order_of(tmp_path, script)).kept("stdout.txt")
+    said = attempt(job_of(tmp_path, script)).kept("stdout.txt")
     can = any(os.access(folder, os.W_OK) for folder in _cgroups() if "pids" in folder)
     assert ("8192" in said) is can or "twoarm-" in said
 
@@ -430,8 +430,8 @@ import os, sys, time
 for name, path in (("twoarm", sys.argv[1]), ("twoarm.run", sys.argv[2])):
     sys.modules[name] = type(sys)(name)
     sys.modules[name].__path__ = [path]
-from twoarm.run.supervisor.processes import Herd
-herd = Herd(20)
+from twoarm.run.supervisor.processes import ProcessLimit
+process_limit = ProcessLimit(20)
 made = []
 try:
     for _ in range(100):
@@ -441,7 +441,7 @@ except OSError as error:
 for pid in made:
     os.kill(pid, 9)
     os.waitpid(pid, 0)
-herd.leave()
+process_limit.leave()
 """
     here = Path(executors.__file__).parent.parent
     argv = [sys.executable, "-I", "-S", "-c", code, str(here.parent), str(here)]

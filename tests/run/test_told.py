@@ -17,7 +17,7 @@ from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.run_folders import QUICK, run
 from tests.support.suite_files import SOLVE, suite_of
-from twoarm.run.display import Lines, progress_of
+from twoarm.run.display import LogLines, progress_of
 
 USED = 'printf \'{"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5}\' > $TWOARM_USAGE; '
 pytestmark = pytest.mark.usefixtures("cache")
@@ -98,10 +98,10 @@ def test_a_spent_budget_is_told_with_the_option_that_raises_it(tmp_path: Path) -
     assert f"raise it to continue: twoarm run --resume {tmp_path}/out --budget USD" in told
 
 
-def test_a_wish_and_a_pause_are_said_at_once() -> None:
+def test_a_stop_request_and_a_pause_are_said_at_once() -> None:
     said: list[str] = []
     view = Simulation(terms(), cheap).views[3]
-    with Lines(said.append) as display:
+    with LogLines(said.append) as display:
         display.show(view)
         display.show(view)
         assert len(said) == 1
@@ -109,13 +109,13 @@ def test_a_wish_and_a_pause_are_said_at_once() -> None:
         view.reason = "429"
         display.show(view)
         assert "paused for 1 min: 429" in said[1]
-        view.wish = "finish"
+        view.stop_request = "finish"
         display.show(view)
         display.show(view)
     assert len(said) == 3
     told = "stopping when the running trials have finished; a second Ctrl-C kills them"
     assert said[2].endswith(told)
-    view.wish = "kill"
+    view.stop_request = "kill"
     assert progress_of(view).endswith("stopping now")
 
 

@@ -14,7 +14,7 @@ from tests.support.run_folders import QUICK, records, run, runs
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.files.safe import OpenFolder
 from twoarm.run.ledger import Attempted
-from twoarm.run.settle import Reader, settle
+from twoarm.run.settle import RunReader, settle
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -94,7 +94,9 @@ ATTEMPTED = Attempted(
 
 def settled(folder: Path, name: str = "codex", **facts: Any) -> Attempted:
     (folder / "outcome").write_bytes(marshal.dumps({**FACTS, **facts}))
-    reader = Reader(format=name, prices=None, acceptance_commands={"t": "true"}, models={"a": None})
+    reader = RunReader(
+        format=name, prices=None, acceptance_commands={"t": "true"}, models={"a": None}
+    )
     with OpenFolder(str(folder)) as at:
         return settle(at, ATTEMPTED, reader)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from twoarm.collect.gather import Collection, CollectOptions, Place, gather
+from twoarm.collect.gather import ArmPath, Collection, CollectOptions, gather
 from twoarm.errors import BadRunsError
 from twoarm.programs.format import Settings
 
@@ -42,7 +42,7 @@ def collection(
 ) -> Collection:
     """A collection of paths that all belong to arm `a`, unless there is an arm key."""
     arm = None if "arm_key" in options else "a"
-    places = [Place(arm=arm, path=str(path)) for path in paths]
+    places = [ArmPath(arm=arm, path=str(path)) for path in paths]
     return gather(name, places, CollectOptions(settings=Settings(**(settings or {})), **options))
 
 

@@ -1,6 +1,6 @@
 """Secrets as they leak: how programs code and wrap a text, and what a reader gets back out of it.
 
-The reader shares nothing with the code that strikes secrets out: it decodes what can be decoded.
+The reader shares nothing with the code that redacts secrets: it decodes what can be decoded.
 """
 
 import base64

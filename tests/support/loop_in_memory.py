@@ -10,9 +10,9 @@ import msgspec
 
 from twoarm.programs.agent import Meter
 from twoarm.run.budget import Budget, Terms
+from twoarm.run.jobs import JobOutcome
 from twoarm.run.ledger import Attempted
-from twoarm.run.loop import End, Loop, View, Wish
-from twoarm.run.order import Outcome
+from twoarm.run.loop import End, Loop, LoopView, StopRequest
 from twoarm.run.schedule import Block, Trial, arrange
 
 # What becomes of an attempt: its state, its cost, its seconds.
@@ -74,8 +74,8 @@ class Slots:
         self.fates: dict[str, tuple[str, float | None]] = {}
         self.most = 0
 
-    def submit(self, attempt: str, order: Attempted, meter: Meter | None, limit: Any) -> None:
-        state, cost, seconds = self._fate(order, self._rng)
+    def submit(self, attempt: str, job: Attempted, meter: Meter | None, limit: Any) -> None:
+        state, cost, seconds = self._fate(job, self._rng)
         self.fates[attempt] = (state, cost)
         self._running[attempt] = self.now + seconds
         self.most = max(self.most, len(self._running))
@@ -84,12 +84,12 @@ class Slots:
         self.fates[attempt] = ("interrupted", None)
         self._running[attempt] = self.now
 
-    def completed(self, seconds: float) -> Iterator[Outcome]:
+    def completed(self, seconds: float) -> Iterator[JobOutcome]:
         if self._running:
             attempt = min(self._running, key=lambda one: self._running[one])
             self.now = self._running.pop(attempt)
             cancelled = self.fates[attempt][0] == "interrupted"
-            yield Outcome(
+            yield JobOutcome(
                 attempt=attempt, complete=not cancelled, cancelled=cancelled, died=False, reason=""
             )
 
@@ -97,7 +97,7 @@ class Slots:
         assert not self._running
 
 
-class _Orders:
+class _JobMaker:
     def __init__(self, folder: Folder) -> None:
         self._folder = folder
 
@@ -119,18 +119,18 @@ class Simulation:
         seed: int = 1,
         retries: int = 2,
         retry_seconds: float = 0.0,
-        wish: Callable[["Simulation"], Wish] = lambda _: "go",
+        stop_request: Callable[["Simulation"], StopRequest] = lambda _: "go",
         facts: Callable[[Attempted], dict[str, Any]] = lambda _: {},
     ) -> None:
         self._facts = facts
         self.folder = Folder()
         self.executor = Slots(slots, seed, fate)
         self.budget = Budget(terms)
-        self.views: list[View] = []
+        self.views: list[LoopView] = []
         blocks: list[Block] = arrange([f"t{i}" for i in range(tasks)], ("a", "b"), repeats, seed)
         made: Any = Loop(
             self.folder,  # type: ignore[arg-type]
-            _Orders(self.folder),  # type: ignore[arg-type]
+            _JobMaker(self.folder),  # type: ignore[arg-type]
             self.executor,  # type: ignore[arg-type]
             self.budget,
             None,  # type: ignore[arg-type]
@@ -138,7 +138,7 @@ class Simulation:
             retry_seconds=retry_seconds,
         )
         with patch("twoarm.run.loop.settle", self._settle):
-            self.end: End = made.run(blocks, lambda: wish(self), self.views.append)
+            self.end: End = made.run(blocks, lambda: stop_request(self), self.views.append)
 
     def _settle(self, folder: str, attempted: Attempted, reader: object) -> Attempted:
         state, cost = self.executor.fates[attempted.id]

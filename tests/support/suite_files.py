@@ -13,12 +13,12 @@ import msgspec
 
 from twoarm.files.safe import OpenFolder
 from twoarm.run.executors.local import Local
+from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.ledger import read_outcome
-from twoarm.run.order import Order, Outcome
 from twoarm.run.supervisor.manifest import manifest_of
 from twoarm.run.tree import commit_all
 
-__all__ = ["SOLVE", "Local", "Ran", "attempt", "order_of", "processes_with", "suite_of", "wait_for"]
+__all__ = ["SOLVE", "Local", "Ran", "attempt", "job_of", "processes_with", "suite_of", "wait_for"]
 
 # A fake agent: a shell script is up in a millisecond, and does what a test is about.
 SOLVE = "echo fixed > answer.txt"
@@ -65,8 +65,8 @@ def merged(base: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any
     return made
 
 
-def order_of(folder: Path, script: str, **changed: Any) -> Order:
-    """An order for a shell script in an almost empty workspace; change what the test is about."""
+def job_of(folder: Path, script: str, **changed: Any) -> Job:
+    """A job for a shell script in an almost empty workspace; change what the test is about."""
     tree = folder / "tree"
     if not tree.exists():
         tree.mkdir(parents=True)
@@ -79,7 +79,7 @@ def order_of(folder: Path, script: str, **changed: Any) -> Order:
     kept.mkdir()
     env = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
     return msgspec.structs.replace(
-        Order(
+        Job(
             scratch=str(folder / f"scratch-{token}"),
             folder=str(kept),
             tree=str(tree),
@@ -113,7 +113,7 @@ def order_of(folder: Path, script: str, **changed: Any) -> Order:
 
 
 def committed(tree: Path) -> None:
-    """A tree as the runner makes it, and what is in it where `order_of` says that it is told."""
+    """A tree as the runner makes it, and what is in it where `job_of` says that it is told."""
     with OpenFolder(str(tree)) as at:
         commit_all(at)
         Path(f"{tree}.manifest").write_bytes(marshal.dumps(manifest_of(at)))
@@ -122,31 +122,31 @@ def committed(tree: Path) -> None:
 class Ran:
     """How an attempt ended, and what it left."""
 
-    def __init__(self, order: Order, outcome: Outcome) -> None:
+    def __init__(self, job: Job, outcome: JobOutcome) -> None:
         self.outcome = outcome
-        self.folder = Path(order.folder)
+        self.folder = Path(job.folder)
         self.facts: dict[str, Any] = {}
         if outcome.complete:
-            with OpenFolder(order.folder) as at:
+            with OpenFolder(job.folder) as at:
                 self.facts = read_outcome(at)
 
     def kept(self, name: str) -> str:
         return (self.folder / name).read_text(encoding="utf-8", errors="replace")
 
 
-def attempt(order: Order, act: Callable[[Local], None] | None = None) -> Ran:
+def attempt(job: Job, act: Callable[[Local], None] | None = None) -> Ran:
     """One attempt from start to end, and nothing left of it."""
     executor = Local(1)
     try:
-        executor.submit("it", order, None, None)
+        executor.submit("it", job, None, None)
         if act is not None:
             act(executor)
         (outcome,) = executor.completed(60)
     finally:
         executor.close()
-    assert not os.path.exists(order.scratch)
-    assert processes_with(order.marker) == []
-    return Ran(order, outcome)
+    assert not os.path.exists(job.scratch)
+    assert processes_with(job.marker) == []
+    return Ran(job, outcome)
 
 
 def processes_with(text: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Other programs' files to run records: `programs` reads them, this settles what they come to.
 
-wanted   what to collect and how, and whether that makes sense
+options  what to collect and how, and whether that makes sense
 arms     which arm an attempt belongs to; never guessed
 settle   from an attempt to a record: outcome, counts and cost
 spool    records on their way to be sorted, so that memory stays flat

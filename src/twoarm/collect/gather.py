@@ -10,12 +10,12 @@ from operator import attrgetter
 import msgspec
 
 from twoarm.collect.arms import ArmKey, Configurations
+from twoarm.collect.options import ArmPath as ArmPath
+from twoarm.collect.options import CollectOptions as CollectOptions
+from twoarm.collect.options import check_options, check_used
 from twoarm.collect.settle import encoded, settle
 from twoarm.collect.spool import Spool
-from twoarm.collect.uptake_summary import ArmUses, Uptake
-from twoarm.collect.wanted import CollectOptions as CollectOptions
-from twoarm.collect.wanted import Place as Place
-from twoarm.collect.wanted import check_used, check_wanted
+from twoarm.collect.uptake_summary import ArmUses, UptakeTally
 from twoarm.errors import ArmsError, BadRunsError, Caveat, InputError, Position, Problem, Problems
 from twoarm.programs.caveats import CAVEATS
 from twoarm.programs.folder import Folder, SourceError, shown, walk
@@ -108,7 +108,7 @@ def batched(lines: Iterator[bytes]) -> Iterator[bytes]:
 
 def gather(
     format_name: str,
-    places: Sequence[Place],
+    places: Sequence[ArmPath],
     options: CollectOptions | None = None,
     progress: Progress | None = None,
 ) -> Collection:
@@ -118,8 +118,8 @@ def gather(
     collection lists them.
     """
     options = options or CollectOptions()
-    check_wanted(places, options)
-    uptake = Uptake(options.uptake, options.uptake_of)
+    check_options(places, options)
+    uptake = UptakeTally(options.uptake, options.uptake_of)
     formats = load_formats()
     guessed = format_name == AUTO
     if guessed:
@@ -145,7 +145,7 @@ def gather(
 
 
 def _finish(
-    work: "_Work", places: Sequence[Place], options: CollectOptions, *, guessed: bool
+    work: "_Work", places: Sequence[ArmPath], options: CollectOptions, *, guessed: bool
 ) -> Collection:
     clashes, numbered = work.spool.number(renumber=options.renumber)
     problems = [*work.problems, *clashes]
@@ -194,7 +194,7 @@ class _Work:
         options: CollectOptions,
         reports: Mapping[str, TaskOutcomes],
         prices: Mapping[str, Prices] | None,
-        uptake: Uptake,
+        uptake: UptakeTally,
         progress: Progress | None,
     ) -> None:
         self.spool = Spool()
@@ -226,7 +226,7 @@ class _Work:
         self._place = self._place_seen = ""
         self._progress = progress
 
-    def place(self, place: Place) -> None:
+    def place(self, place: ArmPath) -> None:
         """Read all runs under one path."""
         self._place = shown(place.path)
         if self._relative_to is not None:

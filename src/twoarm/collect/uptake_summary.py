@@ -23,7 +23,7 @@ class ArmUses(msgspec.Struct, kw_only=True):
     uses: int = 0
 
 
-class Uptake:
+class UptakeTally:
     """The patterns of every arm, and what they matched."""
 
     def __init__(self, every: Sequence[str], of: Mapping[str, Sequence[str]]) -> None:

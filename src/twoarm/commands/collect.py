@@ -14,7 +14,7 @@ from twoarm.files.write import Output, refuse_overlap, write
 from twoarm.text.escape import counted, named, visible
 
 if TYPE_CHECKING:
-    from twoarm.collect.gather import Collection, Place
+    from twoarm.collect.gather import ArmPath, Collection
     from twoarm.commands.console import Streams
     from twoarm.programs.format import Condition
     from twoarm.programs.table.mapping import TableMapping
@@ -154,15 +154,15 @@ def run(given: Namespace, streams: "Streams") -> int:
     return DONE
 
 
-def _places(given: Namespace) -> "list[Place]":
-    from twoarm.collect.gather import Place
+def _places(given: Namespace) -> "list[ArmPath]":
+    from twoarm.collect.gather import ArmPath
 
-    places = [Place(arm=None, path=path) for path in given.paths]
+    places = [ArmPath(arm=None, path=path) for path in given.paths]
     arms = _split("--arm", given.arm, "NAME=PATH")
-    return places + [Place(arm=arm, path=path) for arm, path in arms]
+    return places + [ArmPath(arm=arm, path=path) for arm, path in arms]
 
 
-def _refuse_overlap(given: Namespace, places: "Iterable[Place]") -> None:
+def _refuse_overlap(given: Namespace, places: "Iterable[ArmPath]") -> None:
     """Refuse to write over what is read, before anything is."""
     from twoarm.programs.output import reads
 
@@ -179,7 +179,9 @@ def _refuse_overlap(given: Namespace, places: "Iterable[Place]") -> None:
         )
 
 
-def _gathered(given: Namespace, places: "list[Place]", progress: "Progress | None") -> "Collection":
+def _gathered(
+    given: Namespace, places: "list[ArmPath]", progress: "Progress | None"
+) -> "Collection":
     from twoarm.collect.gather import CollectOptions, gather
     from twoarm.programs.format import Settings
 
@@ -253,7 +255,7 @@ def _folder_of(output: str | None) -> str:
     return os.path.dirname(os.path.realpath(output))
 
 
-def _uptake(given: Namespace, places: "list[Place]") -> tuple[list[str], dict[str, list[str]]]:
+def _uptake(given: Namespace, places: "list[ArmPath]") -> tuple[list[str], dict[str, list[str]]]:
     """The patterns for all arms, and those of single ones."""
     from twoarm.programs.uptake import KINDS
 

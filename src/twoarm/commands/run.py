@@ -25,9 +25,9 @@ from twoarm.text.escape import counted, named, visible
 if TYPE_CHECKING:
     from twoarm.run.display import Display
     from twoarm.run.ledger import RunFolder
-    from twoarm.run.loop import End, Wish
+    from twoarm.run.loop import End, StopRequest
     from twoarm.run.session import Session
-    from twoarm.run.setting import Wanted
+    from twoarm.run.setting import RunOptions
 
 # The scripted agent of the demo sleeps most of the time.
 _DEMO_JOBS = 4
@@ -159,12 +159,12 @@ def _resume(given: Namespace, streams: Streams) -> int:
     given.out = given.resume
     options = _options(given)
     folder = RunFolder(given.resume)
-    before = folder.home()
+    before = folder.machine()
     refuse_outputs(given, [given.suite or before.suite])
-    session = resume(given.resume, given.suite, _wanted(given, options), os.environ)
-    if session.home.jobs != before.jobs:
+    session = resume(given.resume, given.suite, _run_options(given, options), os.environ)
+    if session.machine.jobs != before.jobs:
         streams.say(
-            f"twoarm: {counted(session.home.jobs, 'job')} now, {before.jobs} before: "
+            f"twoarm: {counted(session.machine.jobs, 'job')} now, {before.jobs} before: "
             "durations may differ for that alone"
         )
     return _finish(session, options, given, streams)
@@ -179,8 +179,8 @@ def _start(given: Namespace, streams: Streams) -> int:
     if given.suite is None:
         raise UsageError("which suite? write twoarm run SUITE, or try twoarm run --demo")
     options = _options(given)
-    wanted = _wanted(given, options)
-    setting = set_up(given.suite, wanted, os.environ)
+    run_options = _run_options(given, options)
+    setting = set_up(given.suite, run_options, os.environ)
     if given.dry_run:
         from twoarm.run.rehearse import outlook, rehearse
 
@@ -198,7 +198,7 @@ def _start(given: Namespace, streams: Streams) -> int:
     if not _agreed(given, len(setting.frozen.trials), setting.terms.budget_usd, streams):
         streams.say("twoarm: nothing was started")
         return INTERRUPTED
-    session = start(given.suite, given.out, wanted, setting)
+    session = start(given.suite, given.out, run_options, setting)
     return _finish(session, options, given, streams)
 
 
@@ -239,8 +239,8 @@ def _agreed(given: Namespace, trials: int, budget: float | None, streams: Stream
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _wanted(given: Namespace, options: Options) -> "Wanted":
-    from twoarm.run.setting import Wanted
+def _run_options(given: Namespace, options: Options) -> "RunOptions":
+    from twoarm.run.setting import RunOptions
 
     for name in ("repeats", "jobs"):
         value = getattr(given, name)
@@ -254,7 +254,7 @@ def _wanted(given: Namespace, options: Options) -> "Wanted":
                 f"--{name.replace('_', '-')}: expected dollars above 0 and at most {_MOST}, "
                 f"got {value:g}"
             )
-    return Wanted(
+    return RunOptions(
         repeats=given.repeats or _REPEATS,
         seed=options.seed,
         jobs=given.jobs,
@@ -273,17 +273,17 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
     from twoarm.run.prepare import warnings_of
 
     finished = False
-    wishes = Wishes(session.folder)
+    stop_requests = StopRequests(session.folder)
     resumed = f"twoarm run --resume {visible(given.out)}"
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
-        ground = session.prepare()
-        for text in warnings_of(ground.untouched):
+        prepared = session.prepare()
+        for text in warnings_of(prepared.untouched):
             streams.say(f"twoarm: warning: {text}")
         end: End = "failed"
         try:
-            with wishes, _display(given.display, streams.say) as display:
-                end = session.run(ground, wishes.now, display.show)
+            with stop_requests, _display(given.display, streams.say) as display:
+                end = session.run(prepared, stop_requests.now, display.show)
         except StoppedError as error:
             streams.say(f"twoarm: {error}")
             way = error.way or f"nothing is lost; continue with {resumed}"
@@ -292,7 +292,7 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
             streams.say(f"twoarm: stopped; continue with {resumed}")
             if not session.folder.begun():
                 return INTERRUPTED
-        made = session.report(ground, end)
+        made = session.report(prepared, end)
         for text in made.caveats:
             streams.say(f"twoarm: caveat: {text}")
         if end in ("killed", "failed"):
@@ -340,16 +340,16 @@ def _say_where(session: "Session", out: str, streams: Streams) -> None:
 
 
 def _display(name: str | None, say: Callable[[str], None]) -> "Display":
-    from twoarm.run.display import Lines, Live, Quiet
+    from twoarm.run.display import Live, LogLines, Quiet
 
     if name == "quiet":
         return Quiet()
     if sys.stderr.isatty() and name != "lines":
         return Live(sys.stderr)
-    return Lines(say)
+    return LogLines(say)
 
 
-class Wishes:
+class StopRequests:
     """What the user wants by now: Ctrl-C once to finish, twice to end at once; or a stop file."""
 
     def __init__(self, folder: "RunFolder") -> None:
@@ -359,7 +359,7 @@ class Wishes:
         self._asked = 0
         self._before: list[tuple[int, object]] = []
 
-    def __enter__(self) -> "Wishes":
+    def __enter__(self) -> "StopRequests":
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             # Under `nohup`, or in the background of a script, whoever ignores one wants it ignored.
             if signal.getsignal(number) is not signal.SIG_IGN:
@@ -373,7 +373,7 @@ class Wishes:
     def _heard(self, number: int, frame: FrameType | None) -> None:
         self._asked += 1 if number == signal.SIGINT else 2
 
-    def now(self) -> "Wish":
+    def now(self) -> "StopRequest":
         """What is wanted now."""
         if self._asked >= 2:
             return "kill"
@@ -402,7 +402,7 @@ def _status(path: str, streams: Streams) -> int:
 
     folder = RunFolder(path)
     frozen = folder.frozen()
-    home = folder.home()
+    machine = folder.machine()
     runs, attempts = list(folder.runs()), list(folder.attempts())
     at_work = folder.held_by_another()
     done = {run.trial.id for run in runs}
@@ -412,7 +412,7 @@ def _status(path: str, streams: Streams) -> int:
     money = money_of(
         sum(one.charged_usd or 0.0 for one in ended),
         sum(one.charged_usd is None for one in ended),
-        home.budget_usd,
+        machine.budget_usd,
         ended=bool(ended),
     )
     counts = [

@@ -21,7 +21,7 @@ PREFERRED_REPEATS = 10
 # A suite is high-variance when at least this share of its tasks is.
 HIGH_VARIANCE_SHARE = 0.25
 
-Standing = Literal["better", "tied", "worse"]
+GateStanding = Literal["better", "tied", "worse"]
 DecisionKind = Literal["candidate", "baseline", "mixed", "insufficient"]
 
 
@@ -57,7 +57,7 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     candidate: float | None
     baseline: float | None
     holds: bool | None
-    standing: Standing | None
+    standing: GateStanding | None
 
     @property
     def rule(self) -> GateRule:
@@ -140,7 +140,7 @@ def judge(candidate: Figures, baseline: Figures) -> tuple[Gate, ...]:
 
 
 def _judged(rule: GateRule, candidate: float | None, baseline: float | None) -> Gate:
-    standing: Standing | None
+    standing: GateStanding | None
     if candidate is None or baseline is None:
         standing = None
     elif candidate == baseline:

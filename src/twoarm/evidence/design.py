@@ -11,7 +11,7 @@ from twoarm.compare.screen import ArmRuns
 from twoarm.compare.tasks import Task
 from twoarm.errors import Caveat
 from twoarm.evidence.kernel import chance_of_at_least, log_choose
-from twoarm.evidence.results import Order
+from twoarm.evidence.results import RunOrder
 from twoarm.runs.arrays import Flags, Floats, measured, starts_of
 from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS
 from twoarm.runs.runs import Runs
@@ -32,7 +32,7 @@ SHORTER = 0.8
 _NEAR = 0.005
 
 
-def check_design(comparison: Comparison, order: Order) -> Iterator[Caveat]:
+def check_design(comparison: Comparison, order: RunOrder) -> Iterator[Caveat]:
     """Everything about the design that the reader should know."""
     yield from _time_blocks(order, comparison)
     yield from _makers(comparison, "model")
@@ -43,11 +43,11 @@ def check_design(comparison: Comparison, order: Order) -> Iterator[Caveat]:
         yield from _cut_durations(arm)
 
 
-def order_of_arms(comparison: Comparison) -> Order:
+def order_of_arms(comparison: Comparison) -> RunOrder:
     """Whether one arm ran before the other, in the whole file or inside the tasks."""
     started = comparison.runs.started
     if not len(started):
-        return Order(ran_first=None, in_blocks=0, timed=0, p=None)
+        return RunOrder(ran_first=None, in_blocks=0, timed=0, p=None)
     times = [started[arm.rows] for arm in comparison.screening.arms]
     count = len(comparison.runs.tasks)
     first, last = np.full((2, count), np.inf), np.full((2, count), -np.inf)
@@ -62,7 +62,7 @@ def order_of_arms(comparison: Comparison) -> Order:
     apart = timed & ((last[0] < first[1]) | (last[1] < first[0]))
     in_blocks = int(apart.sum())
     chances = 2.0 * np.exp(-log_choose(sizes.sum(axis=0), sizes[0])[timed])
-    return Order(
+    return RunOrder(
         ran_first=_ran_first(times, comparison),
         in_blocks=in_blocks,
         timed=int(timed.sum()),
@@ -83,7 +83,7 @@ def _ran_first(times: list[Floats], comparison: Comparison) -> str | None:
     return comparison.arms.baseline if 1.0 - earlier >= APART else None
 
 
-def _time_blocks(order: Order, comparison: Comparison) -> Iterator[Caveat]:
+def _time_blocks(order: RunOrder, comparison: Comparison) -> Iterator[Caveat]:
     message: Sentence | None = None
     if order.ran_first is not None:
         second = next(arm for arm in comparison.arms.both if arm != order.ran_first)

@@ -4,6 +4,7 @@ import msgspec
 
 from twoarm.evidence.results import (
     Estimate,
+    EvidenceVerdict,
     Finding,
     Grade,
     Interval,
@@ -11,8 +12,7 @@ from twoarm.evidence.results import (
     MarginRange,
     MarginVerdict,
     Scope,
-    Standing,
-    Verdict,
+    TestStanding,
 )
 from twoarm.runs.metric import SUCCESS, Better, Metric
 
@@ -36,7 +36,7 @@ def grade(
     """
     findings = tuple(map(_finding, tested))
     standings = {finding.standing for finding in findings}
-    verdict: Verdict
+    verdict: EvidenceVerdict
     if fewest > most:
         verdict = "too few tasks"
     elif {"better", "worse"} <= standings:
@@ -51,7 +51,7 @@ def grade(
 
 
 def _finding(one: Tested) -> Finding:
-    standing: Standing
+    standing: TestStanding
     if one.adjusted is None:
         standing = "no test"
     elif not one.clear:

@@ -39,21 +39,21 @@ RARE, UNLIKELY = 0.10, 0.01
 LOPSIDED = "A few large differences can make an interval of a raw mean too narrow."
 
 
-class Error(msgspec.Struct, frozen=True, kw_only=True):
+class StandardError(msgspec.Struct, frozen=True, kw_only=True):
     """A squared standard error and its degrees of freedom."""
 
     variance: float
     df: float
 
 
-def over_tasks(deltas: Floats) -> Error:
+def over_tasks(deltas: Floats) -> StandardError:
     """The error of the mean over tasks when tasks are a sample; two or more."""
     tasks = len(deltas)
     away = deltas - math.fsum(deltas) / tasks
-    return Error(variance=math.fsum(away**2) / (tasks * (tasks - 1)), df=tasks - 1.0)
+    return StandardError(variance=math.fsum(away**2) / (tasks * (tasks - 1)), df=tasks - 1.0)
 
 
-def within_tasks(spreads: Floats, sizes: Ints) -> Error | None:
+def within_tasks(spreads: Floats, sizes: Ints) -> StandardError | None:
     """The error of the mean over tasks when only the repeats are a sample.
 
     A row for each arm. A task with a single run borrows the pooled variance of the others; the
@@ -68,7 +68,7 @@ def within_tasks(spreads: Floats, sizes: Ints) -> Error | None:
     square, n = square[n > 1], n[n > 1]
     parts = weight**2 * (square / (n - 1) / n) + lent * square
     variance, scale = math.fsum(parts), math.fsum(parts**2 / (n - 1))
-    return Error(variance=variance, df=max(1.0, variance**2 / scale) if scale else 1.0)
+    return StandardError(variance=variance, df=max(1.0, variance**2 / scale) if scale else 1.0)
 
 
 def mean_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
@@ -137,7 +137,7 @@ def ratio_estimate(runs: TaskRuns, frame: Frame) -> Estimate | None:
 
 
 def _around(
-    centre: float, error: Error, method: str, caveats: tuple[str, ...], frame: Frame
+    centre: float, error: StandardError, method: str, caveats: tuple[str, ...], frame: Frame
 ) -> Interval:
     reach = frame.quantile(error.df) * math.sqrt(error.variance)
     return between(low=centre - reach, high=centre + reach, method=method, caveats=caveats)
@@ -178,7 +178,7 @@ def success_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
         error = within_tasks(runs.spreads, sizes)
         # The df of the pooled variance: with no variation at all there is nothing to weigh it by.
         df = max(1.0, float((sizes - 1).sum()))
-        error = Error(variance=error.variance if error else 0.0, df=df)
+        error = StandardError(variance=error.variance if error else 0.0, df=df)
         pairs = float((2.0 * sizes[0] * sizes[1] / sizes.sum(axis=0)).sum())
         notes = borrowed(int((sizes.min(axis=0) == 1).sum()), tasks)
         these = _guarded(difference, error, pairs, 2.0, frame, PASS_WITHIN_TASKS, notes)
@@ -214,7 +214,7 @@ def tasks_within(margin: float, level: float) -> int:
 
 def _guarded(
     difference: float,
-    error: Error,
+    error: StandardError,
     count: float,
     pseudo: float,
     frame: Frame,

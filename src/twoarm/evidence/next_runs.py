@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from twoarm.evidence.cells import TaskRuns
-from twoarm.evidence.power import Aim, Design, Outlook, Prices, lacking, pilot_of
+from twoarm.evidence.power import Aim, Design, Outlook, UnitCosts, lacking, pilot_of
 from twoarm.evidence.results import Grade, NextRuns
 from twoarm.runs.metric import BY_NAME, SUCCESS, Better, Metric
 
@@ -82,7 +82,7 @@ def _design(outlook: Outlook) -> Design | None:
     enough = have.tasks >= outlook.fewest_tasks
     if enough and float(outlook.power(have.tasks, have.repeats)) >= POWER:
         return None
-    cheapest = outlook.cheapest(Prices(pair=1.0, task=0.0))
+    cheapest = outlook.cheapest(UnitCosts(pair=1.0, task=0.0))
     repeats = outlook.repeats_for(have.tasks) if enough else None
     if repeats is None:
         return cheapest

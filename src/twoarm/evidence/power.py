@@ -209,7 +209,7 @@ class Design(msgspec.Struct, frozen=True, kw_only=True):
     repeats: int
 
 
-class Prices(msgspec.Struct, frozen=True, kw_only=True):
+class UnitCosts(msgspec.Struct, frozen=True, kw_only=True):
     """What a pair of runs costs, and what it costs to write a new task."""
 
     pair: float
@@ -318,7 +318,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
             low, high = np.where(enough, low, middle), np.where(enough, middle, high)
         return high
 
-    def cheapest(self, prices: Prices) -> Design | None:
+    def cheapest(self, prices: UnitCosts) -> Design | None:
         """The design that reaches the power for the least money, on a grid of repeats."""
         repeats = _GRID
         tasks = self.tasks_for(repeats, self.pilot.tasks)
@@ -329,7 +329,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
             return None
         return Design(tasks=int(tasks[best]), repeats=int(repeats[best]))
 
-    def within(self, budget: float, prices: Prices) -> Design:
+    def within(self, budget: float, prices: UnitCosts) -> Design:
         """The design with the most power for this much money; the pilot if it buys nothing."""
         have = self.pilot
         repeats = np.append(_GRID, max(have.repeats, 2))
@@ -347,13 +347,13 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         best = int(np.argmax(power))
         return Design(tasks=int(tasks[best]), repeats=int(repeats[best]))
 
-    def cost(self, tasks: Ints, repeats: Ints, prices: Prices) -> Floats:
+    def cost(self, tasks: Ints, repeats: Ints, prices: UnitCosts) -> Floats:
         """What a design costs beyond what there is."""
         new = np.asarray(tasks) - self.pilot.tasks
         found: Floats = self.pairs_to_add(tasks, repeats) * prices.pair + new * prices.task
         return found
 
-    def best_repeats(self, prices: Prices) -> float | None:
+    def best_repeats(self, prices: UnitCosts) -> float | None:
         """How many repeats of a task are worth their money, where a new task has its price."""
         between, within = (
             float(one[self.pilot.at]) for one in (self.pilot.task_variance, self.pilot.run_variance)

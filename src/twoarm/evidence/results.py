@@ -8,8 +8,8 @@ import msgspec
 from twoarm.compare.decide import Decision
 
 Scope = Literal["these_tasks", "tasks_like_these"]
-Standing = Literal["better", "worse", "no clear difference", "no test"]
-Verdict = Literal[
+TestStanding = Literal["better", "worse", "no clear difference", "no test"]
+EvidenceVerdict = Literal[
     "candidate better", "baseline better", "trade-off", "no clear difference", "too few tasks"
 ]
 MarginVerdict = Literal["candidate", "baseline", "no difference", "inconclusive"]
@@ -125,7 +125,7 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
     metric: str
     p: float | None
     adjusted_p: float | None
-    standing: Standing
+    standing: TestStanding
 
 
 class Grade(msgspec.Struct, frozen=True, kw_only=True):
@@ -134,7 +134,7 @@ class Grade(msgspec.Struct, frozen=True, kw_only=True):
     `primary` is the metric that was named to be tested first.
     """
 
-    verdict: Verdict
+    verdict: EvidenceVerdict
     scope: Scope
     primary: str | None
     findings: tuple[Finding, ...]
@@ -331,7 +331,7 @@ class ArmRepeats(msgspec.Struct, frozen=True, kw_only=True):
     cost_per_solved_usd: Estimate
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
     """Whether time and arm can be told apart.
 
     `ran_first` is the arm whose runs all started before the other's, if one's did; `in_blocks`
@@ -409,6 +409,6 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     influence: Influence
     variance: Variance | None
     repeats: tuple[ArmRepeats, ArmRepeats]
-    order: Order
+    order: RunOrder
     next_runs: NextRuns | None
     looks: Looks | None

@@ -58,7 +58,7 @@ class TaskUptake(msgspec.Struct, frozen=True, kw_only=True):
     baseline: TaskUses
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True):
+class RunGroup(msgspec.Struct, frozen=True, kw_only=True):
     """Some runs of an arm."""
 
     runs: int
@@ -70,8 +70,8 @@ class Part(msgspec.Struct, frozen=True, kw_only=True):
 class Split(msgspec.Struct, frozen=True, kw_only=True):
     """The candidate's runs that used the change, and those that did not; no fair comparison."""
 
-    used: Part
-    not_used: Part
+    used: RunGroup
+    not_used: RunGroup
     not_fair: str
 
 
@@ -164,9 +164,9 @@ def _split(arm: ArmRuns, counts: Floats) -> Split | None:
     return Split(used=_part(arm, used), not_used=_part(arm, idle), not_fair=NOT_FAIR)
 
 
-def _part(arm: ArmRuns, chosen: Flags) -> Part:
+def _part(arm: ArmRuns, chosen: Flags) -> RunGroup:
     found = summarize(arm.take(np.flatnonzero(chosen)))
-    return Part(
+    return RunGroup(
         runs=found.runs,
         success_rate=found.success_rate,
         median_duration_seconds=found.median_duration_seconds,

@@ -21,7 +21,7 @@ from twoarm.evidence.power import (
     Design,
     Outlook,
     Pilot,
-    Prices,
+    UnitCosts,
     assumed_pilot,
     lacking,
     pair_cost,
@@ -37,8 +37,8 @@ from twoarm.result.analysis import Tool
 from twoarm.result.plan_file import (
     SCHEMA,
     Affordable,
-    Kind,
     Plan,
+    PlanKind,
     PlanOption,
     Point,
     Spreads,
@@ -217,10 +217,10 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
     )
 
 
-def _prices(basis: _Basis, options: PlanOptions) -> Prices:
+def _prices(basis: _Basis, options: PlanOptions) -> UnitCosts:
     """What a pair and a task cost; without a price, pairs are counted."""
     if basis.pair_usd is not None:
-        return Prices(pair=basis.pair_usd or 1e-9, task=options.task_cost)
+        return UnitCosts(pair=basis.pair_usd or 1e-9, task=options.task_cost)
     priced = option("pair_cost")
     if options.budget is not None:
         raise refused("budget", f"no cost is known; say what a pair costs with {priced}")
@@ -228,7 +228,7 @@ def _prices(basis: _Basis, options: PlanOptions) -> Prices:
         raise refused(
             "task_cost", f"has no effect without a cost; say what a pair costs with {priced}"
         )
-    return Prices(pair=1.0, task=0.0)
+    return UnitCosts(pair=1.0, task=0.0)
 
 
 def _scope(design: Design, outlook: Outlook) -> Scope:
@@ -250,7 +250,7 @@ def _spreads(pilot: Pilot) -> Spreads:
     )
 
 
-def _upper_limits(basis: _Basis, aim: Aim, prices: Prices, options: PlanOptions) -> UpperLimits:
+def _upper_limits(basis: _Basis, aim: Aim, prices: UnitCosts, options: PlanOptions) -> UpperLimits:
     above = msgspec.structs.replace(basis, pilot=basis.pilot.with_upper_limits())
     planner = Planner(Outlook(pilot=above.pilot, aim=aim), prices, options.scoring.seed)
     power = planner.power(basis.design)
@@ -279,7 +279,7 @@ class _Found:
         enough = power >= planner.outlook.aim.power
         if enough and _scope(have, planner.outlook) == "tasks_like_these":
             return ()
-        designs: dict[Kind, Design | None] = {
+        designs: dict[PlanKind, Design | None] = {
             "repeats": None if enough else planner.repeats_for(have.tasks, have.repeats + 1),
             "tasks": planner.tasks_for(max(have.repeats, 2), have.tasks),
         }
@@ -301,7 +301,7 @@ class _Found:
         ]
         return min(fit, key=planner.usd, default=None)
 
-    def _option(self, kind: Kind, design: Design) -> PlanOption:
+    def _option(self, kind: PlanKind, design: Design) -> PlanOption:
         planner = self._planner
         scope = _scope(design, planner.outlook)
         # Trials of these very tasks take long, and the closed form is good.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS, Design, Outlook, Prices
+from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS, Design, Outlook, UnitCosts
 from twoarm.planning.trials import CLOSED_FROM, ENDLESS, trial_power
 from twoarm.runs.metric import COST, SUCCESS
 
@@ -22,7 +22,7 @@ _ERROR = 0.02
 class Planner:
     """What an outlook comes to, by closed forms and by trials; a design is tried once."""
 
-    def __init__(self, outlook: Outlook, prices: Prices, seed: int) -> None:
+    def __init__(self, outlook: Outlook, prices: UnitCosts, seed: int) -> None:
         self.outlook = outlook
         self._prices, self._seed = prices, seed
         self._tried: dict[Design, float] = {}

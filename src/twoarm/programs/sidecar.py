@@ -7,7 +7,7 @@ import msgspec
 
 from twoarm.programs.failure import EndedBy
 from twoarm.programs.folder import Folder
-from twoarm.runs.record import MaybeExitCode, MaybeNumber, Name, Repeat
+from twoarm.runs.record import MaybeExitCode, MaybeNumber, NonEmptyText, Repeat
 
 NAME = "run.json"
 
@@ -15,7 +15,7 @@ NAME = "run.json"
 class Sidecar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """One run of an agent program, as reported by whatever started it."""
 
-    task_id: Name
+    task_id: NonEmptyText
     repeat: Repeat | None
     acceptance_exit_code: MaybeExitCode
     started_at_utc: datetime | None

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from twoarm.compare.decide import number_of_gates
-from twoarm.render.sheet import Line, Sheet
+from twoarm.render.sheet import Sheet, SheetLine
 from twoarm.render.tables import Column, Table, number, words
 from twoarm.result.calibration_file import Calibration, Share
 from twoarm.runs.metric import BY_NAME, SUCCESS
@@ -39,9 +39,9 @@ def sheet_of(calibration: Calibration) -> Sheet:
     )
 
 
-def _lines(calibration: Calibration) -> Iterator[Line]:
+def _lines(calibration: Calibration) -> Iterator[SheetLine]:
     found = calibration.false_winners
-    yield Line(
+    yield SheetLine(
         label="WINNERS",
         text=say(
             "where there is none, the gates name one in {}, the evidence in {}, the margin rule "
@@ -50,9 +50,9 @@ def _lines(calibration: Calibration) -> Iterator[Line]:
         ),
         first=True,
     )
-    yield Line(label="NOISE", text=_noise(calibration))
+    yield SheetLine(label="NOISE", text=_noise(calibration))
     p = calibration.drift.p
-    yield Line(
+    yield SheetLine(
         label="DRIFT",
         text=say("not known: too few repeats, or nothing varies")
         if p is None

@@ -103,7 +103,7 @@ class TaskCost(msgspec.Struct, frozen=True, kw_only=True):
     success_rate: float
 
 
-class Start(msgspec.Struct, frozen=True, kw_only=True):
+class RunStart(msgspec.Struct, frozen=True, kw_only=True):
     """One run, or several that started in the same stretch of time, in seconds since 1970."""
 
     at: float
@@ -116,8 +116,8 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
 class Starts(msgspec.Struct, frozen=True, kw_only=True):
     """When the runs of both arms started."""
 
-    candidate: tuple[Start, ...]
-    baseline: tuple[Start, ...]
+    candidate: tuple[RunStart, ...]
+    baseline: tuple[RunStart, ...]
     timed: int
     untimed: int
 
@@ -261,7 +261,7 @@ def _starts(comparison: Comparison) -> Starts:
     else:
         ours, theirs = (
             tuple(
-                Start(
+                RunStart(
                     at=at,
                     until=at,
                     runs=1,
@@ -275,10 +275,10 @@ def _starts(comparison: Comparison) -> Starts:
     return Starts(candidate=ours, baseline=theirs, timed=total, untimed=counted - total)
 
 
-def _stretches(times: Floats, first: float, last: float) -> Iterator[Start]:
+def _stretches(times: Floats, first: float, last: float) -> Iterator[RunStart]:
     wide = (last - first) / STRETCHES or 1.0
     stretch = np.minimum(STRETCHES - 1, ((times - first) / wide).astype(np.int64))
     for number, runs in enumerate(np.bincount(stretch, minlength=STRETCHES).tolist()):
         if runs:
             at = first + number * wide
-            yield Start(at=at, until=at + wide, runs=runs, task_id=None, repeat=None)
+            yield RunStart(at=at, until=at + wide, runs=runs, task_id=None, repeat=None)

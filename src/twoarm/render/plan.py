@@ -3,16 +3,16 @@
 from collections.abc import Iterator
 
 from twoarm.compare.decide import MINIMUM_REPEATS
-from twoarm.render.sheet import Line, Sheet
+from twoarm.render.sheet import Sheet, SheetLine
 from twoarm.render.summary import SCOPES
 from twoarm.render.tables import Cell, Column, Table, number, words
-from twoarm.result.plan_file import Kind, Plan, PlanOption, Spreads
+from twoarm.result.plan_file import Plan, PlanKind, PlanOption, Spreads
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS
 from twoarm.text.escape import counted
 from twoarm.text.number_format import NOT_MEASURED, dollars, figure, share
 from twoarm.text.sentence import Name, Sentence, say
 
-_KINDS: dict[Kind, str] = {
+_KINDS: dict[PlanKind, str] = {
     "repeats": "more repeats",
     "tasks": "more tasks",
     "cheapest": "cheapest",
@@ -58,8 +58,8 @@ def percent(power: float) -> str:
     return f"{power:.0%}"
 
 
-def _lines(plan: Plan) -> Iterator[Line]:
-    yield Line(label="PLAN", text=recommended(plan), first=True)
+def _lines(plan: Plan) -> Iterator[SheetLine]:
+    yield SheetLine(label="PLAN", text=recommended(plan), first=True)
     chance = say(
         "{} chance that {} x {} show it{}",
         percent(plan.power),
@@ -67,7 +67,7 @@ def _lines(plan: Plan) -> Iterator[Line]:
         counted(plan.repeats, "repeat"),
         _down_to(plan),
     )
-    yield Line(label="NOW", text=chance)
+    yield SheetLine(label="NOW", text=chance)
     found = (plan, plan.upper_limits) if plan.upper_limits is not None else (plan,)
     ends = dict.fromkeys(amount(plan, one.smallest_detectable) for one in found)
     smallest = (
@@ -75,9 +75,9 @@ def _lines(plan: Plan) -> Iterator[Line]:
         if plan.smallest_detectable is None
         else say("{} is the smallest change they show {}", " to ".join(ends), _often(plan))
     )
-    yield Line(label="SMALLEST", text=smallest)
+    yield SheetLine(label="SMALLEST", text=smallest)
     if plan.within_budget is not None and plan.budget_usd is not None:
-        yield Line(label="BUDGET", text=_budget(plan))
+        yield SheetLine(label="BUDGET", text=_budget(plan))
 
 
 def _down_to(plan: Plan) -> str:

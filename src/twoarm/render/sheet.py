@@ -8,7 +8,7 @@ from twoarm.text.escape import inert_lines
 from twoarm.text.sentence import Sentence
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True):
+class SheetLine(msgspec.Struct, frozen=True, kw_only=True):
     """A label and what it says; the `first` one is what most people came for."""
 
     label: str
@@ -21,7 +21,7 @@ class Sheet(msgspec.Struct, frozen=True, kw_only=True):
 
     heading: Sentence
     overview: str
-    lines: tuple[Line, ...]
+    lines: tuple[SheetLine, ...]
     tables: tuple[Table, ...]
     caveats: tuple[Sentence, ...]
     tool: Tool

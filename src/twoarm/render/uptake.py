@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from twoarm.explain.uptake import ALL_RUNS, ArmUptake, Part, TaskUses, Uptake
+from twoarm.explain.uptake import ALL_RUNS, ArmUptake, RunGroup, TaskUses, Uptake
 from twoarm.render.tables import Cell, Column, Table, more, number, words
 from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 from twoarm.text.escape import counted
@@ -104,7 +104,7 @@ def _fraction(found: TaskUses) -> Cell:
     return number(f"{found.used_runs}/{found.known_runs}", found.used_runs / found.known_runs)
 
 
-def _split(used: Part, idle: Part, why: str) -> Table:
+def _split(used: RunGroup, idle: RunGroup, why: str) -> Table:
     figures = (
         ("runs", "count", "runs"),
         ("success rate", SUCCESS.unit, "success_rate"),

@@ -12,7 +12,7 @@ from twoarm.runs.runs import Input
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.plan/1"] = "twoarm.plan/1"
 
-Kind = Literal["repeats", "tasks", "cheapest"]
+PlanKind = Literal["repeats", "tasks", "cheapest"]
 
 
 class PlanOption(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,7 +21,7 @@ class PlanOption(msgspec.Struct, frozen=True, kw_only=True):
     Tasks that have more repeats than these keep them. `usd` is null where no cost is known.
     """
 
-    kind: Kind
+    kind: PlanKind
     tasks: int
     repeats: int
     power: float

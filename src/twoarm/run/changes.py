@@ -7,7 +7,7 @@ import msgspec
 from twoarm.errors import InputError
 from twoarm.programs.value import as_text
 from twoarm.run.schedule import ABSENT, Difference, Frozen
-from twoarm.run.suite import Task
+from twoarm.run.suite import SuiteTask
 from twoarm.text.escape import visible
 from twoarm.text.sentence import listed
 
@@ -15,7 +15,7 @@ from twoarm.text.sentence import listed
 _WIDTH, _BEFORE = 60, 20
 
 
-def refuse_removed(frozen: Frozen, tasks: Iterable[Task]) -> None:
+def refuse_removed(frozen: Frozen, tasks: Iterable[SuiteTask]) -> None:
     """Refuse a suite that lacks tasks of the schedule."""
     there = {task.id for task in tasks}
     gone = [

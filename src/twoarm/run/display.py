@@ -10,7 +10,7 @@ from twoarm.text.escape import counted, shortened
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from twoarm.run.loop import View
+    from twoarm.run.loop import LoopView
 
 _LINE_SECONDS = 10.0
 
@@ -27,12 +27,12 @@ class Display(Protocol):
         trace: TracebackType | None,
     ) -> None: ...
 
-    def show(self, view: "View") -> None:
+    def show(self, view: "LoopView") -> None:
         """The state as it is now."""
         ...
 
 
-def progress_of(view: "View") -> str:
+def progress_of(view: "LoopView") -> str:
     """Where a run stands, in one line."""
     parts = [f"{view.done:,} of {counted(view.trials, 'trial')} done"]
     if view.running:
@@ -47,9 +47,9 @@ def progress_of(view: "View") -> str:
     if view.each_seconds is not None and left > 0:
         seconds = view.each_seconds * left / max(1, len(view.running))
         parts.append(f"about {duration(seconds)} left")
-    if view.wish == "kill":
+    if view.stop_request == "kill":
         parts.append("stopping now")
-    elif view.wish == "finish":
+    elif view.stop_request == "finish":
         parts.append("stopping when the running trials have finished; a second Ctrl-C kills them")
     elif view.paused_until > time.monotonic():
         wait = duration(view.paused_until - time.monotonic())
@@ -87,11 +87,11 @@ class Quiet:
     def __exit__(self, *raised: object) -> None:
         return
 
-    def show(self, view: "View") -> None:
+    def show(self, view: "LoopView") -> None:
         """Nothing."""
 
 
-class Lines(Quiet):
+class LogLines(Quiet):
     """A line now and then, for logs."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -99,11 +99,11 @@ class Lines(Quiet):
         self._next = 0.0
         self._told: tuple[object, ...] = ()
 
-    def show(self, view: "View") -> None:
+    def show(self, view: "LoopView") -> None:
         """A line at the start and the end, for whatever is not done, and every few seconds."""
         now = time.monotonic()
         # What somebody who waits wants to know at once, and then what can wait.
-        state = (view.infra, view.paused_until, view.wish, view.done)
+        state = (view.infra, view.paused_until, view.stop_request, view.done)
         if state == self._told:
             return
         last = view.done + view.infra == view.trials
@@ -130,12 +130,12 @@ class Live:
     def __exit__(self, *raised: object) -> None:
         self._drawn.stop()
 
-    def show(self, view: "View") -> None:
+    def show(self, view: "LoopView") -> None:
         """The state as it is now."""
         self._drawn.update(_drawn(view))
 
 
-def _drawn(view: "View") -> "Group":
+def _drawn(view: "LoopView") -> "Group":
     from rich.console import Group
     from rich.progress_bar import ProgressBar
     from rich.table import Table

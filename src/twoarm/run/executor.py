@@ -4,15 +4,15 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from twoarm.programs.agent import Meter
-from twoarm.run.order import Order, Outcome
+from twoarm.run.jobs import Job, JobOutcome
 
 
 class Executor(Protocol):
-    """Takes orders, and gives back folders."""
+    """Takes jobs, and gives back folders."""
 
     slots: int
 
-    def submit(self, attempt: str, order: Order, meter: Meter | None, limit: float | None) -> None:
+    def submit(self, attempt: str, job: Job, meter: Meter | None, limit: float | None) -> None:
         """Start an attempt; the meter is read while it runs, and stops it above the limit."""
         ...
 
@@ -20,7 +20,7 @@ class Executor(Protocol):
         """Kill an attempt; its outcome is incomplete."""
         ...
 
-    def completed(self, seconds: float) -> Iterator[Outcome]:
+    def completed(self, seconds: float) -> Iterator[JobOutcome]:
         """What has ended; waits so long for the first one."""
         ...
 

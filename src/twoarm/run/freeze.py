@@ -14,8 +14,8 @@ from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent
 from twoarm.programs.version import numbers
 from twoarm.run.schedule import SCHEMA, Frozen, arrange
-from twoarm.run.suite import Task, fill, placeholders
-from twoarm.run.suite_file import Plan
+from twoarm.run.suite import SuiteTask, fill, placeholders
+from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
 from twoarm.run.tree import check_root, commit_of, digest_of
 from twoarm.text.escape import named, visible
@@ -23,7 +23,7 @@ from twoarm.text.escape import named, visible
 _VERSION_SECONDS = 30
 
 
-class Found(msgspec.Struct, frozen=True, kw_only=True):
+class ProgramFile(msgspec.Struct, frozen=True, kw_only=True):
     """The program on this machine."""
 
     path: str
@@ -31,14 +31,14 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None
 
 
-def find_program(agent: Agent, plan: Plan) -> Found:
+def find_program(agent: Agent, checked: CheckedSuite) -> ProgramFile:
     """The agent's program, its version, and whether that will do."""
     name = agent.executable
     # What is in a workspace or built by an arm is looked up once that is made.
     if set(placeholders(name)) - {"suite"}:
-        return Found(path=name, digest="", version=None)
-    name = fill(name, {"suite": plan.folder})
-    path = plan.at(name) if os.sep in name else shutil.which(name)
+        return ProgramFile(path=name, digest="", version=None)
+    name = fill(name, {"suite": checked.folder})
+    path = checked.at(name) if os.sep in name else shutil.which(name)
     if path is None:
         raise InputError(
             f"agent {named(agent.name)}: no program {named(name)} on PATH; install it, "
@@ -57,7 +57,7 @@ def find_program(agent: Agent, plan: Plan) -> Found:
                 f"agent {named(agent.name)}: {visible(path)} is {version}; "
                 f"the oldest supported version is {agent.oldest}"
             )
-    return Found(path=path, digest=_digest_of_program(path), version=version)
+    return ProgramFile(path=path, digest=_digest_of_program(path), version=version)
 
 
 def _asked(path: str) -> str:
@@ -87,14 +87,16 @@ def _digest_of_program(path: str) -> str:
     return found.hexdigest()
 
 
-def choose_tasks(plan: Plan, only: Sequence[str], tags: Sequence[str]) -> list[Task]:
+def choose_tasks(
+    checked: CheckedSuite, only: Sequence[str], tags: Sequence[str]
+) -> list[SuiteTask]:
     """The tasks that were asked for, in the order of the suite."""
-    known = {task.id for task in plan.tasks}
+    known = {task.id for task in checked.tasks}
     for name in only:
         if name not in known:
             listing = ", ".join(map(named, sorted(known)[:20]))
             raise UsageError(f"--only: no task {named(name)}; tasks are {listing}")
-    chosen = [task for task in plan.tasks if not only or task.id in only]
+    chosen = [task for task in checked.tasks if not only or task.id in only]
     chosen = [task for task in chosen if not tags or set(tags) & set(task.tags)]
     if not chosen:
         raise UsageError("no task is left; see --only and --tag")
@@ -109,52 +111,52 @@ class Commits(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str]
 
 
-def commits_of(plan: Plan) -> Commits:
+def commits_of(checked: CheckedSuite) -> Commits:
     """What the refs of a suite mean now."""
-    refs = {name: arm.source.ref for name, arm in plan.arms.items() if arm.source is not None}
-    return _commits(plan, plan.workspace.ref, refs)
+    refs = {name: arm.source.ref for name, arm in checked.arms.items() if arm.source is not None}
+    return _commits(checked, checked.workspace.ref, refs)
 
 
-def commits_again(plan: Plan, earlier: Frozen) -> Commits:
+def commits_again(checked: CheckedSuite, earlier: Frozen) -> Commits:
     """What they meant when the schedule was frozen: work may go on in the repositories."""
-    return _commits(plan, earlier.origin, earlier.sources)
+    return _commits(checked, earlier.origin, earlier.sources)
 
 
-def _commits(plan: Plan, ref: str, refs: Mapping[str, str]) -> Commits:
-    place = plan.workspace
+def _commits(checked: CheckedSuite, ref: str, refs: Mapping[str, str]) -> Commits:
+    place = checked.workspace
     if place.repo is not None:
-        check_root(plan.at(place.repo))
-        origin = commit_of(plan.at(place.repo), ref)
+        check_root(checked.at(place.repo))
+        origin = commit_of(checked.at(place.repo), ref)
     else:
-        origin = digest_of(plan.at(place.copy or ""))
+        origin = digest_of(checked.at(place.copy or ""))
     sources = {
-        name: commit_of(plan.at(arm.source.repo), refs.get(name, arm.source.ref))
-        for name, arm in plan.arms.items()
+        name: commit_of(checked.at(arm.source.repo), refs.get(name, arm.source.ref))
+        for name, arm in checked.arms.items()
         if arm.source is not None
     }
     return Commits(origin=origin, sources=sources)
 
 
 def freeze(
-    plan: Plan,
+    checked: CheckedSuite,
     version: str | None,
-    tasks: Sequence[Task],
+    tasks: Sequence[SuiteTask],
     repeats: int,
     seed: int,
     commits: Commits,
 ) -> Frozen:
     """The schedule of a suite, at these commits."""
-    blocks = arrange([task.id for task in tasks], tuple(plan.arms), repeats, seed)
+    blocks = arrange([task.id for task in tasks], tuple(checked.arms), repeats, seed)
     return Frozen(
         schema=SCHEMA,
         twoarm=__version__,
-        suite_id=plan.suite.suite_id or os.path.splitext(os.path.basename(plan.path))[0],
-        suite=msgspec.structs.replace(plan.suite, tasks_from=None, tasks=tuple(tasks)),
+        suite_id=checked.suite.suite_id or os.path.splitext(os.path.basename(checked.path))[0],
+        suite=msgspec.structs.replace(checked.suite, tasks_from=None, tasks=tuple(tasks)),
         version=version,
         origin=commits.origin,
-        digests=dict(_digests(plan, tasks)),
-        candidate=plan.candidate,
-        baseline=plan.baseline,
+        digests=dict(_digests(checked, tasks)),
+        candidate=checked.candidate,
+        baseline=checked.baseline,
         sources=commits.sources,
         seed=seed,
         repeats=repeats,
@@ -162,15 +164,15 @@ def freeze(
     )
 
 
-def _digests(plan: Plan, tasks: Sequence[Task]) -> Iterator[tuple[str, str]]:
+def _digests(checked: CheckedSuite, tasks: Sequence[SuiteTask]) -> Iterator[tuple[str, str]]:
     """Everything that the suite names and does not hold."""
     for task in tasks:
-        yield f"prompts.{task.id}", sha256(plan.prompts[task.id].encode()).hexdigest()
-    overlays = {"agent.home": plan.agent.home}
-    for name, arm in sorted(plan.arms.items()):
+        yield f"prompts.{task.id}", sha256(checked.prompts[task.id].encode()).hexdigest()
+    overlays = {"agent.home": checked.agent.home}
+    for name, arm in sorted(checked.arms.items()):
         overlays |= {f"arms.{name}.files": arm.files, f"arms.{name}.home": arm.home}
     for key, entries in overlays.items():
         for path, source in sorted(entries.items()):
-            yield f"{key}.{path}", digest_of(plan.at(source))
-    if plan.suite.limits.prices is not None:
-        yield "limits.prices", digest_of(plan.at(plan.suite.limits.prices))
+            yield f"{key}.{path}", digest_of(checked.at(source))
+    if checked.suite.limits.prices is not None:
+        yield "limits.prices", digest_of(checked.at(checked.suite.limits.prices))

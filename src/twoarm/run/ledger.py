@@ -41,7 +41,7 @@ _OWN = {
 
 T = TypeVar("T")
 
-State = Literal["running", "run", "infra", "interrupted", "lost"]
+AttemptState = Literal["running", "run", "infra", "interrupted", "lost"]
 
 
 class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -53,7 +53,7 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     attempt: int
     # How many trials ran at a time.
     jobs: int
-    state: State
+    state: AttemptState
     # What it may cost at most; None where nothing limits it.
     reserved_usd: float | None
     reason: str | None = None
@@ -84,7 +84,7 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return f"{self.trial.id}.{self.attempt}"
 
 
-class Home(msgspec.Struct, frozen=True, kw_only=True):
+class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`place.json`: what depends on this machine, and so is not in the schedule."""
 
     # In the name of the cache folder and in the environment of every process.
@@ -112,7 +112,7 @@ BEGUN = "begun"
 
 _TOLD = msgspec.json.Decoder(_Told)
 _ATTEMPTED = msgspec.json.Decoder(Attempted)
-_HOME = msgspec.json.Decoder(Home)
+_MACHINE = msgspec.json.Decoder(MachineSettings)
 
 
 class RunFolder:
@@ -142,7 +142,7 @@ class RunFolder:
 
     # Making and opening.
 
-    def create(self, frozen: Frozen, home: Home) -> None:
+    def create(self, frozen: Frozen, machine: MachineSettings) -> None:
         """A new folder, held by this process; an empty one that is there will do."""
         try:
             os.makedirs(self.path, exist_ok=True)
@@ -153,10 +153,10 @@ class RunFolder:
                 )
             if any(name.removesuffix(".tmp") not in _OWN for name in self.folder.names()):
                 raise UsageError(f"{visible(self.path)} is not empty; choose another with --out")
-            self.hold(home.token)
+            self.hold(machine.token)
             for name in (".attempts", "runs"):
                 self.folder.made(name).close()
-            self.folder.write("place.json", _pretty(home))
+            self.folder.write("place.json", _pretty(machine))
             # The last one: a folder with a schedule is complete.
             self.folder.write("schedule.json", frozen_bytes(frozen))
         except OSError as error:
@@ -170,19 +170,19 @@ class RunFolder:
         """The schedule."""
         return self._read("schedule.json", thaw)
 
-    def home(self) -> Home:
+    def machine(self) -> MachineSettings:
         """What depends on this machine."""
-        home = self._read("place.json", _HOME.decode)
-        if not is_token(home.token):
+        machine = self._read("place.json", _MACHINE.decode)
+        if not is_token(machine.token):
             raise InputError(
-                f"{visible(self.at('place.json'))}: {named(shortened(home.token, 40))} is not a "
+                f"{visible(self.at('place.json'))}: {named(shortened(machine.token, 40))} is not a "
                 "token of twoarm; the file was changed, so start over with another --out"
             )
-        return home
+        return machine
 
-    def change(self, home: Home) -> None:
+    def change(self, machine: MachineSettings) -> None:
         """Another number of jobs, or a suite that has moved."""
-        self.folder.write("place.json", _pretty(home))
+        self.folder.write("place.json", _pretty(machine))
 
     def _read(self, name: str, decode: Callable[[bytes], T]) -> T:
         path = self.at(name)

@@ -13,11 +13,19 @@ from twoarm.programs.agent import Watch
 from twoarm.programs.format import Refusal
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
+from twoarm.run.job_maker import JobMaker
+from twoarm.run.jobs import JobOutcome
 from twoarm.run.ledger import BEGUN, Attempted, RunFolder
-from twoarm.run.order import Outcome
-from twoarm.run.orders import Orders
 from twoarm.run.schedule import Block, Trial
-from twoarm.run.settle import FORBIDDEN, UNAUTHORIZED, Reader, abandon, bury, settle, turn_away
+from twoarm.run.settle import (
+    FORBIDDEN,
+    UNAUTHORIZED,
+    RunReader,
+    abandon,
+    key_refused,
+    settle,
+    supervisor_died,
+)
 from twoarm.text.escape import counted, named, visible
 
 # This many infra failures in a row, and the whole run stops.
@@ -27,11 +35,11 @@ FIRST = 2
 _LONGEST_PAUSE_SECONDS = 600.0
 _TICK_SECONDS = 0.25
 
-Wish = Literal["go", "finish", "kill"]
+StopRequest = Literal["go", "finish", "kill"]
 End = Literal["done", "stopped", "budget", "killed", "failed"]
 
 
-class View(msgspec.Struct, kw_only=True):
+class LoopView(msgspec.Struct, kw_only=True):
     """What a display may show; no effect is in it."""
 
     trials: int
@@ -48,7 +56,7 @@ class View(msgspec.Struct, kw_only=True):
     reason: str
     # The average of an attempt; None before the first has ended.
     each_seconds: float | None
-    wish: Wish
+    stop_request: StopRequest
 
 
 class Slot:
@@ -70,16 +78,16 @@ class Loop:
     def __init__(
         self,
         folder: RunFolder,
-        orders: Orders,
+        job_maker: JobMaker,
         executor: Executor,
         budget: Budget,
-        reader: Reader,
+        reader: RunReader,
         *,
         retries: int,
         retry_seconds: float,
     ) -> None:
         self._folder = folder
-        self._orders = orders
+        self._job_maker = job_maker
         self._executor = executor
         self._budget = budget
         self._reader = reader
@@ -105,45 +113,50 @@ class Loop:
         self._stop: StoppedError | None = None
 
     def run(
-        self, blocks: Iterable[Block], wish: Callable[[], Wish], show: Callable[[View], None]
+        self,
+        blocks: Iterable[Block],
+        stop_request: Callable[[], StopRequest],
+        show: Callable[[LoopView], None],
     ) -> End:
-        """Run the blocks; `wish` is asked all the time, `show` told all the time."""
+        """Run the blocks; `stop_request` is asked all the time, `show` told all the time."""
         self._plan(blocks)
         self._folder.say("started", done=len(self._done), of=self._all, slots=self._executor.slots)
-        end = self._go(self._heeded(wish), show)
+        end = self._go(self._journaled(stop_request), show)
         self._folder.say("ended", end=end, done=len(self._done), of=self._all)
         return end
 
-    def _heeded(self, wish: Callable[[], Wish]) -> Callable[[], Wish]:
-        """What is wanted, with each change in the journal."""
-        last: list[Wish] = ["go"]
+    def _journaled(self, stop_request: Callable[[], StopRequest]) -> Callable[[], StopRequest]:
+        """What is requested, with each change in the journal."""
+        last: list[StopRequest] = ["go"]
 
-        def heeded() -> Wish:
+        def journaled() -> StopRequest:
             # What is running has been paid for, so it may finish.
-            wanted = "finish" if self._stop is not None and wish() == "go" else wish()
-            if wanted != last[0]:
-                last[0] = wanted
-                self._folder.say("wanted", wish=wanted)
-            return wanted
+            request = (
+                "finish" if self._stop is not None and stop_request() == "go" else stop_request()
+            )
+            if request != last[0]:
+                last[0] = request
+                self._folder.say("stop_request", request=request)
+            return request
 
-        return heeded
+        return journaled
 
-    def _go(self, wish: Callable[[], Wish], show: Callable[[View], None]) -> End:
+    def _go(self, stop_request: Callable[[], StopRequest], show: Callable[[LoopView], None]) -> End:
         while True:
-            wanted = wish()
-            if wanted == "kill":
+            request = stop_request()
+            if request == "kill":
                 self._kill(show)
                 return "killed"
             # Asked once: a pause that ends in between is not a lack of money.
             pausing = self._pausing()
-            if wanted == "go" and not pausing:
+            if request == "go" and not pausing:
                 self._start()
-            show(self._view(wanted))
+            show(self._view(request))
             running = any(slot.attempted for slot in self._slots)
             if not running:
                 if self._stop is not None:
                     raise self._stop
-                if wanted == "finish":
+                if request == "finish":
                     return "stopped"
                 if not self._left():
                     return "done"
@@ -247,7 +260,7 @@ class Loop:
             reserved_usd=self._budget.reserved_for(trial.id) or self._budget.reservation(),
         )
         try:
-            order, meter = self._orders.make(trial, self._folder.folder_of(attempted))
+            job, meter = self._job_maker.make(trial, self._folder.folder_of(attempted))
         except InputError as error:
             # The cache is not what it was, and no trial can start.
             self._numbers[trial.id] = number - 1
@@ -256,7 +269,7 @@ class Loop:
             return
         self._folder.begin(attempted)
         self._folder.mention(BEGUN, attempt=attempted.id)
-        self._executor.submit(attempted.id, order, meter, self._budget.terms.trial_usd)
+        self._executor.submit(attempted.id, job, meter, self._budget.terms.trial_usd)
         slot.attempted, slot.since = attempted, time.monotonic()
         slot.watch = meter if isinstance(meter, Watch) else None
 
@@ -279,7 +292,7 @@ class Loop:
             return arm not in self._answered
         return status == FORBIDDEN and not self._answered
 
-    def _end(self, outcome: Outcome) -> None:
+    def _end(self, outcome: JobOutcome) -> None:
         """Settle one attempt; publish it, try again, or stop."""
         slot = next(
             slot
@@ -292,10 +305,10 @@ class Loop:
         if outcome.complete:
             settled = self._settled(attempted, "its outcome is gone", interrupted=False)
         elif slot.refusal is not None:
-            settled = turn_away(attempted, slot.refusal, seconds)
+            settled = key_refused(attempted, slot.refusal, seconds)
         elif outcome.died and not outcome.cancelled:
             with self._folder.attempt(attempted) as folder:
-                settled = bury(folder, attempted, self._reader, seconds, outcome.reason)
+                settled = supervisor_died(folder, attempted, self._reader, seconds, outcome.reason)
         else:
             settled = abandon(attempted, outcome.reason, interrupted=outcome.cancelled)
         self._folder.record(settled)
@@ -371,7 +384,7 @@ class Loop:
                 f"the agent's; the last one: {visible(self._reason)}"
             )
 
-    def _kill(self, show: Callable[[View], None]) -> None:
+    def _kill(self, show: Callable[[LoopView], None]) -> None:
         """End what runs; nothing of it is a run."""
         for slot in self._slots:
             if slot.attempted is not None:
@@ -381,8 +394,8 @@ class Loop:
                 self._end(outcome)
             show(self._view("kill"))
 
-    def _view(self, wish: Wish) -> View:
-        return View(
+    def _view(self, stop_request: StopRequest) -> LoopView:
+        return LoopView(
             trials=self._all,
             done=len(self._done),
             infra=len(self._infra),
@@ -398,7 +411,7 @@ class Loop:
             paused_until=self._pause_until,
             reason=self._reason,
             each_seconds=fmean(self._seconds) if self._seconds else None,
-            wish=wish,
+            stop_request=stop_request,
         )
 
 

@@ -10,12 +10,12 @@ import msgspec
 from twoarm.errors import InputError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.executor import Executor
+from twoarm.run.jobs import Job
 from twoarm.run.ledger import read_outcome
-from twoarm.run.order import Order
 from twoarm.run.place import Place
 from twoarm.run.schedule import Frozen
-from twoarm.run.suite import Arm, Task, fill_shell
-from twoarm.run.suite_file import Plan
+from twoarm.run.suite import Arm, SuiteTask, fill_shell
+from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.manifest import Manifest, changes, manifest_of, written
 from twoarm.run.tree import check_paths, commit_all, copy, digest_of, export, overlay
 from twoarm.text.escape import named, visible
@@ -43,7 +43,7 @@ class Tree(msgspec.Struct, frozen=True, kw_only=True):
             return ["."]
 
 
-class Ground(msgspec.Struct, frozen=True, kw_only=True):
+class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """What trials start from."""
 
     # By arm, then by task.
@@ -73,7 +73,7 @@ class _Facts(msgspec.Struct, frozen=True, kw_only=True):
     acceptance_exit_code: int | None = None
 
 
-class Workshop(msgspec.Struct, frozen=True, kw_only=True):
+class SetupContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where the steps before the first trial are taken, and with what."""
 
     place: Place
@@ -89,23 +89,23 @@ class Workshop(msgspec.Struct, frozen=True, kw_only=True):
 class Preparation:
     """The steps before the first trial, each under a supervisor as any trial."""
 
-    def __init__(self, plan: Plan, frozen: Frozen, workshop: Workshop) -> None:
-        self._plan = plan
+    def __init__(self, checked: CheckedSuite, frozen: Frozen, context: SetupContext) -> None:
+        self._checked = checked
         self._frozen = frozen
-        self._workshop = workshop
-        self._place = workshop.place
+        self._context = context
+        self._place = context.place
         self._made = 0
 
-    def ground(self, checks: int) -> Ground:
+    def prepare(self, checks: int) -> Prepared:
         """Everything built and set up; acceptance tried this many times on each task."""
         tasks = self._frozen.suite.tasks
-        builds = {arm: self._built(arm) for arm in self._plan.arms}
+        builds = {arm: self._built(arm) for arm in self._checked.arms}
         seeds = self._seeds(tasks)
         trees = self._trees(seeds)
         digests = {f"trees.{task}": digest_of(path) for task, path in seeds.items()}
         digests |= {f"builds.{arm}": digest_of(path) for arm, path in builds.items() if path}
-        baseline = trees[self._plan.baseline]
-        return Ground(
+        baseline = trees[self._checked.baseline]
+        return Prepared(
             trees=trees,
             builds={arm: path for arm, path in builds.items() if path},
             digests=digests,
@@ -113,13 +113,13 @@ class Preparation:
         )
 
     def _built(self, name: str) -> str:
-        arm = self._plan.arms[name]
+        arm = self._checked.arms[name]
         if arm.source is None:
             return ""
         self._made += 1
         builds, made = self._place.builds, f"source{self._made}"
         source, build = builds.at(made), builds.at(str(self._made))
-        export(self._plan.at(arm.source.repo), self._frozen.sources[name], builds, made)
+        export(self._checked.at(arm.source.repo), self._frozen.sources[name], builds, made)
         builds.remove(str(self._made))
         builds.within(f"{self._made}/bin", make=True).close()
         commands = [self._filled(command, build) for command in arm.build_commands]
@@ -127,17 +127,17 @@ class Preparation:
         return build
 
     def _filled(self, command: str, build: str = "") -> str:
-        values = {"suite": self._plan.folder, "workspace": ".", "build": build}
+        values = {"suite": self._checked.folder, "workspace": ".", "build": build}
         return fill_shell(command, values)
 
-    def _seeds(self, tasks: Sequence[Task]) -> dict[str, str]:
+    def _seeds(self, tasks: Sequence[SuiteTask]) -> dict[str, str]:
         """The workspace of each task; tasks with the same set-up share one."""
-        workspace, trees = self._plan.workspace, self._place.trees
+        workspace, trees = self._checked.workspace, self._place.trees
         start = trees.at("start")
         if workspace.repo is not None:
-            export(self._plan.at(workspace.repo), self._frozen.origin, trees, "start")
+            export(self._checked.at(workspace.repo), self._frozen.origin, trees, "start")
         else:
-            copy(self._plan.at(workspace.copy or ""), trees, "start")
+            copy(self._checked.at(workspace.copy or ""), trees, "start")
             with trees.enter("start") as copied:
                 # Without the repository that it was taken from.
                 copied.remove(".git")
@@ -160,20 +160,22 @@ class Preparation:
     def _trees(self, seeds: Mapping[str, str]) -> dict[str, dict[str, Tree]]:
         """The seeds with what each arm changes in them, as repositories."""
         made: dict[tuple[str, str], Tree] = {}
-        for name, arm in self._plan.arms.items():
+        for name, arm in self._checked.arms.items():
             for seed in dict.fromkeys(seeds.values()):
                 made[name, seed] = self._tree(f"tree{len(made)}", seed, name, arm)
         return {
             name: {task: made[name, seed] for task, seed in seeds.items()}
-            for name in self._plan.arms
+            for name in self._checked.arms
         }
 
     def _tree(self, made: str, seed: str, name: str, arm: Arm) -> Tree:
         trees = self._place.trees
         copy(seed, trees, made)
-        files = {place: self._plan.at(source) for place, source in arm.files.items()}
-        restored = {f"tasks.{t.id}.acceptance_files": t.acceptance_files for t in self._plan.tasks}
-        restored["acceptance_files"] = self._plan.suite.acceptance_files
+        files = {place: self._checked.at(source) for place, source in arm.files.items()}
+        restored = {
+            f"tasks.{t.id}.acceptance_files": t.acceptance_files for t in self._checked.tasks
+        }
+        restored["acceptance_files"] = self._checked.suite.acceptance_files
         with trees.enter(made) as tree:
             overlay(tree, name, arm.remove, files)
             for key, paths in restored.items():
@@ -183,25 +185,23 @@ class Preparation:
         return Tree(path=trees.at(made), manifest=trees.at(f"{made}.manifest"))
 
     def _untouched(
-        self, tasks: Sequence[Task], trees: Mapping[str, Tree], checks: int
+        self, tasks: Sequence[SuiteTask], trees: Mapping[str, Tree], checks: int
     ) -> dict[str, tuple[int, ...]]:
         """Acceptance where nothing was done; one that cannot be run stops everything."""
         waiting = [(task, check) for task in tasks for check in range(checks)]
-        orders = []
+        jobs = []
         for task, check in waiting:
             folder = self._folder(f"acceptance.{task.id}.{check + 1}")
-            order = self._order(folder, trees[task.id].path, (), None)
-            orders.append(
-                msgspec.structs.replace(order, acceptance_command=task.acceptance_command)
-            )
-        facts = self._all(orders)
+            job = self._job(folder, trees[task.id].path, (), None)
+            jobs.append(msgspec.structs.replace(job, acceptance_command=task.acceptance_command))
+        facts = self._all(jobs)
         codes: dict[str, list[int]] = {task.id: [] for task in tasks}
-        for (task, _), order, fact in zip(waiting, orders, facts, strict=True):
+        for (task, _), job, fact in zip(waiting, jobs, facts, strict=True):
             code = fact.acceptance_exit_code or 0
             if code in NOT_RUNNABLE:
                 raise InputError(
                     f"task {named(task.id)}: its acceptance command cannot be run "
-                    f"(exit code {code}); see {visible(order.folder)}/acceptance.log"
+                    f"(exit code {code}); see {visible(job.folder)}/acceptance.log"
                 )
             codes[task.id].append(code)
         return {task: tuple(found) for task, found in codes.items()}
@@ -212,32 +212,32 @@ class Preparation:
         """Commands in a copy of a tree, which becomes the result."""
         if result is not None:
             self._place.trees.remove(os.path.basename(result))
-        order = self._order(self._folder(name), tree, commands, result)
-        (facts,) = self._all([order])
+        job = self._job(self._folder(name), tree, commands, result)
+        (facts,) = self._all([job])
         if facts.setup_exit_code:
             raise InputError(
                 f"{what} failed with exit code {facts.setup_exit_code}; "
-                f"see {visible(order.folder)}/setup.log"
+                f"see {visible(job.folder)}/setup.log"
             )
 
     def _folder(self, name: str) -> str:
-        self._workshop.logs.remove(name)
-        self._workshop.logs.made(name).close()
-        return self._workshop.logs.at(name)
+        self._context.logs.remove(name)
+        self._context.logs.made(name).close()
+        return self._context.logs.at(name)
 
-    def _order(self, folder: str, tree: str, commands: Sequence[str], result: str | None) -> Order:
-        limits = self._plan.suite.limits
-        return Order(
+    def _job(self, folder: str, tree: str, commands: Sequence[str], result: str | None) -> Job:
+        limits = self._checked.suite.limits
+        return Job(
             scratch=self._place.fresh(),
             folder=folder,
             tree=tree,
             manifest="",
-            marker=f"{self._workshop.marker}-{token_hex(4)}",
+            marker=f"{self._context.marker}-{token_hex(4)}",
             prompt="",
             bwrap=False,
-            path=self._workshop.env["PATH"],
-            env=dict.fromkeys(("setup", "agent", "acceptance"), self._workshop.env),
-            secrets=self._workshop.secrets,
+            path=self._context.env["PATH"],
+            env=dict.fromkeys(("setup", "agent", "acceptance"), self._context.env),
+            secrets=self._context.secrets,
             setup=tuple(commands),
             setup_seconds=limits.setup_seconds,
             home_texts={},
@@ -257,20 +257,20 @@ class Preparation:
             result=result,
         )
 
-    def _all(self, orders: Sequence[Order]) -> list[_Facts]:
-        """Run the orders, as many at a time as there are slots."""
-        waiting = list(enumerate(orders))[::-1]
+    def _all(self, jobs: Sequence[Job]) -> list[_Facts]:
+        """Run the jobs, as many at a time as there are slots."""
+        waiting = list(enumerate(jobs))[::-1]
         running = 0
         while waiting or running:
-            while waiting and running < self._workshop.executor.slots:
-                number, order = waiting.pop()
-                self._workshop.executor.submit(str(number), order, None, None)
+            while waiting and running < self._context.executor.slots:
+                number, job = waiting.pop()
+                self._context.executor.submit(str(number), job, None, None)
                 running += 1
-            for outcome in self._workshop.executor.completed(3600.0):
+            for outcome in self._context.executor.completed(3600.0):
                 running -= 1
                 if not outcome.complete:
                     raise InputError(f"setup did not finish: {visible(outcome.reason)}")
-        return [_facts(order.folder) for order in orders]
+        return [_facts(job.folder) for job in jobs]
 
 
 def _facts(path: str) -> _Facts:

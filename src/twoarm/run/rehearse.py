@@ -8,8 +8,8 @@ from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Terms
 from twoarm.run.display import duration
 from twoarm.run.place import choose_place, new_token
-from twoarm.run.prepare import Ground, warnings_of
-from twoarm.run.session import prepared
+from twoarm.run.prepare import Prepared, warnings_of
+from twoarm.run.session import prepare_trials
 from twoarm.run.setting import Setting, notes
 from twoarm.text.escape import counted, named, visible
 
@@ -20,7 +20,7 @@ _SHOWN = 12
 _DEVIATIONS = 2.8
 
 
-def rehearse(setting: Setting) -> Ground:
+def rehearse(setting: Setting) -> Prepared:
     """Build, set up and try acceptance, in folders that are gone afterwards."""
     from twoarm.run.executors.local import Local
 
@@ -30,30 +30,30 @@ def rehearse(setting: Setting) -> Ground:
     path = os.path.realpath(tempfile.mkdtemp(prefix="twoarm-dry-run-"))
     try:
         with OpenFolder(path) as logs:
-            ground = prepared(setting, place, executor, logs, token, _CHECKS)
+            prepared = prepare_trials(setting, place, executor, logs, token, _CHECKS)
             # The logs are for what goes wrong, and nothing did.
             for name in logs.names():
                 logs.clear(name)
         os.rmdir(path)
-        return ground
+        return prepared
     finally:
         executor.close()
         place.remove()
 
 
-def outlook(setting: Setting, ground: Ground, command: str) -> list[str]:
+def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
     """What the run would do, cost at most, and be able to see; finally, whether it is ready."""
-    frozen, terms, found = setting.frozen, setting.terms, setting.found
+    frozen, terms, program = setting.frozen, setting.terms, setting.program
     tasks, trials = len(frozen.suite.tasks), len(frozen.trials)
     limits = frozen.suite.limits
     longest = sum(task.timeout_seconds or limits.timeout_seconds for task in frozen.suite.tasks) * (
         2 * frozen.repeats
     )
-    version = f" {found.version}" if found.version else ""
+    version = f" {program.version}" if program.version else ""
     lines = [
         f"suite {named(frozen.suite_id)}: {counted(tasks, 'task')} x "
         f"{counted(frozen.repeats, 'repeat')} x 2 arms = {counted(trials, 'trial')}",
-        f"agent {named(setting.agent.name)}{version}: {visible(found.path)}",
+        f"agent {named(setting.agent.name)}{version}: {visible(program.path)}",
         f"workspace at {frozen.origin[:12]}, {counted(setting.jobs, 'job')}",
         f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
@@ -67,7 +67,7 @@ def outlook(setting: Setting, ground: Ground, command: str) -> list[str]:
         )
     if len(frozen.blocks) > _SHOWN:
         lines.append(f"  and {len(frozen.blocks) - _SHOWN} more")
-    warnings = [*notes(setting), *warnings_of(ground.untouched)]
+    warnings = [*notes(setting), *warnings_of(prepared.untouched)]
     lines += [f"warning: {text}" for text in warnings]
     if warnings:
         said = f"{counted(len(warnings), 'warning')}; nothing else is in the way: {command}"

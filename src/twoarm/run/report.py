@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from twoarm._version import __version__
-from twoarm.collect.gather import CollectOptions, Place, batched, gather
+from twoarm.collect.gather import ArmPath, CollectOptions, batched, gather
 from twoarm.collect.settle import Record
 from twoarm.errors import ArmsError, BadRunsError, InputError
 from twoarm.files.write import Output, write
@@ -19,9 +19,9 @@ from twoarm.programs.format import Settings
 from twoarm.programs.moment import seconds, utc_text
 from twoarm.programs.prices import Prices
 from twoarm.programs.sidecar import NAME
-from twoarm.run.freeze import Found
+from twoarm.run.freeze import ProgramFile
 from twoarm.run.ledger import TRIAL, Attempted, RunFolder
-from twoarm.run.prepare import Ground
+from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen, Trial
 from twoarm.runs.record import Failure, Run
 from twoarm.text.escape import counted, shortened, visible
@@ -96,7 +96,7 @@ def collect_runs(
             ended = last.get(trial)
             reason = "not yet run" if ended is None else f"{_how(ended)}: {_why(ended)}"
             others.append(_no_run(trial, "missing", reason))
-    if folder.home().isolation == "copy":
+    if folder.machine().isolation == "copy":
         # There an agent can kill whatever watches it, and so be rid of a run that goes badly.
         broken = [one for one in attempts if one.state != "infra" and one.trial in done]
         others += [_no_run(one.trial, "interrupted", _why(one)) for one in broken]
@@ -128,10 +128,10 @@ def _read_again(
 
     In the order in which they ran: what an earlier run has as well is odd about the later one.
     """
-    places: dict[str, list[Place]] = {}
+    places: dict[str, list[ArmPath]] = {}
     for one in sorted(settled, key=lambda one: str(one.facts.get("started_at_utc", ""))):
         if one.format is not None:
-            place = Place(arm=one.arm, path=_folder_of(folder, one))
+            place = ArmPath(arm=one.arm, path=_folder_of(folder, one))
             places.setdefault(one.format, []).append(place)
     options = CollectOptions(
         prices=prices,
@@ -239,7 +239,7 @@ def _caveats(others: Sequence[Run]) -> Iterator[str]:
 
 
 def write_receipt(
-    folder: RunFolder, frozen: Frozen, found: Found, ground: Ground, **more: Any
+    folder: RunFolder, frozen: Frozen, program: ProgramFile, prepared: Prepared, **more: Any
 ) -> None:
     """Everything that somebody who trusts nothing else would need to know."""
     runs, attempts = list(folder.runs()), list(folder.attempts())
@@ -251,11 +251,11 @@ def write_receipt(
         "origin": frozen.origin,
         "doubtful_runs": folder.doubtful(),
         "sources": frozen.sources,
-        "digests": {**frozen.digests, **ground.digests},
+        "digests": {**frozen.digests, **prepared.digests},
         "agent": {
             "program": frozen.suite.agent and frozen.suite.agent.program,
-            "version": found.version,
-            "sha256": found.digest,
+            "version": program.version,
+            "sha256": program.digest,
             "args": frozen.suite.agent and frozen.suite.agent.args,
             "arm_args": {name: arm.args for name, arm in frozen.suite.arms.items()},
             "secrets": frozen.suite.agent and frozen.suite.agent.secrets,

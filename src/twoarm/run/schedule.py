@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from twoarm.run.suite import Suite, Task
+from twoarm.run.suite import Suite, SuiteTask
 
 SCHEMA = "twoarm.schedule/1"
 
@@ -128,7 +128,7 @@ def _differences(key: str, then: object, now: object) -> Iterator[Difference]:
 def _table(value: object) -> Mapping[str, object] | None:
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.asdict(value)
-    if isinstance(value, tuple) and value and all(isinstance(one, Task) for one in value):
+    if isinstance(value, tuple) and value and all(isinstance(one, SuiteTask) for one in value):
         return {task.id: task for task in value}
     return value if isinstance(value, dict) else None
 

@@ -11,57 +11,59 @@ from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
 from twoarm.run.changes import refuse_changes, refuse_removed
 from twoarm.run.executor import Executor
-from twoarm.run.ledger import WHOLE, Home, RunFolder
-from twoarm.run.loop import End, Loop, StoppedError, View, Wish
-from twoarm.run.orders import Orders, Surroundings, check_programs
+from twoarm.run.job_maker import JobMaker, TrialContext, check_programs
+from twoarm.run.ledger import WHOLE, MachineSettings, RunFolder
+from twoarm.run.loop import End, Loop, LoopView, StoppedError, StopRequest
 from twoarm.run.place import Place, choose_place, new_token
-from twoarm.run.prepare import Ground, Preparation, Workshop
+from twoarm.run.prepare import Preparation, Prepared, SetupContext
 from twoarm.run.report import Collected, collect_runs, runs_by_jobs, write_receipt
-from twoarm.run.setting import Setting, Wanted, set_up
-from twoarm.run.settle import Reader
-from twoarm.run.suite_file import Plan, read_suite
+from twoarm.run.setting import RunOptions, Setting, set_up
+from twoarm.run.settle import RunReader
+from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import lies_in
 from twoarm.text.escape import counted, shortened, visible
 
 # What was made of the suite, in the cache.
-_GROUND = "ground.json"
+_PREPARED = "prepared.json"
 
 
 class Session:
     """A run folder that is being worked on."""
 
-    def __init__(self, folder: RunFolder, setting: Setting, home: Home) -> None:
+    def __init__(self, folder: RunFolder, setting: Setting, machine: MachineSettings) -> None:
         from twoarm.run.executors.local import Local
 
         self.folder = folder
         self.setting = setting
-        self.home = home
-        self.place = choose_place(home.token, os.environ)
+        self.machine = machine
+        self.place = choose_place(machine.token, os.environ)
         self.executor: Executor = Local(setting.jobs, folder.share)
 
-    def prepare(self) -> Ground:
+    def prepare(self) -> Prepared:
         """Builds and trees; those of an earlier runner, if they are all there."""
-        from twoarm.run.supervisor.processes import clear_herds, kill_marked
+        from twoarm.run.supervisor.processes import clear_process_limits, kill_marked
 
         # Of a runner that was killed together with its supervisors.
         if self.place.known:
-            kill_marked(self.home.token)
-        clear_herds()
+            kill_marked(self.machine.token)
+        clear_process_limits()
         self.place.clear_scratch()
         with self.place.folder as place:
-            known = _known_ground(place)
+            known = _known_prepared(place)
             if known is not None:
                 self.check_trees(known)
                 return known
             with self.folder.folder.made("setup") as logs:
-                ground = prepared(self.setting, self.place, self.executor, logs, self.home.token, 1)
-            place.write(_GROUND, msgspec.json.encode(ground))
+                prepared = prepare_trials(
+                    self.setting, self.place, self.executor, logs, self.machine.token, 1
+                )
+            place.write(_PREPARED, msgspec.json.encode(prepared))
         self.folder.say(WHOLE)
-        return ground
+        return prepared
 
-    def check_trees(self, ground: Ground) -> None:
+    def check_trees(self, prepared: Prepared) -> None:
         """Stop if the trees that trials start from are not what they were."""
-        changed = list(ground.changed())
+        changed = list(prepared.changed())
         if not changed:
             self.folder.say(WHOLE)
             return
@@ -69,7 +71,7 @@ class Session:
         self.folder.doubt(doubtful)
         self.folder.say("trees changed", files=changed[:20], runs=doubtful)
         # Made anew by the next runner.
-        self.place.forget(_GROUND)
+        self.place.forget(_PREPARED)
         more = f" and {counted(len(changed) - 1, 'more file')}" if len(changed) > 1 else ""
         doubts = (
             f"{counted(len(doubtful), 'run')} since the last check may have started from it or "
@@ -83,31 +85,36 @@ class Session:
             f"{visible(changed[0])}{more}; {doubts}"
         )
 
-    def run(self, ground: Ground, wish: Callable[[], Wish], show: Callable[[View], None]) -> End:
+    def run(
+        self,
+        prepared: Prepared,
+        stop_request: Callable[[], StopRequest],
+        show: Callable[[LoopView], None],
+    ) -> End:
         """The loop, with everything it needs."""
         setting = self.setting
-        limits = setting.plan.suite.limits
-        around = Surroundings(
+        limits = setting.checked.suite.limits
+        context = TrialContext(
             place=self.place,
-            ground=ground,
+            prepared=prepared,
             env=setting.env,
             secrets=setting.secrets,
-            marker=self.home.token,
-            bwrap=self.home.isolation == "bwrap",
-            keep_workspace=self.home.keep,
+            marker=self.machine.token,
+            bwrap=self.machine.isolation == "bwrap",
+            keep_workspace=self.machine.keep,
             prices=setting.prices,
             trial_usd=setting.terms.trial_usd,
         )
-        orders = Orders(setting.plan, setting.agent, around)
-        reader = Reader(
+        job_maker = JobMaker(setting.checked, setting.agent, context)
+        reader = RunReader(
             format=setting.agent.format,
             prices=setting.prices,
-            acceptance_commands={t.id: t.acceptance_command for t in setting.plan.tasks},
-            models={arm: orders.model(arm) for arm in setting.plan.arms},
+            acceptance_commands={t.id: t.acceptance_command for t in setting.checked.tasks},
+            models={arm: job_maker.model(arm) for arm in setting.checked.arms},
         )
         loop = Loop(
             self.folder,
-            orders,
+            job_maker,
             self.executor,
             Budget(setting.terms),
             reader,
@@ -115,23 +122,23 @@ class Session:
             retry_seconds=limits.retry_seconds,
         )
         try:
-            end = loop.run(setting.frozen.blocks, wish, show)
+            end = loop.run(setting.frozen.blocks, stop_request, show)
         except StoppedError:
-            self.check_trees(ground)
+            self.check_trees(prepared)
             raise
         if end != "killed":
-            self.check_trees(ground)
+            self.check_trees(prepared)
         return end
 
-    def report(self, ground: Ground, end: End) -> Collected:
+    def report(self, prepared: Prepared, end: End) -> Collected:
         """Write what `score` reads, and the receipt."""
         collected = collect_runs(self.folder, self.setting.frozen, self.setting.prices)
         write_receipt(
             self.folder,
             self.setting.frozen,
-            self.setting.found,
-            ground,
-            isolation=self.home.isolation,
+            self.setting.program,
+            prepared,
+            isolation=self.machine.isolation,
             budget={"kind": self.setting.terms.kind, "usd": self.setting.terms.budget_usd},
             end=end,
         )
@@ -152,37 +159,37 @@ class Session:
         self.folder.release()
 
 
-def _known_ground(place: OpenFolder) -> Ground | None:
+def _known_prepared(place: OpenFolder) -> Prepared | None:
     """What an earlier runner has made; None if it never finished, or that was cleared."""
     try:
-        ground = msgspec.json.decode(place.read(_GROUND), type=Ground)
+        prepared = msgspec.json.decode(place.read(_PREPARED), type=Prepared)
     except (OSError, ValueError):
         return None
-    return ground if all(map(os.path.isdir, ground.paths())) else None
+    return prepared if all(map(os.path.isdir, prepared.paths())) else None
 
 
-def prepared(
+def prepare_trials(
     setting: Setting, place: Place, executor: Executor, logs: OpenFolder, marker: str, checks: int
-) -> Ground:
+) -> Prepared:
     """What trials start from, with acceptance tried `checks` times and the program looked for."""
-    check_outside(setting.plan, "cache", place.path)
-    workshop = Workshop(
+    check_outside(setting.checked, "cache", place.path)
+    context = SetupContext(
         place=place,
         executor=executor,
         logs=logs,
         marker=marker,
-        env={**setting.env, **setting.plan.workspace.env},
+        env={**setting.env, **setting.checked.workspace.env},
         secrets=setting.secrets,
     )
-    ground = Preparation(setting.plan, setting.frozen, workshop).ground(checks)
-    check_programs(setting.plan, setting.agent, setting.frozen.suite.tasks, ground)
-    return ground
+    prepared = Preparation(setting.checked, setting.frozen, context).prepare(checks)
+    check_programs(setting.checked, setting.agent, setting.frozen.suite.tasks, prepared)
+    return prepared
 
 
-def check_outside(plan: Plan, what: str, path: str) -> None:
+def check_outside(checked: CheckedSuite, what: str, path: str) -> None:
     """Refuse a folder of this run inside the one that is copied: agents would find it."""
-    copied = plan.workspace.copy
-    if copied is not None and lies_in(path, plan.at(copied)):
+    copied = checked.workspace.copy
+    if copied is not None and lies_in(path, checked.at(copied)):
         way = "--out" if what == "run folder" else "TWOARM_CACHE"
         raise UsageError(
             f"{visible(path)}: the {what} would be in workspace.copy, and so in every workspace; "
@@ -190,67 +197,71 @@ def check_outside(plan: Plan, what: str, path: str) -> None:
         )
 
 
-def start(path: str, out: str, wanted: Wanted, setting: Setting) -> Session:
+def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session:
     """A new run folder."""
-    check_outside(setting.plan, "run folder", os.path.abspath(out))
-    home = Home(
+    check_outside(setting.checked, "run folder", os.path.abspath(out))
+    machine = MachineSettings(
         token=new_token(),
         suite=os.path.abspath(path),
         jobs=setting.jobs,
-        isolation=wanted.isolation,
-        keep=wanted.keep,
+        isolation=options.isolation,
+        keep=options.keep,
         budget_usd=setting.terms.budget_usd,
         trial_usd=setting.terms.trial_usd,
     )
     folder = RunFolder(out)
-    stale = folder.home().token if os.path.exists(folder.at("place.json")) else None
-    folder.create(setting.frozen, home)
+    stale = folder.machine().token if os.path.exists(folder.at("place.json")) else None
+    folder.create(setting.frozen, machine)
     try:
         if stale is not None:
             # Of a suite that never got to its first trial.
             choose_place(stale, os.environ).remove()
-        return Session(folder, setting, home)
+        return Session(folder, setting, machine)
     except BaseException:
         # Whatever it is, Ctrl-C too: a folder that nobody works on is held by nobody.
         folder.release()
         raise
 
 
-def resume(out: str, path: str | None, wanted: Wanted, environment: Mapping[str, str]) -> Session:
+def resume(
+    out: str, path: str | None, options: RunOptions, environment: Mapping[str, str]
+) -> Session:
     """A run folder that was begun earlier: the same suite, or none."""
     folder = RunFolder(out)
-    frozen, home = folder.frozen(), folder.home()
-    suite = os.path.abspath(path) if path is not None else home.suite
+    frozen, machine = folder.frozen(), folder.machine()
+    suite = os.path.abspath(path) if path is not None else machine.suite
     if not os.path.exists(suite):
         raise InputError(
             f"{visible(suite)}: the suite is not there; if it has moved, "
             f"give it as well: twoarm run SUITE --resume {visible(out)}"
         )
-    if wanted.budget_usd and home.budget_usd and wanted.budget_usd < home.budget_usd:
-        raise UsageError(f"--budget: it was ${home.budget_usd:g}, and can only grow")
-    wanted = msgspec.structs.replace(
-        wanted,
-        budget_usd=wanted.budget_usd or home.budget_usd,
-        trial_usd=home.trial_usd,
+    if options.budget_usd and machine.budget_usd and options.budget_usd < machine.budget_usd:
+        raise UsageError(f"--budget: it was ${machine.budget_usd:g}, and can only grow")
+    options = msgspec.structs.replace(
+        options,
+        budget_usd=options.budget_usd or machine.budget_usd,
+        trial_usd=machine.trial_usd,
         repeats=frozen.repeats,
         seed=frozen.seed,
         only=tuple(task.id for task in frozen.suite.tasks),
         tags=(),
-        jobs=wanted.jobs or home.jobs,
-        isolation=home.isolation,
+        jobs=options.jobs or machine.jobs,
+        isolation=machine.isolation,
     )
     # Without them no schedule can be made to compare with.
     refuse_removed(frozen, read_suite(suite).tasks)
-    setting = set_up(suite, wanted, environment, frozen)
+    setting = set_up(suite, options, environment, frozen)
     refuse_changes(frozen, setting.frozen)
-    folder.hold(home.token)
+    folder.hold(machine.token)
     try:
         budget = setting.terms.budget_usd
-        before = home.jobs
-        home = msgspec.structs.replace(home, suite=suite, jobs=setting.jobs, budget_usd=budget)
-        folder.change(home)
-        folder.say("resumed", jobs=home.jobs, jobs_before=before)
-        return Session(folder, setting, home)
+        before = machine.jobs
+        machine = msgspec.structs.replace(
+            machine, suite=suite, jobs=setting.jobs, budget_usd=budget
+        )
+        folder.change(machine)
+        folder.say("resumed", jobs=machine.jobs, jobs_before=before)
+        return Session(folder, setting, machine)
     except BaseException:
         # As in `start`.
         folder.release()

@@ -14,21 +14,28 @@ from twoarm.programs.command.launch import UNREAD
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.programs.settings import NO_FORMAT
 from twoarm.run.budget import Terms, check_terms
-from twoarm.run.freeze import Found, choose_tasks, commits_again, commits_of, find_program, freeze
-from twoarm.run.orders import check_arguments, missing_files, model_of
+from twoarm.run.freeze import (
+    ProgramFile,
+    choose_tasks,
+    commits_again,
+    commits_of,
+    find_program,
+    freeze,
+)
+from twoarm.run.job_maker import check_arguments, missing_files, model_of
 from twoarm.run.schedule import Frozen
-from twoarm.run.suite_file import Plan, read_suite
+from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
 from twoarm.text.escape import named, visible
 
-# A shorter value would be struck out of everything.
+# A shorter value would be redacted from everything.
 SHORTEST_SECRET = 8
 
 Isolation = Literal["copy", "bwrap"]
 Keep = Literal["none", "failed", "all"]
 
 
-class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the user asked for besides the suite; None is what the suite or the folder says."""
 
     repeats: int = 5
@@ -45,9 +52,9 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
     """A suite that could be run: what it means on this machine."""
 
-    plan: Plan
+    checked: CheckedSuite
     agent: Agent
-    found: Found
+    program: ProgramFile
     frozen: Frozen
     terms: Terms
     prices: Mapping[str, Prices] | None
@@ -59,65 +66,65 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def set_up(
-    path: str, wanted: Wanted, environment: Mapping[str, str], earlier: Frozen | None = None
+    path: str, options: RunOptions, environment: Mapping[str, str], earlier: Frozen | None = None
 ) -> Setting:
     """Read and check everything that can be without running anything of the suite.
 
     With an earlier schedule its commits are used, whatever has been committed since.
     """
-    plan = read_suite(path)
-    agent = load_agent(plan.agent)
-    check_isolation(wanted.isolation, agent)
-    limits = plan.suite.limits
-    prices_path = None if limits.prices is None else plan.at(limits.prices)
+    checked = read_suite(path)
+    agent = load_agent(checked.agent)
+    check_isolation(options.isolation, agent)
+    limits = checked.suite.limits
+    prices_path = None if limits.prices is None else checked.at(limits.prices)
     prices = None if prices_path is None else read_prices(prices_path)
     terms = Terms(
-        budget_usd=wanted.budget_usd or limits.budget_usd,
-        trial_usd=wanted.trial_usd or limits.trial_usd,
-        cost=_cost(plan, prices),
+        budget_usd=options.budget_usd or limits.budget_usd,
+        trial_usd=options.trial_usd or limits.trial_usd,
+        cost=_cost(checked, prices),
         overshoot=agent.overshoot,
     )
     check_terms(terms)
-    found = find_program(agent, plan)
-    tasks = choose_tasks(plan, wanted.only, wanted.tags)
-    check_arguments(plan, agent, tasks)
-    commits = commits_of(plan) if earlier is None else commits_again(plan, earlier)
-    frozen = freeze(plan, found.version, tasks, wanted.repeats, wanted.seed, commits)
-    values = _secrets(plan, environment)
+    program = find_program(agent, checked)
+    tasks = choose_tasks(checked, options.only, options.tags)
+    check_arguments(checked, agent, tasks)
+    commits = commits_of(checked) if earlier is None else commits_again(checked, earlier)
+    frozen = freeze(checked, program.version, tasks, options.repeats, options.seed, commits)
+    values = _secrets(checked, environment)
     text = msgspec.json.encode(frozen).decode()
     for name, value in values.items():
         if value in text:
             raise InputError(
-                f"{visible(plan.path)}: the value of the secret {named(name)} is in the suite; "
+                f"{visible(checked.path)}: the value of the secret {named(name)} is in the suite; "
                 "name the variable and leave the value out"
             )
     kept = {key: environment[key] for key in ("PATH", "LANG", "LC_ALL") if key in environment}
     return Setting(
-        plan=plan,
+        checked=checked,
         agent=agent,
-        found=found,
+        program=program,
         frozen=frozen,
         terms=terms,
         prices=prices,
         prices_path=prices_path,
         secrets=values,
         env={"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **kept},
-        jobs=wanted.jobs or default_jobs(),
+        jobs=options.jobs or default_jobs(),
     )
 
 
-def _cost(plan: Plan, prices: Mapping[str, Prices] | None) -> Cost:
+def _cost(checked: CheckedSuite, prices: Mapping[str, Prices] | None) -> Cost:
     """How well the cost of any trial is known: the arms may have models of their own."""
-    models = {model_of(plan, arm) for arm in plan.arms}
-    programs = (msgspec.structs.replace(plan.agent, model=model) for model in models)
+    models = {model_of(checked, arm) for arm in checked.arms}
+    programs = (msgspec.structs.replace(checked.agent, model=model) for model in models)
     known = {load_agent(program).cost(prices) for program in programs}
     worst: tuple[Cost, ...] = ("unknown", "told", "held")
     return next(cost for cost in worst if cost in known)
 
 
-def _secrets(plan: Plan, environment: Mapping[str, str]) -> dict[str, str]:
+def _secrets(checked: CheckedSuite, environment: Mapping[str, str]) -> dict[str, str]:
     values = {}
-    for name in plan.agent.secrets:
+    for name in checked.agent.secrets:
         value = environment.get(name)
         if not value:
             raise InputError(f"secret {named(name)} is not set; export it before you run")
@@ -143,24 +150,24 @@ def default_jobs() -> int:
 def notes(setting: Setting) -> list[str]:
     """What has to be said before anything runs."""
     said = []
-    repo = setting.plan.workspace.repo
-    if repo is not None and uncommitted(setting.plan.at(repo)):
+    repo = setting.checked.workspace.repo
+    if repo is not None and uncommitted(setting.checked.at(repo)):
         commit = setting.frozen.origin[:12]
         said.append(f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}")
     if repo is not None and is_committed(
-        setting.plan.at(repo), setting.frozen.origin, setting.plan.path
+        setting.checked.at(repo), setting.frozen.origin, setting.checked.path
     ):
         said.append(
             "the suite is committed in the repository, so agents of both arms can read it, and "
             "any files of the arms that are committed with it; keep them elsewhere"
         )
-    copied = setting.plan.workspace.copy
-    if copied is not None and lies_in(setting.plan.path, setting.plan.at(copied)):
+    copied = setting.checked.workspace.copy
+    if copied is not None and lies_in(setting.checked.path, setting.checked.at(copied)):
         said.append(
             "the suite is in the folder that is copied, so agents of both arms can read it; keep "
             "it in another folder"
         )
-    if setting.agent.format == UNREAD and setting.plan.agent.format == NO_FORMAT:
+    if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         said.append(
             'format = "none" measures no tokens: the three gates can only end in '
             "`insufficient data`"
@@ -169,7 +176,7 @@ def notes(setting: Setting) -> list[str]:
         said.append(
             "the budget is soft: nothing stops a trial at its limit, so the last ones may exceed it"
         )
-    suite = setting.plan.suite
+    suite = setting.checked.suite
     if setting.agent.format == UNREAD and any(
         (suite.uptake, *(arm.uptake for arm in suite.arms.values()))
     ):
@@ -177,7 +184,7 @@ def notes(setting: Setting) -> list[str]:
             "uptake cannot be seen: what a command prints is read only with agent.output and "
             "agent.format; see docs/explain.md for what each format shows"
         )
-    said.extend(missing_files(setting.plan))
+    said.extend(missing_files(setting.checked))
     return said
 
 

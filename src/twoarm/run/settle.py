@@ -9,7 +9,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from twoarm.collect.gather import CollectOptions, Place, gather
+from twoarm.collect.gather import ArmPath, CollectOptions, gather
 from twoarm.errors import BadRunsError, InputError
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.command.launch import UNREAD
@@ -34,7 +34,7 @@ UNAUTHORIZED, FORBIDDEN = 401, 403
 _RUN = msgspec.json.Decoder(Run)
 
 
-class Reader(msgspec.Struct, frozen=True, kw_only=True):
+class RunReader(msgspec.Struct, frozen=True, kw_only=True):
     """How run folders of this agent are read."""
 
     format: str
@@ -44,7 +44,7 @@ class Reader(msgspec.Struct, frozen=True, kw_only=True):
     models: dict[str, str | None]
 
 
-def settle(folder: OpenFolder, attempted: Attempted, reader: Reader) -> Attempted:
+def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attempted:
     """An attempt whose folder is complete: a run, or an infra failure."""
     facts = read_outcome(folder)
     if "tree_changed" in facts:
@@ -140,8 +140,8 @@ def _put(folder: OpenFolder, name: str, text: bytes) -> None:
         file.write(text)
 
 
-def bury(
-    folder: OpenFolder, attempted: Attempted, reader: Reader, seconds: float, reason: str
+def supervisor_died(
+    folder: OpenFolder, attempted: Attempted, reader: RunReader, seconds: float, reason: str
 ) -> Attempted:
     """An attempt whose supervisor was killed and whose runner was not: only an agent does that."""
     ended = time.time()
@@ -170,7 +170,7 @@ def bury(
     )
 
 
-def turn_away(attempted: Attempted, refusal: Refusal, seconds: float) -> Attempted:
+def key_refused(attempted: Attempted, refusal: Refusal, seconds: float) -> Attempted:
     """An attempt that was ended because its provider refuses the key: it has cost nothing."""
     return msgspec.structs.replace(
         attempted,
@@ -202,7 +202,7 @@ def _ended(attempted: Attempted, state: Any, reason: str, facts: dict[str, Any])
     )
 
 
-def _sidecar(attempted: Attempted, facts: dict[str, Any], reader: Reader) -> bytes:
+def _sidecar(attempted: Attempted, facts: dict[str, Any], reader: RunReader) -> bytes:
     now = _utc(time.time())
     known = {
         "task_id": attempted.task,
@@ -238,7 +238,7 @@ def _read(
     """The record of a run folder, or why there is none."""
     options = CollectOptions(prices=prices, settings=Settings(scheduled=True))
     try:
-        with gather(format_name, [Place(arm=arm, path=folder)], options) as collection:
+        with gather(format_name, [ArmPath(arm=arm, path=folder)], options) as collection:
             unread = [one for one in collection.caveats if one.code in (NO_EVENT, USAGE_UNREAD)]
             for line in collection.lines():
                 return _Reading(

@@ -9,9 +9,9 @@ from msgspec import Meta
 from twoarm.programs.settings import Program, Slug, Text, Variable
 from twoarm.runs.record import tidied
 
-Seconds = Annotated[float, Meta(gt=0, le=604_800)]
+LimitSeconds = Annotated[float, Meta(gt=0, le=604_800)]
 Dollars = Annotated[float, Meta(gt=0, le=1_000_000)]
-Count = Annotated[int, Meta(ge=0, le=100)]
+RetryCount = Annotated[int, Meta(ge=0, le=100)]
 Megabytes = Annotated[int, Meta(ge=1, le=100_000)]
 # What `args`, `env`, `argv` and `prompt_template` may name in braces.
 PLACEHOLDERS = (
@@ -33,7 +33,7 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     pass
 
 
-class Task(_Table, frozen=True, kw_only=True):
+class SuiteTask(_Table, frozen=True, kw_only=True):
     """One task: what the agent is asked, and the command that tells whether it was done."""
 
     id: Slug
@@ -42,11 +42,11 @@ class Task(_Table, frozen=True, kw_only=True):
     prompt_file: Text | None = None
     acceptance_files: tuple[Text, ...] = ()
     setup_commands: tuple[Text, ...] = ()
-    timeout_seconds: Seconds | None = None
+    timeout_seconds: LimitSeconds | None = None
     tags: tuple[str, ...] = ()
 
 
-class Source(_Table, frozen=True, kw_only=True):
+class SourceRepo(_Table, frozen=True, kw_only=True):
     """A repository at one commit."""
 
     repo: Text
@@ -64,7 +64,7 @@ class Arm(_Table, frozen=True, kw_only=True):
     remove: tuple[Text, ...] = ()
     uptake: tuple[Text, ...] = ()
     prompt_template: Text | None = None
-    source: Source | None = None
+    source: SourceRepo | None = None
     build_commands: tuple[Text, ...] = ()
     setup_commands: tuple[Text, ...] = ()
 
@@ -82,14 +82,14 @@ class Workspace(_Table, frozen=True, kw_only=True):
 class Limits(_Table, frozen=True, kw_only=True):
     """How long, how much and how often."""
 
-    timeout_seconds: Seconds = 1800.0
-    setup_seconds: Seconds = 600.0
-    acceptance_seconds: Seconds = 600.0
-    grace_seconds: Seconds = 5.0
+    timeout_seconds: LimitSeconds = 1800.0
+    setup_seconds: LimitSeconds = 600.0
+    acceptance_seconds: LimitSeconds = 600.0
+    grace_seconds: LimitSeconds = 5.0
     budget_usd: Dollars | None = None
     trial_usd: Dollars | None = None
     prices: Text | None = None
-    retries: Count = 2
+    retries: RetryCount = 2
     retry_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
     output_mb: Megabytes = 256
     patch_mb: Megabytes = 32
@@ -108,7 +108,7 @@ class Suite(_Table, frozen=True, kw_only=True):
     acceptance_files: tuple[Text, ...] = ()
     uptake: tuple[Text, ...] = ()
     arms: dict[Slug, Arm] = {}
-    tasks: tuple[Task, ...] = ()
+    tasks: tuple[SuiteTask, ...] = ()
 
 
 _NAMED = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
@@ -145,7 +145,7 @@ _MEANINGS = {
         "arms": "the two arms, by name",
         "tasks": "the tasks",
     },
-    "Task": {
+    "SuiteTask": {
         "id": "the name of the task; letters, digits, dot, dash and underscore",
         "acceptance_command": "a shell command; exit code 0 is success",
         "prompt": "what the agent is asked",
@@ -155,7 +155,7 @@ _MEANINGS = {
         "timeout_seconds": "how long the agent may take at this task",
         "tags": "for --tag",
     },
-    "Source": {
+    "SourceRepo": {
         "repo": "a git repository, relative to the suite",
         "ref": "a branch, tag or commit",
     },

@@ -16,12 +16,12 @@ from twoarm.programs.uptake import Pattern
 from twoarm.run.suite import (
     PLACEHOLDERS,
     Arm,
-    Count,
     Dollars,
+    LimitSeconds,
     Megabytes,
-    Seconds,
+    RetryCount,
     Suite,
-    Task,
+    SuiteTask,
     Workspace,
     placeholders,
 )
@@ -39,7 +39,7 @@ class SuiteError(InputError):
         super().__init__("\n".join(map(str, problems)))
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class CheckedSuite(msgspec.Struct, frozen=True, kw_only=True):
     """A suite that was read and checked: prompts are texts, and nothing is left to look up."""
 
     # The file, and the folder that its paths are relative to.
@@ -50,7 +50,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     workspace: Workspace
     baseline: str
     candidate: str
-    tasks: tuple[Task, ...]
+    tasks: tuple[SuiteTask, ...]
     prompts: dict[str, str]
 
     @property
@@ -63,11 +63,11 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return os.path.normpath(os.path.join(self.folder, os.path.expanduser(path)))
 
 
-def read_suite(path: str) -> Plan:
+def read_suite(path: str) -> CheckedSuite:
     """A suite file, with the tasks that it takes from another one."""
     suite = _decoded(path)
     folder = os.path.dirname(os.path.abspath(path))
-    tasks: list[tuple[str, int, Task]] = []
+    tasks: list[tuple[str, int, SuiteTask]] = []
     if suite.tasks_from is not None:
         other = os.path.join(folder, suite.tasks_from)
         found = _decoded(other)
@@ -81,7 +81,7 @@ def read_suite(path: str) -> Plan:
     if problems or suite.agent is None or suite.workspace is None:
         raise SuiteError(problems)
     baseline = suite.baseline or ""
-    return Plan(
+    return CheckedSuite(
         path=os.path.abspath(path),
         folder=folder,
         suite=suite,
@@ -131,9 +131,9 @@ _WORDS: dict[Any, str] = {
     Slug: "a name of letters, digits, dot, dash and underscore, at most 100",
     Text: "text that is not empty",
     Variable: "the name of an environment variable",
-    Seconds: "seconds above 0, at most a week",
+    LimitSeconds: "seconds above 0, at most a week",
     Dollars: "dollars above 0",
-    Count: "an integer from 0 to 100",
+    RetryCount: "an integer from 0 to 100",
     Megabytes: "megabytes, at least 1",
     str: "text",
     float: "a number",
@@ -352,7 +352,7 @@ def _overlays(
                 yield _problem(path, f"{key}.{table}.{place}", message)
 
 
-def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, Task]]) -> Iterator[Problem]:
+def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, SuiteTask]]) -> Iterator[Problem]:
     if not tasks:
         yield _problem(path, "tasks", "no tasks; write [[tasks]] or tasks_from")
     seen: dict[str, str] = {}
@@ -366,7 +366,7 @@ def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, Task]]) -> Itera
 
 
 def _prompts(
-    path: str, suite: Suite, folder: str, tasks: list[tuple[str, int, Task]]
+    path: str, suite: Suite, folder: str, tasks: list[tuple[str, int, SuiteTask]]
 ) -> tuple[dict[str, str], list[Problem]]:
     """The prompt of each task, looked up beside its file and then in the repository."""
     prompts: dict[str, str] = {}

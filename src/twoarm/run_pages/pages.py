@@ -44,7 +44,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     flip: bool
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class PagesToMake(msgspec.Struct, frozen=True, kw_only=True):
     """The pages to make, flips first, and how many there would have been."""
 
     pages: tuple[Page, ...]
@@ -58,7 +58,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
         return found
 
 
-def plan_pages(comparison: Comparison, which: Which) -> Plan:
+def plan_pages(comparison: Comparison, which: Which) -> PagesToMake:
     """The pages of the runs that count."""
     pairing = comparison.pairing
     ours, theirs = comparison.screening.arms
@@ -88,7 +88,7 @@ def plan_pages(comparison: Comparison, which: Which) -> Plan:
         )
         for task, repeat in ordered[:MOST_PAGES]
     )
-    return Plan(pages=pages, wanted=len(ordered))
+    return PagesToMake(pages=pages, wanted=len(ordered))
 
 
 def _key(comparison: Comparison, row: int) -> tuple[str, int]:
@@ -116,7 +116,9 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
     base: str
 
 
-def read_records(plan: Plan, comparison: Comparison, files: Sequence[str]) -> dict[int, Recorded]:
+def read_records(
+    plan: PagesToMake, comparison: Comparison, files: Sequence[str]
+) -> dict[int, Recorded]:
     """The lines of the runs that have a page, by row."""
     places = comparison.runs.positions
     wanted = {}
@@ -128,7 +130,9 @@ def read_records(plan: Plan, comparison: Comparison, files: Sequence[str]) -> di
     return dict(_records(files, wanted))
 
 
-def make_pages(plan: Plan, records: dict[int, Recorded], out: str) -> Iterator[tuple[str, bytes]]:
+def make_pages(
+    plan: PagesToMake, records: dict[int, Recorded], out: str
+) -> Iterator[tuple[str, bytes]]:
     """The pages, one at a time, so that only one is held; then the list of them."""
     views = Views()
     neighbors = _neighbors(plan, records)
@@ -188,7 +192,7 @@ def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
         raise InputError(f"{source}: cannot be read: {error.strerror}") from error
 
 
-def _neighbors(plan: Plan, records: dict[int, Recorded]) -> dict[str, tuple[Neighbor, ...]]:
+def _neighbors(plan: PagesToMake, records: dict[int, Recorded]) -> dict[str, tuple[Neighbor, ...]]:
     found: dict[str, list[Neighbor]] = {}
     for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flip, page.repeat)):
         one = Neighbor(repeat=page.repeat, outcome=_outcome(page, records), page=page.name)

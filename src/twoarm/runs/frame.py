@@ -24,7 +24,7 @@ _NULLABLE = tuple(field.name for field in _FIELDS if field.required and field.ty
 _WHOLE = frozenset(field.name for field in _FIELDS if field.type in (Repeat, MaybeExitCode))
 
 
-class Frame(Protocol):
+class ArrowFrame(Protocol):
     """Rows and columns that can be handed on as an Arrow stream."""
 
     def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
@@ -35,7 +35,7 @@ def is_frame(source: object) -> bool:
     return hasattr(source, "__arrow_c_stream__") or hasattr(source, "__dataframe__")
 
 
-def rows(frame: Frame) -> Iterator[dict[str, Any]]:
+def rows(frame: ArrowFrame) -> Iterator[dict[str, Any]]:
     """The rows as mappings; what is missing, NaN or null in them is None."""
     table = _opened(frame)
     names = [str(name) for name in table.columns]
@@ -47,7 +47,7 @@ def rows(frame: Frame) -> Iterator[dict[str, Any]]:
             yield dict(zip(names, cells, strict=True)) | absent
 
 
-def _opened(frame: Frame) -> Any:
+def _opened(frame: ArrowFrame) -> Any:
     try:
         import narwhals.stable.v2 as narwhals
         from narwhals.exceptions import DuplicateError
@@ -62,7 +62,7 @@ def _opened(frame: Frame) -> Any:
         return _streamed(frame, narwhals.DataFrame)
 
 
-def _streamed(frame: Frame, narwhals_frame: Any) -> Any:
+def _streamed(frame: ArrowFrame, narwhals_frame: Any) -> Any:
     kind = type(frame).__name__
     try:
         return narwhals_frame.from_arrow(frame, backend="pyarrow")

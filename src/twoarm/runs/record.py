@@ -16,7 +16,7 @@ from twoarm.text.escape import named, nearest, shortened
 # The largest whole number that a double holds together with all smaller ones.
 LARGEST = 2**53 - 1
 
-Name = Annotated[str, Meta(min_length=1)]
+NonEmptyText = Annotated[str, Meta(min_length=1)]
 Repeat = Annotated[int, Meta(ge=1, le=LARGEST)]
 Number = Annotated[float, Meta(ge=0, le=LARGEST)]
 MaybeNumber = Number | None
@@ -36,7 +36,7 @@ UPTAKE_NOT_SHOWN = "uptake_not_shown"
 MaybeCount = Annotated[int, Meta(ge=0, le=LARGEST)] | None
 MaybeCounts = (
     Annotated[
-        dict[Name, Annotated[int, Meta(ge=0, le=LARGEST)]],
+        dict[NonEmptyText, Annotated[int, Meta(ge=0, le=LARGEST)]],
         Meta(max_length=MOST_TOOLS),
     ]
     | None
@@ -56,8 +56,8 @@ MaybeLooks = PlannedLooks | None
 class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One line of a run file. `None` means "not measured", never zero."""
 
-    task_id: Name
-    arm: Name
+    task_id: NonEmptyText
+    arm: NonEmptyText
     repeat: Repeat
     success: bool
     duration_seconds: Number
@@ -124,16 +124,16 @@ class OpenLine(Line, frozen=True, kw_only=True, gc=False, forbid_unknown_fields=
 
 # What many lines have under each key. A line that lacks an optional key has None or UNSET there;
 # for `failure` it is UNSET. A key that no line has may be left out.
-Columns: TypeAlias = Mapping[str, Sequence[Any]]
+LineColumns: TypeAlias = Mapping[str, Sequence[Any]]
 
 
-def columns_of(lines: Sequence[Line]) -> Columns:
+def columns_of(lines: Sequence[Line]) -> LineColumns:
     """The values of some lines, key by key."""
     return dict(zip(Line.__struct_fields__, zip(*map(astuple, lines), strict=True), strict=True))
 
 
 _WORDS: dict[Any, str] = {
-    Name: "a non-empty string",
+    NonEmptyText: "a non-empty string",
     Repeat: f"an integer from 1 to {LARGEST}",
     bool: "true or false",
     Number: f"a number from 0 to {LARGEST}",

@@ -18,14 +18,14 @@ from numpy.typing import NDArray
 
 from twoarm.runs.arrays import Ints
 from twoarm.runs.record import (
-    Columns,
     Line,
+    LineColumns,
     MaybeCount,
     MaybeCounts,
     MaybeExitCode,
     MaybeFlag,
     MaybeNumber,
-    Name,
+    NonEmptyText,
     Number,
     Repeat,
 )
@@ -44,7 +44,7 @@ _MOST_BLANKS = 8
 _IS_BLANK = np.isin(np.arange(256), list(_BLANKS))
 
 
-class Layout:
+class SeenKeys:
     """The keys that the good lines so far have: all of them, or only some."""
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Layout:
             self._reader = None
 
     def reader(self) -> "LineReader | None":
-        """What decodes lines of this layout and no others; None before the first good line."""
+        """What decodes lines with these keys and no others; None before the first good line."""
         if self._reader is None and self._always:
             self._reader = _reader(self._always, self._seen)
         return self._reader
@@ -85,7 +85,7 @@ class LineReader(NamedTuple):
     fewest: int
     varied: "tuple[Key, ...]"
 
-    def decoded(self, text: bytes, ends: Ints) -> Columns | None:
+    def decoded(self, text: bytes, ends: Ints) -> LineColumns | None:
         """A run from each line; None if some line is anything else, or has a key twice."""
         try:
             decoded = self.decode(text)
@@ -173,8 +173,8 @@ def _reader(always: frozenset[str], seen: frozenset[str]) -> LineReader:
         else:
             unset = value_type if value_type is Any else value_type | UnsetType
             fields.append((attribute, unset, UNSET))
-        if key in always and value_type in (Name, *_UNQUOTED):
-            fewest += 4 if value_type is Name else 2
+        if key in always and value_type in (NonEmptyText, *_UNQUOTED):
+            fewest += 4 if value_type is NonEmptyText else 2
         else:
             varied.append(Key(key, value_type, key in always))
     made = msgspec.defstruct(

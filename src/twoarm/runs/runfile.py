@@ -17,9 +17,9 @@ from twoarm.errors import (
     UsageError,
 )
 from twoarm.runs.badline import problems_of
-from twoarm.runs.frame import Frame, is_frame, rows
+from twoarm.runs.frame import ArrowFrame, is_frame, rows
 from twoarm.runs.record import Line, OpenLine, Run, columns_of, explain
-from twoarm.runs.repeated_keys import MOST_UNKNOWN_KEYS, Layout, whole
+from twoarm.runs.repeated_keys import MOST_UNKNOWN_KEYS, SeenKeys, whole
 from twoarm.runs.runs import Builder, Input, Runs
 from twoarm.runs.stream import (
     LONGEST_LINE,
@@ -38,7 +38,7 @@ from twoarm.text.escape import counted, visible
 __all__ = ["LONGEST_LINE", "MOST_UNKNOWN_KEYS", "Progress", "Readable", "Source", "read"]
 
 Source: TypeAlias = (
-    Path | Readable | Sequence[Path | Readable] | Frame | Iterable[Mapping[str, Any] | Run]
+    Path | Readable | Sequence[Path | Readable] | ArrowFrame | Iterable[Mapping[str, Any] | Run]
 )
 
 _ITEMS = 4_096
@@ -86,7 +86,7 @@ def _finished(reader: "_Reader", inputs: list[Input], *, skip_bad: bool) -> Runs
         raise InputError(f"{where}: no runs; expected {expected}")
     return reader.builder.finish(
         inputs=inputs,
-        unknown_keys=reader.layout.unknown,
+        unknown_keys=reader.seen_keys.unknown,
         bad_lines=reader.bad_lines,
         problems=reader.problems.kept,
     )
@@ -97,7 +97,7 @@ def _told_apart(source: Source) -> tuple[list[Path | Readable], Iterable[Any]]:
     if isinstance(source, str | os.PathLike) or hasattr(source, "read"):
         return [source], ()  # type: ignore[list-item]
     if is_frame(source):
-        return [], rows(cast(Frame, source))
+        return [], rows(cast(ArrowFrame, source))
     if isinstance(source, bytes | Mapping | Run) or not isinstance(source, Iterable):
         found = type(source).__name__
         raise UsageError(
@@ -125,7 +125,7 @@ class _Reader:
 
     def __init__(self, *, list_all: bool, times: bool) -> None:
         self.builder = Builder(times=times)
-        self.layout = Layout()
+        self.seen_keys = SeenKeys()
         self.problems = Problems(every=list_all)
         self.bad_lines = 0
         self.watched: Watched | None = None
@@ -185,7 +185,7 @@ class _Reader:
             )
 
     def _batch(self, batch: Batch, source: str, line: int) -> None:
-        reader = self.layout.reader()
+        reader = self.seen_keys.reader()
         if reader is not None and not batch.too_long:
             decoded = reader.decoded(batch.text, batch.ends)
             if decoded is not None:
@@ -219,7 +219,7 @@ class _Reader:
         if problems:
             self._bad(problems)
             return None
-        self.layout.learn(found)
+        self.seen_keys.learn(found)
         return decoded
 
     def items(self, items: Iterable[Any], noun: str) -> Input:
@@ -245,7 +245,7 @@ class _Reader:
             problems = explain(item, where)
             self._bad(problems or [where.problem(visible(str(error)))])
             return None
-        self.layout.learn(item)
+        self.seen_keys.learn(item)
         return decoded
 
     def _bad(self, problems: list[Problem]) -> None:

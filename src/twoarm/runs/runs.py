@@ -15,7 +15,7 @@ from msgspec import UNSET, UnsetType
 from twoarm.errors import Position, Problem
 from twoarm.runs.arrays import Floats, Ints
 from twoarm.runs.metric import METRICS, SUCCESS
-from twoarm.runs.record import Columns, PlannedLooks
+from twoarm.runs.record import LineColumns, PlannedLooks
 from twoarm.runs.tool_columns import ToolBuilder, ToolColumns
 from twoarm.text.escape import counted
 from twoarm.text.sentence import listed
@@ -152,7 +152,7 @@ class Builder:
     def __len__(self) -> int:
         return len(self._task)
 
-    def add(self, columns: Columns, source: str, first_line: int) -> None:
+    def add(self, columns: LineColumns, source: str, first_line: int) -> None:
         """Append runs that stand on consecutive lines of a source."""
         size = len(columns["task_id"])
         absent = (UNSET,) * size

@@ -14,7 +14,7 @@ import numpy as np
 from msgspec import UNSET
 
 from twoarm.runs.arrays import Floats, Ints
-from twoarm.runs.record import OTHER_TOOLS, UPTAKE_NOT_SHOWN, Columns
+from twoarm.runs.record import OTHER_TOOLS, UPTAKE_NOT_SHOWN, LineColumns
 
 # No more names than this are told apart in one data set.
 MOST_NAMES = 1000
@@ -85,7 +85,7 @@ class ToolBuilder:
         self._failed_uptake = array("d")
         self._not_shown = array("q")
 
-    def add(self, columns: Columns, first_row: int) -> None:
+    def add(self, columns: LineColumns, first_row: int) -> None:
         """Take note of runs that follow those before; a key that no line has is not there."""
         for tally, key in ((self._made, "tool_calls"), (self._failed, "failed_tool_calls")):
             _each(tally, columns.get(key, ()), first_row, self._names)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from twoarm.render.chart_points import ChartPoints, RunSpread, Start
+from twoarm.render.chart_points import ChartPoints, RunSpread, RunStart
 from twoarm.render.page.marks import Chart
 
 # By task and repeat, where the page of a run is.
@@ -48,7 +48,7 @@ def _urls(points: ChartPoints, links: Links) -> Iterator[tuple[str, dict[str, li
         drawn = [*_drawn(spread.candidate), *_drawn(spread.baseline)]
         yield f"spread-{spread.metric}", {"points": [_url(links, *one) for one in drawn]}
     yield "cost", {"tasks": [task_url(links, point.task_id) for point in points.costs]}
-    starts: tuple[Start, ...] = (*points.starts.candidate, *points.starts.baseline)
+    starts: tuple[RunStart, ...] = (*points.starts.candidate, *points.starts.baseline)
     yield (
         "timeline",
         {"starts": [_url(links, one.task_id or "", one.repeat or 0) for one in starts]},

@@ -15,8 +15,8 @@ import msgspec
 
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.agent import Meter
-from twoarm.run.order import Order, Outcome
-from twoarm.run.supervisor.processes import SUPERVISOR, clear_herds, kill_marked
+from twoarm.run.jobs import Job, JobOutcome
+from twoarm.run.supervisor.processes import SUPERVISOR, clear_process_limits, kill_marked
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The package as the supervisor sees it: its own modules, without what twoarm imports for others.
@@ -45,13 +45,13 @@ _DONE, _CANCELLED, _FAILED = 0, 75, 74
 class _Running:
     """One supervisor."""
 
-    def __init__(self, order: Order, meter: Meter | None, limit: float | None) -> None:
-        self.order = order
+    def __init__(self, job: Job, meter: Meter | None, limit: float | None) -> None:
+        self.job = job
         # The folder of the scratch, now and later.
-        self.above = OpenFolder(os.path.dirname(order.scratch))
+        self.above = OpenFolder(os.path.dirname(job.scratch))
         self.meter = meter
         self.limit = limit
-        self.give_up = time.monotonic() + order.most_seconds + _SLACK_SECONDS
+        self.give_up = time.monotonic() + job.most_seconds + _SLACK_SECONDS
         # Whether the runner wants no more of it, or has told it to stop the agent.
         self.cancelled = False
         self.stopped = False
@@ -67,13 +67,13 @@ class Local:
         self._selector = selectors.DefaultSelector()
         self._running: dict[str, tuple[_Running, subprocess.Popen[bytes]]] = {}
 
-    def submit(self, attempt: str, order: Order, meter: Meter | None, limit: float | None) -> None:
-        """Start a supervisor and hand it its order."""
-        # The supervisor holds the lock as long as it lives; the order is a file without a name,
+    def submit(self, attempt: str, job: Job, meter: Meter | None, limit: float | None) -> None:
+        """Start a supervisor and hand it its job."""
+        # The supervisor holds the lock as long as it lives; the job is a file without a name,
         # since a pipe would have to wait for a reader.
-        running = _Running(order, meter, limit)
+        running = _Running(job, meter, limit)
         passed = [] if self._lock is None else [self._lock()]
-        passed.append(_file_of(marshal.dumps(msgspec.to_builtins(order))))
+        passed.append(_file_of(marshal.dumps(msgspec.to_builtins(job))))
         try:
             process = subprocess.Popen(
                 (*_COMMAND, str(passed[-1]), str(running.above.descriptor)),
@@ -83,7 +83,7 @@ class Local:
                 # What could not be written to it must not be tried again when it is closed.
                 bufsize=0,
                 cwd="/",
-                env={**os.environ, SUPERVISOR: order.marker},
+                env={**os.environ, SUPERVISOR: job.marker},
                 pass_fds=(*passed, running.above.descriptor),
                 start_new_session=True,
             )
@@ -97,10 +97,10 @@ class Local:
         """Cut the lifeline."""
         running, process = self._running[attempt]
         running.cancelled = True
-        running.give_up = time.monotonic() + running.order.grace_seconds + _PATIENCE_SECONDS
+        running.give_up = time.monotonic() + running.job.grace_seconds + _PATIENCE_SECONDS
         _pipe(process.stdin).close()
 
-    def completed(self, seconds: float) -> Iterator[Outcome]:
+    def completed(self, seconds: float) -> Iterator[JobOutcome]:
         """Attempts whose supervisor has ended."""
         deadline = time.monotonic() + seconds
         while True:
@@ -142,7 +142,7 @@ class Local:
                 running.stopped = True
                 _tell(process, b"budget\n")
 
-    def _ended(self, attempt: str) -> Outcome:
+    def _ended(self, attempt: str) -> JobOutcome:
         running, process = self._running.pop(attempt)
         output = _pipe(process.stdout)
         self._selector.unregister(output)
@@ -165,11 +165,11 @@ class Local:
             said = f"its supervisor failed: {last[0]}"
         if died:
             # Nobody else looks after its descendants.
-            kill_marked(running.order.marker)
-            clear_herds()
-        running.above.clear(os.path.basename(running.order.scratch))
+            kill_marked(running.job.marker)
+            clear_process_limits()
+        running.above.clear(os.path.basename(running.job.scratch))
         running.above.close()
-        return Outcome(
+        return JobOutcome(
             attempt=attempt,
             complete=code == _DONE,
             cancelled=cancelled,
@@ -191,7 +191,7 @@ class Local:
 def _file_of(content: bytes) -> int:
     """A file that nobody can find, from its start."""
     if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("order")
+        descriptor = os.memfd_create("job")
     else:
         with tempfile.TemporaryFile() as file:
             descriptor = os.dup(file.fileno())

@@ -2,11 +2,12 @@
 
 Standard library alone: it starts for every attempt, and starting is most of what it costs.
 
-main       from an order to an outcome
+main       from a job to its outcome
 processes  how programs are started, limited and killed
 scratch    the folders of an attempt: the box is the agent's, the rest is ours
 program    the file of a program, and why it cannot be started
 manifest   what is in a tree, and what has changed
 patch      what an agent changed, by content
-strike     secrets are struck out; `seek` finds them, `forms` knows how programs code them
+redact     secrets are redacted; `secret_finder` finds them, `secret_forms` knows how programs
+           code them
 """

@@ -1,7 +1,7 @@
 """One attempt in a process of its own, which owns every descendant until none is left.
 
 Standard library only, and started with `-I -S`; what imports slowly is imported where it is needed.
-Two descriptors come as arguments: of a file with the order, marshalled, which says what `order.py`
+Two descriptors come as arguments: of a file with the job, marshalled, which says what `jobs.py`
 says; and of the folder that the scratch is made in. Standard input is a lifeline: its end means
 that the runner is gone or wants no more, and then everything is killed and nothing is handed over.
 The word `budget` on it stops the agent and keeps its run.
@@ -17,10 +17,16 @@ import time
 from twoarm.files.safe import OpenFolder
 from twoarm.run.supervisor.manifest import LINK, OTHER, changed_below, kind_of, walk, written
 from twoarm.run.supervisor.patch import Base, Patches
-from twoarm.run.supervisor.processes import NOT_STARTED, Cancelled, Herd, Lifeline, stand_alone
+from twoarm.run.supervisor.processes import (
+    NOT_STARTED,
+    Cancelled,
+    Lifeline,
+    ProcessLimit,
+    detach,
+)
 from twoarm.run.supervisor.program import find_on, why_unfit
-from twoarm.run.supervisor.scratch import Attempt
-from twoarm.run.supervisor.strike import Strike
+from twoarm.run.supervisor.redact import Redactor
+from twoarm.run.supervisor.scratch import RunningAttempt
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -41,25 +47,25 @@ _DIFF, _IGNORED = "diff.patch", "ignored.patch"
 _UNKEPT = (errno.EACCES, errno.ENAMETOOLONG, errno.EEXIST, errno.ENOTDIR, errno.EINVAL)
 
 
-def prepare(attempt: Attempt, base: "Base | None") -> int:
+def prepare(attempt: RunningAttempt, base: "Base | None") -> int:
     """A copy of the tree, the arm's set-up, the files of HOME; the exit code of the set-up."""
-    order = attempt.order
+    job = attempt.job
     attempt.work.close()
-    attempt.copy(order["tree"], attempt.box, "work")
+    attempt.copy(job["tree"], attempt.box, "work")
     attempt.work = attempt.box.enter("work")
-    for command in order["setup"]:
-        code, _ = attempt.shell(command, "setup", "setup.log", order["setup_seconds"])
+    for command in job["setup"]:
+        code, _ = attempt.shell(command, "setup", "setup.log", job["setup_seconds"])
         if code:
             return code
     attempt.own_work()
-    if order["setup"] and base is not None:
+    if job["setup"] and base is not None:
         _commit_again(attempt)
-        base.save(attempt.work, order["patch_bytes"])
+        base.save(attempt.work, job["patch_bytes"])
     attempt.fresh_home()
     return 0
 
 
-def _commit_again(attempt: Attempt) -> None:
+def _commit_again(attempt: RunningAttempt) -> None:
     """What set-up made is part of the one commit that the agent finds."""
     # Named, since a git without a repository would look for one above.
     if attempt.work.is_folder(".git"):
@@ -69,34 +75,34 @@ def _commit_again(attempt: Attempt) -> None:
             attempt.git(words, here, attempt.work)
 
 
-def run_agent(attempt: Attempt) -> "dict[str, Any]":
+def run_agent(attempt: RunningAttempt) -> "dict[str, Any]":
     """The agent from start to end, then what it left; or why it could not be started."""
-    order = attempt.order
+    job = attempt.job
     env = attempt.env("agent")
-    program = order["argv"][0]
+    program = job["argv"][0]
     # A sandbox in front of it would start, and fail in the agent's name.
     if unfit := why_unfit(find_on(env["PATH"], program)):
         return {"not_started": f"{program}: {unfit}"}
     with open(attempt.temporary.create("prompt.txt"), "wb") as file:
-        file.write(order["prompt"].encode())
+        file.write(job["prompt"].encode())
     # Open before the agent starts, and so none of its business.
     for name in (_DIFF, _IGNORED, "acceptance.log"):
         attempt.log(name)
     started = time.time()
     code, why, seconds = attempt.steps.run(
-        attempt.sandboxed(list(order["argv"]), "agent"),
+        attempt.sandboxed(list(job["argv"]), "agent"),
         env,
         attempt.work.descriptor,
-        (None, attempt.log(order["output"]), attempt.log("stderr.log")),
-        order["timeout_seconds"],
-        order["output_bytes"],
+        (None, attempt.log(job["output"]), attempt.log("stderr.log")),
+        job["timeout_seconds"],
+        job["output_bytes"],
     )
     if why == NOT_STARTED:
         return {"not_started": attempt.steps.refused}
     # Said too late, or obeyed: what follows is not the agent.
     attempt.steps.lifeline.word = ""
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    for number, after in enumerate(order["after"]):
+    for number, after in enumerate(job["after"]):
         run_after(attempt, after, number)
     attempt.keep_files()
     return {
@@ -117,7 +123,7 @@ def utc(moment: float) -> str:
     return f"{whole}.{int(moment % 1 * 1000):03d}Z"
 
 
-def run_after(attempt: Attempt, after: "dict[str, Any]", number: int) -> None:
+def run_after(attempt: RunningAttempt, after: "dict[str, Any]", number: int) -> None:
     """A command for each match in a kept file, each with its own output."""
     matches = [""]
     if after["pattern"] is not None:
@@ -126,7 +132,7 @@ def run_after(attempt: Attempt, after: "dict[str, Any]", number: int) -> None:
         descriptor = attempt.log(after["source"])
         os.lseek(descriptor, 0, os.SEEK_SET)
         with open(descriptor, "rb", closefd=False) as file:
-            text = file.read(attempt.order["output_bytes"]).decode("utf-8", "replace")
+            text = file.read(attempt.job["output_bytes"]).decode("utf-8", "replace")
         matches = list(dict.fromkeys(re.findall(after["pattern"], text)))[: after["most"]]
     for at, match in enumerate(matches):
         name = after["output"] if at == 0 else after["more"]
@@ -144,31 +150,31 @@ def run_after(attempt: Attempt, after: "dict[str, Any]", number: int) -> None:
             attempt.work.descriptor,
             (None, output, attempt.log(f"after{number}.log")),
             after["seconds"],
-            attempt.order["output_bytes"],
+            attempt.job["output_bytes"],
         )
         if (code, why) != (0, "exit"):
             # Half an output would make the whole run unreadable, and that the agent's failure.
             attempt.drop(name)
 
 
-def accept(attempt: Attempt, base: "Base | None") -> "dict[str, Any]":
+def accept(attempt: RunningAttempt, base: "Base | None") -> "dict[str, Any]":
     """Acceptance, with the tests as they were and none of the agent's variables."""
-    order = attempt.order
+    job = attempt.job
     attempt.own_work()
-    if order["restore"]:
-        with OpenFolder(order["tree"]) as tree:
-            for path in order["restore"]:
+    if job["restore"]:
+        with OpenFolder(job["tree"]) as tree:
+            for path in job["restore"]:
                 if base is not None and (changed := changed_below(tree, path, base.untouched)):
                     return {"tree_changed": written(changed)}
                 _restore(attempt, tree, path)
     attempt.clean_home = attempt.own.made(f"home-{os.urandom(6).hex()}")
     attempt.clean_home.made("tmp").close()
-    command, seconds = order["acceptance_command"], order["acceptance_seconds"]
+    command, seconds = job["acceptance_command"], job["acceptance_seconds"]
     code, why = attempt.shell(command, "acceptance", "acceptance.log", seconds)
     return {"acceptance_exit_code": 1 if code == _NEVER_RAN else code, "acceptance_ended_by": why}
 
 
-def _restore(attempt: Attempt, tree: OpenFolder, path: str) -> None:
+def _restore(attempt: RunningAttempt, tree: OpenFolder, path: str) -> None:
     """A path as it was, whatever the agent put there or on the way."""
     above, name = attempt.work.parent_of(path, make=True, replace=True)
     with above:
@@ -180,36 +186,36 @@ def _restore(attempt: Attempt, tree: OpenFolder, path: str) -> None:
                 attempt.copy(source.at(last), above, name)
 
 
-def keep_workspace(work: OpenFolder, kept: OpenFolder, strike: Strike, most: int) -> None:
+def keep_workspace(work: OpenFolder, kept: OpenFolder, redactor: Redactor, most: int) -> None:
     """The files of a workspace, without its history and without what cannot be kept."""
     for here, name, found, path in walk(work, history=False):
-        shown = "/".join(map(strike.text, path.split("/")))
+        shown = "/".join(map(redactor.text, path.split("/")))
         try:
             above, last = kept.parent_of(shown, make=True)
             with above:
                 if kind_of(found) == LINK:
-                    leads = strike.text(os.readlink(name, dir_fd=here.descriptor))
+                    leads = redactor.text(os.readlink(name, dir_fd=here.descriptor))
                     os.symlink(leads, last, dir_fd=above.descriptor)
                 elif kind_of(found) != OTHER:
                     with (
                         open(here.open(name), "rb") as file,
                         open(above.create(last), "wb") as made,
                     ):
-                        strike.copy(file, made, most)
+                        redactor.copy(file, made, most)
         except OSError as error:
             if error.errno not in _UNKEPT:
                 raise
 
 
-def hand_over(attempt: Attempt, facts: "dict[str, Any]", strike: Strike) -> None:
-    """The kept files, struck out, into the folder of the attempt; `outcome` is the last."""
-    order = attempt.order
+def hand_over(attempt: RunningAttempt, facts: "dict[str, Any]", redactor: Redactor) -> None:
+    """The kept files, redacted, into the folder of the attempt; `outcome` is the last."""
+    job = attempt.job
     os.chdir("/")
     failed = facts.get("acceptance_exit_code") != 0 or facts.get("ended_by") != "exit"
     # First of all, so that a disk which the agent filled has room for what it did.
-    if order["keep_workspace"] == "all" or (order["keep_workspace"] == "failed" and failed):
+    if job["keep_workspace"] == "all" or (job["keep_workspace"] == "failed" and failed):
         with attempt.folder.made("workspace") as kept:
-            keep_workspace(attempt.work, kept, strike, order["output_bytes"])
+            keep_workspace(attempt.work, kept, redactor, job["output_bytes"])
     attempt.box.clear("work")
     sizes = {}
     for name, descriptor in sorted(attempt.kept.items()):
@@ -221,58 +227,58 @@ def hand_over(attempt: Attempt, facts: "dict[str, Any]", strike: Strike) -> None
         ):
             # A patch has a limit of its own, and half of one is none.
             whole = name in (_DIFF, _IGNORED)
-            most = os.fstat(descriptor).st_size if whole else order["output_bytes"]
-            strike.copy(file, made, most)
+            most = os.fstat(descriptor).st_size if whole else job["output_bytes"]
+            redactor.copy(file, made, most)
             sizes[name] = made.tell()
     facts["files"] = sizes
-    facts["leftovers"] = [strike.text(name) for name in attempt.steps.leftovers[:20]]
+    facts["leftovers"] = [redactor.text(name) for name in attempt.steps.leftovers[:20]]
     with open(attempt.folder.create("outcome.tmp"), "wb") as file:
         file.write(marshal.dumps(facts))
     attempt.folder.remove("outcome")
     attempt.folder.rename("outcome.tmp", attempt.folder, "outcome")
 
 
-def run(order: "dict[str, Any]", attempt: Attempt) -> None:
+def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
     """A whole attempt; or, without an agent, its set-up and acceptance alone."""
     begun = time.monotonic()
-    strike = Strike(order["secrets"])
-    os.write(attempt.log("prompt.txt"), order["prompt"].encode())
+    redactor = Redactor(job["secrets"])
+    os.write(attempt.log("prompt.txt"), job["prompt"].encode())
     base = None
-    if order["argv"] and order["manifest"]:
+    if job["argv"] and job["manifest"]:
         try:
             base = _base(attempt)
         except (OSError, ValueError, EOFError, TypeError):
             # What says what is in the tree is not there, or not what it was.
-            hand_over(attempt, {"setup_exit_code": 0, "tree_changed": "all of it"}, strike)
+            hand_over(attempt, {"setup_exit_code": 0, "tree_changed": "all of it"}, redactor)
             return
     facts: dict[str, Any] = {"setup_exit_code": prepare(attempt, base)}
-    if not facts["setup_exit_code"] and order["argv"]:
+    if not facts["setup_exit_code"] and job["argv"]:
         facts |= run_agent(attempt)
     ready = not facts["setup_exit_code"] and "not_started" not in facts
-    if ready and order["acceptance_command"]:
-        facts |= _checked(attempt, base, strike)
+    if ready and job["acceptance_command"]:
+        facts |= _checked(attempt, base, redactor)
     facts["attempt_seconds"] = round(time.monotonic() - begun, 3)
-    if order["result"] is not None and not facts["setup_exit_code"]:
+    if job["result"] is not None and not facts["setup_exit_code"]:
         os.chdir("/")
-        os.rename(attempt.work.path, order["result"])
-    hand_over(attempt, facts, strike)
+        os.rename(attempt.work.path, job["result"])
+    hand_over(attempt, facts, redactor)
 
 
-def _base(attempt: Attempt) -> Base:
+def _base(attempt: RunningAttempt) -> Base:
     """What the agent starts from, read before it does."""
-    with open(attempt.order["manifest"], "rb") as file:
+    with open(attempt.job["manifest"], "rb") as file:
         manifest = marshal.load(file)
-    return Base(OpenFolder(attempt.order["tree"]), manifest, attempt.own.made("base"))
+    return Base(OpenFolder(attempt.job["tree"]), manifest, attempt.own.made("base"))
 
 
-def _checked(attempt: Attempt, base: "Base | None", strike: Strike) -> "dict[str, Any]":
+def _checked(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -> "dict[str, Any]":
     """The change and acceptance; if an agent broke its own folders, the failure is its own."""
     facts: dict[str, Any] = {}
     try:
         if base is not None:
             attempt.own_work()
-            most = attempt.order["patch_bytes"]
-            patches = Patches(attempt.own, most, attempt.git, strike.holds, strike.text)
+            most = attempt.job["patch_bytes"]
+            patches = Patches(attempt.own, most, attempt.git, redactor.holds, redactor.text)
             log = attempt.log
             facts["patch"] = patches.write(attempt.work, base, log(_DIFF), log(_IGNORED))
             if not os.fstat(log(_IGNORED)).st_size:
@@ -283,17 +289,17 @@ def _checked(attempt: Attempt, base: "Base | None", strike: Strike) -> "dict[str
 
 
 def main() -> None:
-    """Read the order, obey it, leave nothing and nobody behind."""
-    stand_alone()
+    """Read the job, obey it, leave nothing and nobody behind."""
+    detach()
     lifeline = Lifeline()
-    herd = Herd(MOST_PROCESSES)
+    process_limit = ProcessLimit(MOST_PROCESSES)
     code, attempt = 0, None
     try:
         with open(int(sys.argv[-2]), "rb") as file:
-            order = marshal.load(file)
-        above = OpenFolder(os.path.dirname(order["scratch"]), int(sys.argv[-1]))
-        attempt = Attempt(order, lifeline, above)
-        run(order, attempt)
+            job = marshal.load(file)
+        above = OpenFolder(os.path.dirname(job["scratch"]), int(sys.argv[-1]))
+        attempt = RunningAttempt(job, lifeline, above)
+        run(job, attempt)
     except Cancelled:
         code = CANCELLED
     except OSError as error:
@@ -305,12 +311,12 @@ def main() -> None:
         os.chdir("/")
         if attempt is not None:
             _clear(attempt)
-        herd.leave()
+        process_limit.leave()
     # Nothing of the interpreter is worth tearing down.
     os._exit(code)
 
 
-def _clear(attempt: Attempt) -> None:
+def _clear(attempt: RunningAttempt) -> None:
     try:
         attempt.clear()
     except OSError as error:

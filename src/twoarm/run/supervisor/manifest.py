@@ -14,9 +14,9 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterator
 
 # What kind of file it is, its size, and its digest or where it leads.
-Entry = tuple[str, int, bytes]
+ManifestEntry = tuple[str, int, bytes]
 # By path.
-Manifest = dict[str, Entry]
+Manifest = dict[str, ManifestEntry]
 
 FILE, PROGRAM, LINK, OTHER = "file", "program", "link", "other"
 
@@ -76,7 +76,7 @@ def kind_of(found: os.stat_result) -> str:
     return PROGRAM if found.st_mode & 0o100 else FILE
 
 
-def entry_of(folder: OpenFolder, name: str, found: os.stat_result) -> Entry:
+def entry_of(folder: OpenFolder, name: str, found: os.stat_result) -> ManifestEntry:
     """What is at a name, with its content."""
     kind = kind_of(found)
     if kind == LINK:
@@ -125,11 +125,11 @@ def changes(
     return sorted(changed)
 
 
-def _resized(known: Entry, found: os.stat_result) -> bool:
+def _resized(known: ManifestEntry, found: os.stat_result) -> bool:
     return known[0] in (FILE, PROGRAM) and known[1] != found.st_size
 
 
-def _readable_entry(folder: OpenFolder, name: str, found: os.stat_result) -> Entry | None:
+def _readable_entry(folder: OpenFolder, name: str, found: os.stat_result) -> ManifestEntry | None:
     try:
         return entry_of(folder, name, found)
     except OSError:

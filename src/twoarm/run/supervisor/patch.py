@@ -143,13 +143,13 @@ class Patches:
         most: int,
         git: "Git",
         holds_secret: "Callable[[BinaryIO], bool]",
-        struck: "Callable[[str], str]",
+        redacted: "Callable[[str], str]",
     ) -> None:
         self._own = own
         self._most = most
         self._git = git
         self._holds_secret = holds_secret
-        self._struck = struck
+        self._redacted = redacted
         self._left_out: list[dict[str, str]] = []
         self._failed = False
 
@@ -184,7 +184,7 @@ class Patches:
                     self._patch(at, work, base, wanted, output)
 
     def _leave_out(self, path: str, why: str) -> None:
-        self._left_out.append({"path": written(self._struck(path)), "why": why})
+        self._left_out.append({"path": written(self._redacted(path)), "why": why})
 
     def _repository(self, place: OpenFolder) -> None:
         """All that git needs to take a folder for one of its own."""

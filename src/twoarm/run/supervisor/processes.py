@@ -62,7 +62,7 @@ class Lifeline:
             self.word = said.decode("ascii", "replace").strip()
 
 
-def stand_alone() -> None:
+def detach() -> None:
     """Be ended by nobody but the runner, share nothing, and be the parent of all orphans below."""
     # Whoever started us may have blocked what tells that a child has ended.
     signal.pthread_sigmask(signal.SIG_SETMASK, ())
@@ -83,7 +83,7 @@ def stand_alone() -> None:
         prctl(_PARENT_DIED, signal.SIGCONT, 0, 0, 0)
 
 
-class Herd:
+class ProcessLimit:
     """A limit on how many processes there may be at once, where this user can set one."""
 
     def __init__(self, most: int) -> None:
@@ -116,7 +116,7 @@ class Herd:
             _remove_cgroup(self._folder)
 
 
-def clear_herds() -> None:
+def clear_process_limits() -> None:
     """Take away the limits of supervisors that were killed."""
     for parent in _cgroups():
         for name in os.listdir(parent) if os.path.isdir(parent) else ():

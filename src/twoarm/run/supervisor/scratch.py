@@ -38,14 +38,14 @@ _GIT_ENV = {
 }
 
 
-class Attempt:
+class RunningAttempt:
     """Where one attempt runs, and what is kept of it."""
 
-    def __init__(self, order: "dict[str, Any]", lifeline: Lifeline, above: OpenFolder) -> None:
-        self.order = order
+    def __init__(self, job: "dict[str, Any]", lifeline: Lifeline, above: OpenFolder) -> None:
+        self.job = job
         # From now on, whatever becomes of its path.
-        self.folder = OpenFolder(order["folder"])
-        self._above, self._name = above, os.path.basename(order["scratch"])
+        self.folder = OpenFolder(job["folder"])
+        self._above, self._name = above, os.path.basename(job["scratch"])
         os.mkdir(self._name, 0o700, dir_fd=above.descriptor)
         self.scratch = above.enter(self._name)
         self.box, self.own = self.scratch.made("box"), self.scratch.made("own")
@@ -54,7 +54,7 @@ class Attempt:
         self._out = self.own.made("out")
         # For acceptance, made when the agent is gone.
         self.clean_home: OpenFolder | None = None
-        self.steps = Steps(lifeline, order["marker"], order["grace_seconds"])
+        self.steps = Steps(lifeline, job["marker"], job["grace_seconds"])
         # By the name under which each is kept.
         self.kept: dict[str, int] = {}
         self._noise = self._out.create("noise", 0o600, append=True)
@@ -78,11 +78,11 @@ class Attempt:
             temporary = os.path.join(home, "tmp")
         own = {"HOME": home, "TMPDIR": temporary}
         # A git that finds no repository in the workspace must not find somebody else's above it.
-        return {**self.order["env"][kind], **own, "GIT_CEILING_DIRECTORIES": self.box.path}
+        return {**self.job["env"][kind], **own, "GIT_CEILING_DIRECTORIES": self.box.path}
 
     def sandboxed(self, argv: "list[str]", kind: str) -> "list[str]":
         """With bwrap: everything but `own` can be read, and only three folders written."""
-        if not self.order["bwrap"]:
+        if not self.job["bwrap"]:
             return argv
         folders = (self.work.path, self.home.path, self.temporary.path)
         bound = [word for path in folders for word in ("--bind", path, path)]
@@ -92,7 +92,7 @@ class Attempt:
             more = ["--bind", self.clean_home.path, self.clean_home.path]
         return [
             *(
-                find_on(self.order["path"], "bwrap") or "bwrap",
+                find_on(self.job["path"], "bwrap") or "bwrap",
                 "--die-with-parent",
                 "--ro-bind",
                 "/",
@@ -123,7 +123,7 @@ class Attempt:
         """One command of git, with nobody's settings; its exit code."""
         code, _, _ = self.steps.run(
             [*_GIT, *arguments],
-            {"PATH": self.order["path"], "LANG": "C", **_GIT_ENV, **variables},
+            {"PATH": self.job["path"], "LANG": "C", **_GIT_ENV, **variables},
             at.descriptor,
             (given, self._noise if told is None else told, self._noise),
             _GIT_SECONDS,
@@ -137,13 +137,13 @@ class Attempt:
         folder.remove(name)
         how = ["cp", "-a", "--reflink=auto"] if sys.platform == "linux" else ["cp", "-a"]
         before = os.fstat(self._noise).st_size
-        env = {"PATH": self.order["path"], "LANG": "C"}
+        env = {"PATH": self.job["path"], "LANG": "C"}
         code, _, _ = self.steps.run(
             [*how, "--", source, f"./{name}"],
             env,
             folder.descriptor,
             (None, self._noise, None),
-            self.order["setup_seconds"],
+            self.job["setup_seconds"],
         )
         if code:
             said = os.pread(self._noise, 300, before).decode("utf-8", "replace").strip()
@@ -158,11 +158,11 @@ class Attempt:
         self.home.close()
         self.box.remove("home")
         self.home = self.box.made("home")
-        for path, text in self.order["home_texts"].items():
+        for path, text in self.job["home_texts"].items():
             folder, name = self.home.parent_of(path, make=True)
             with folder, open(folder.create(name), "wb") as file:
                 file.write(text.encode())
-        for path, source in self.order["home_files"].items():
+        for path, source in self.job["home_files"].items():
             folder, name = self.home.parent_of(path, make=True)
             with folder:
                 self.copy(source, folder, name)
@@ -177,7 +177,7 @@ class Attempt:
     def keep_files(self) -> None:
         """The files of HOME that are kept, and the counts that a command may have left."""
         self._keep(self.temporary, "usage.json", "usage.json")
-        for pattern, name in self.order["keep"].items():
+        for pattern, name in self.job["keep"].items():
             found = []
             for path in find(self.home, pattern):
                 folder, last = self.home.parent_of(path)

@@ -1,6 +1,6 @@
-"""How fast secrets are struck out of 100 MB of what agents print.
+"""How fast secrets are redacted from 100 MB of what agents print.
 
-python -m benchmarks.strike [MEGABYTES]
+python -m benchmarks.redact [MEGABYTES]
 """
 
 import io
@@ -11,7 +11,7 @@ import sysconfig
 import time
 from pathlib import Path
 
-from twoarm.run.supervisor.strike import Strike
+from twoarm.run.supervisor.redact import Redactor
 
 _WORD = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
 
@@ -49,9 +49,9 @@ def main() -> None:
         "odd characters": {"KEY": 'sk-ant/"ü+& 9Zq\\tail'},
     }
     for what, values in secrets.items():
-        strike = Strike(values)
+        redactor = Redactor(values)
         began = time.process_time()
-        strike.copy(io.BytesIO(text), io.BytesIO(), size)
+        redactor.copy(io.BytesIO(text), io.BytesIO(), size)
         seconds = time.process_time() - began
         print(f"{what}: {size / 10**6 / seconds:.0f} MB/s")
 

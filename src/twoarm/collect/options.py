@@ -28,7 +28,7 @@ _USED_BY = {
 _FLAGS = {"columns": "--map", "reports": "--report"}
 
 
-class Place(msgspec.Struct, frozen=True, kw_only=True):
+class ArmPath(msgspec.Struct, frozen=True, kw_only=True):
     """A path to collect from, and the arm of all runs in it; None if an arm key decides it."""
 
     arm: str | None
@@ -57,7 +57,7 @@ class CollectOptions(msgspec.Struct, frozen=True, kw_only=True):
     relative_to: str | None = None
 
 
-def check_wanted(places: Sequence[Place], options: CollectOptions) -> None:
+def check_options(places: Sequence[ArmPath], options: CollectOptions) -> None:
     """Refuse places and arms that contradict each other."""
     if not places:
         raise UsageError(
@@ -103,10 +103,10 @@ def check_used(format_name: str, options: CollectOptions) -> None:
 
 
 def _named_place() -> str:
-    return either(flag="--arm NAME=PATH", argument="`Place(arm=..., path=...)`")
+    return either(flag="--arm NAME=PATH", argument="`ArmPath(arm=..., path=...)`")
 
 
-def _check_apart(places: Sequence[Place]) -> None:
+def _check_apart(places: Sequence[ArmPath]) -> None:
     """Refuse a path inside another one: its runs would be counted twice."""
     real = [
         (os.path.realpath(place.path).rstrip(os.sep).split(os.sep), place.path)

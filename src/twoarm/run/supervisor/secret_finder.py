@@ -10,7 +10,7 @@ Standard library only, as the supervisor that uses it.
 import re
 from bisect import bisect_right
 
-from twoarm.run.supervisor import forms
+from twoarm.run.supervisor import secret_forms
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -32,17 +32,17 @@ _CLOSE = 8192
 
 _EVERY = bytes(range(256))
 _LOWER = _EVERY.lower()
-_NO_WORDS = bytes(c for c in _EVERY if not forms.is_word(c))
+_NO_WORDS = bytes(c for c in _EVERY if not secret_forms.is_word(c))
 _NO_HEXADECIMAL = bytes(c for c in _EVERY if c not in b"0123456789abcdefABCDEF")
 _NO_DIGITS = bytes(c for c in _EVERY if c not in b"0123456789")
 
 _INDENT = rb"(?:[ \t+\->#*/|]|\\++t)*+"
 # In front of lines, by `cat -n`, `grep -n` and the tools of agents.
 _NUMBER = rb"[Ll]?[0-9]{1,7}+ *+(?:\t|\\++t|\xe2\x86\x92|\\++u2192|\xe2\x94\x82|[:|]) *+"
-_NUMBERED = forms.END + _INDENT + _NUMBER
+_NUMBERED = secret_forms.END + _INDENT + _NUMBER
 # The characters at the end of a line of a dump, and the offset in front of the next.
 _SHOWN = rb"[ \t]{2,}+[^\r\n]{1,34}?"
-_NEXT = forms.END + _INDENT + b"(?:" + _NUMBER + b")?"
+_NEXT = secret_forms.END + _INDENT + b"(?:" + _NUMBER + b")?"
 _OFFSET = rb"(?:0x)?[0-9a-f]{6,16}(?::|[ \t]|\\++t)"
 _DUMPED = b"|".join((_SHOWN + _NEXT + _OFFSET, _SHOWN + _NEXT, _NEXT + _OFFSET))
 _ESCAPED = (
@@ -61,7 +61,7 @@ _REST = (
 )
 
 
-class View:
+class LetterView:
     """A text without what may stand between the letters of a coding, left out in several ways."""
 
     def __init__(self, letters: bytes, *units: bytes) -> None:
@@ -134,7 +134,7 @@ def _matches(pattern: bytes, mark: bytes, text: bytes) -> "Iterator[Span]":
         match = compiled.search(text, match.start() + 1)
 
 
-class Seeker:
+class SecretFinder:
     """Finds the forms of secrets in a text."""
 
     # How far before a secret the escape that holds its first letter may begin.
@@ -143,13 +143,15 @@ class Seeker:
     def __init__(self, secrets: dict[str, str]) -> None:
         # Patterns, after the runs of letters and digits that are in all that they match.
         self._quoted: list[tuple[list[bytes], bytes, bytes]] = []
-        self._words = View(b"0-9A-Za-z", b"", b"|".join((_NUMBERED, _COLORED, _ESCAPED)))
+        self._words = LetterView(b"0-9A-Za-z", b"", b"|".join((_NUMBERED, _COLORED, _ESCAPED)))
         # Without the letters of escapes.
-        self._hexadecimal = View(b"0-9a-mo-qsvwyz", b"0x", b"0x|" + _NUMBERED, b"0x|" + _DUMPED)
-        self._digits = View(b"0-9a-mo-qsu-z", b"", _NUMBERED)
+        self._hexadecimal = LetterView(
+            b"0-9a-mo-qsvwyz", b"0x", b"0x|" + _NUMBERED, b"0x|" + _DUMPED
+        )
+        self._digits = LetterView(b"0-9a-mo-qsu-z", b"", _NUMBERED)
         for name, secret in secrets.items():
-            self._add(forms.core(secret), f"[secret {name}]".encode())
-        longest = max(len(forms.bytes_of(secret)) for secret in secrets.values())
+            self._add(secret_forms.core(secret), f"[secret {name}]".encode())
+        longest = max(len(secret_forms.bytes_of(secret)) for secret in secrets.values())
         # What is spread over more than this is not found.
         self.reach = _SPREAD * longest + _MARGIN
         self._close = max(_CLOSE, 4 * self.reach)
@@ -157,30 +159,30 @@ class Seeker:
     def _add(self, secret: str, mark: bytes) -> None:
         # Longest first: the least likely to be found.
         runs = sorted(re.findall("[0-9A-Za-z]+", secret), key=len, reverse=True)
-        self._quoted.append(([run.encode() for run in runs], forms.quoted(secret), mark))
-        for codec in forms.WIDE:
-            needed = [forms.encoded(run, codec) for run in runs]
-            for form in forms.wide(secret, codec):
+        self._quoted.append(([run.encode() for run in runs], secret_forms.quoted(secret), mark))
+        for codec in secret_forms.WIDE:
+            needed = [secret_forms.encoded(run, codec) for run in runs]
+            for form in secret_forms.wide(secret, codec):
                 self._quoted.append((needed, re.escape(form), mark))
         if sum(map(len, runs)) >= _LONG:
-            for letters in self._words.letters(forms.bytes_of(secret)):
+            for letters in self._words.letters(secret_forms.bytes_of(secret)):
                 if len(letters) >= _LONG:
                     self._words.add(letters, mark, letters)
-        for form in forms.base64(secret):
+        for form in secret_forms.base64(secret):
             letters = form.translate(None, _NO_WORDS)
-            if len(letters) >= forms.SHORTEST:
-                whole = re.findall(rb"[0-9A-Za-z]{%d,}" % forms.SHORTEST, form)
+            if len(letters) >= secret_forms.SHORTEST:
+                whole = re.findall(rb"[0-9A-Za-z]{%d,}" % secret_forms.SHORTEST, form)
                 self._words.add(letters, mark, max(whole, key=len, default=letters))
             else:
-                for alphabet in (form, forms.safe_in_urls(form)):
+                for alphabet in (form, secret_forms.safe_in_urls(form)):
                     self._quoted.append(([alphabet], re.escape(alphabet), mark))
-        for form in forms.hexadecimal(secret):
+        for form in secret_forms.hexadecimal(secret):
             self._hexadecimal.add(form, mark, form)
-        octets = forms.bytes_of(secret)
+        octets = secret_forms.bytes_of(secret)
         # As the numbers of a program, 0x41.
         digits = b"".join(b"0%02x" % octet for octet in octets)
         self._hexadecimal.add(octets.hex().encode(), mark, digits)
-        for form in forms.numbers(secret):
+        for form in secret_forms.numbers(secret):
             self._digits.add(form, mark, form)
 
     def spans(self, text: bytes) -> "list[Span]":
@@ -206,7 +208,7 @@ class Seeker:
                 found.add(span)
         return sorted(found, key=lambda span: (span[0], -span[1], span[2]))
 
-    def _coded(self, text: bytes, offset: int) -> "Iterator[tuple[View, int, int, bytes]]":
+    def _coded(self, text: bytes, offset: int) -> "Iterator[tuple[LetterView, int, int, bytes]]":
         """What is written with other letters, wherever parts of it are found."""
         words = text.translate(None, _NO_WORDS)
         hexadecimal = words.translate(_LOWER, _NO_HEXADECIMAL)
@@ -227,6 +229,6 @@ class Seeker:
 
 def _begun(pattern: bytes, text: bytes, start: int) -> int:
     """Where the code begins whose first letter is here."""
-    before = text[max(0, start - Seeker.before) : start]
+    before = text[max(0, start - SecretFinder.before) : start]
     begun = re.search(pattern, before)
     return start - len(before) + begun.start(begun.lastindex or 0) if begun else start

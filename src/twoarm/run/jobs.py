@@ -1,16 +1,16 @@
-"""The order: all that a supervisor needs to know to run one attempt, and nothing to look up."""
+"""The job: all that a supervisor needs to know to run one attempt, and nothing to look up."""
 
 import msgspec
 
 from twoarm.programs.agent import After
 
 
-class Order(msgspec.Struct, frozen=True, kw_only=True):
+class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt, or with no `argv` a set-up or an acceptance on its own."""
 
     # Private, made by the supervisor, gone when it ends; see `Scratch`.
     scratch: str
-    # Where the kept files go, with secrets struck out.
+    # Where the kept files go, with secrets redacted.
     folder: str
     # The tree that is copied, and the file that says what is in it; empty where nobody asks.
     tree: str
@@ -94,7 +94,7 @@ class Scratch(msgspec.Struct, frozen=True):
         return f"{self.path}/own/out"
 
 
-class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     """How an attempt ended: its folder is complete, or it is not and here is why."""
 
     attempt: str

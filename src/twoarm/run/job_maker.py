@@ -1,4 +1,4 @@
-"""From a trial to its order: suite, arm and agent put together."""
+"""From a trial to its job: suite, arm and agent put together."""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,12 +9,12 @@ import msgspec
 from twoarm.errors import InputError
 from twoarm.programs.agent import Agent, Meter, Start
 from twoarm.programs.prices import Prices
-from twoarm.run.order import Order, Scratch
+from twoarm.run.jobs import Job, Scratch
 from twoarm.run.place import Place
-from twoarm.run.prepare import Ground
+from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Trial
-from twoarm.run.suite import Task, fill, fill_shell, placeholders
-from twoarm.run.suite_file import Plan
+from twoarm.run.suite import SuiteTask, fill, fill_shell, placeholders
+from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
 from twoarm.text.escape import named, visible
 
@@ -24,11 +24,11 @@ LONGEST_ARGUMENT = 128 * 1024 - 1
 _NOWHERE = Scratch("")
 
 
-class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
+class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
     """What all attempts of a run have in common besides the suite."""
 
     place: Place
-    ground: Ground
+    prepared: Prepared
     # PATH, LANG and TERM; HOME and TMPDIR are each attempt's own.
     env: dict[str, str]
     secrets: dict[str, str]
@@ -39,50 +39,58 @@ class Surroundings(msgspec.Struct, frozen=True, kw_only=True):
     trial_usd: float | None
 
 
-class Orders:
-    """Makes the order of any trial."""
+class JobMaker:
+    """Makes the job of any trial."""
 
-    def __init__(self, plan: Plan, agent: Agent, around: Surroundings) -> None:
-        self._plan = plan
+    def __init__(self, checked: CheckedSuite, agent: Agent, context: TrialContext) -> None:
+        self._checked = checked
         self._agent = agent
-        self._around = around
-        self._tasks = {task.id: task for task in plan.tasks}
+        self._context = context
+        self._tasks = {task.id: task for task in checked.tasks}
 
-    def make(self, trial: Trial, folder: str) -> tuple[Order, Meter | None]:
-        """The order of an attempt that keeps its files in a folder, and what tells its cost."""
-        plan, around = self._plan, self._around
-        arm, task = plan.arms[trial.arm], self._tasks[trial.task]
-        tree = around.ground.trees[trial.arm][trial.task]
-        scratch = Scratch(around.place.fresh())
-        values = values_of(plan, trial.arm, task, scratch, around.ground.builds.get(trial.arm, ""))
-        start = start_of(plan, trial.arm, values, scratch, around.trial_usd)
+    def make(self, trial: Trial, folder: str) -> tuple[Job, Meter | None]:
+        """The job of an attempt that keeps its files in a folder, and what tells its cost."""
+        checked, context = self._checked, self._context
+        arm, task = checked.arms[trial.arm], self._tasks[trial.task]
+        tree = context.prepared.trees[trial.arm][trial.task]
+        scratch = Scratch(context.place.fresh())
+        values = values_of(
+            checked, trial.arm, task, scratch, context.prepared.builds.get(trial.arm, "")
+        )
+        start = start_of(checked, trial.arm, values, scratch, context.trial_usd)
         launch = self._agent.launch(start)
         base = self._base(trial.arm)
-        own = {**plan.agent.env, **arm.env}
+        own = {**checked.agent.env, **arm.env}
         filled = {name: fill(text, values) for name, text in own.items()}
-        limits = plan.suite.limits
-        order = Order(
+        limits = checked.suite.limits
+        job = Job(
             scratch=scratch.path,
             folder=folder,
             tree=tree.path,
             manifest=tree.manifest,
-            marker=f"{around.marker}-{token_hex(4)}",
+            marker=f"{context.marker}-{token_hex(4)}",
             prompt=start.prompt,
-            bwrap=around.bwrap,
-            path=around.env["PATH"],
+            bwrap=context.bwrap,
+            path=context.env["PATH"],
             env={
-                "setup": {**base, **plan.workspace.env},
-                "agent": {**base, **launch.env, **plan.workspace.env, **filled, **around.secrets},
-                "acceptance": {**around.env, **plan.workspace.env},
+                "setup": {**base, **checked.workspace.env},
+                "agent": {
+                    **base,
+                    **launch.env,
+                    **checked.workspace.env,
+                    **filled,
+                    **context.secrets,
+                },
+                "acceptance": {**context.env, **checked.workspace.env},
             },
-            secrets=around.secrets,
+            secrets=context.secrets,
             setup=tuple(fill_shell(command, values) for command in arm.setup_commands),
             setup_seconds=limits.setup_seconds,
             home_texts=launch.home,
             # What a link leads to, so that the agent has a copy of its own.
             home_files={
-                path: os.path.realpath(plan.at(source))
-                for path, source in {**plan.agent.home, **arm.home}.items()
+                path: os.path.realpath(checked.at(source))
+                for path, source in {**checked.agent.home, **arm.home}.items()
             },
             argv=launch.argv,
             output=launch.output,
@@ -92,64 +100,70 @@ class Orders:
             grace_seconds=limits.grace_seconds,
             after=launch.after,
             keep=launch.keep,
-            restore=(*plan.suite.acceptance_files, *task.acceptance_files),
+            restore=(*checked.suite.acceptance_files, *task.acceptance_files),
             acceptance_command=task.acceptance_command,
             acceptance_seconds=limits.acceptance_seconds,
-            keep_workspace=around.keep_workspace,
+            keep_workspace=context.keep_workspace,
             result=None,
         )
-        return order, self._agent.meter(start, around.prices)
+        return job, self._agent.meter(start, context.prices)
 
     def model(self, arm: str) -> str | None:
         """The model of an arm."""
-        return model_of(self._plan, arm)
+        return model_of(self._checked, arm)
 
     def _base(self, arm: str) -> dict[str, str]:
         """The variables of an arm; what it built comes first on its PATH."""
-        env = self._around.env
-        build = self._around.ground.builds.get(arm)
+        env = self._context.env
+        build = self._context.prepared.builds.get(arm)
         if build is None:
             return env
         path = os.pathsep.join((os.path.join(build, "bin"), build, env["PATH"]))
         return {**env, "PATH": path}
 
 
-def model_of(plan: Plan, arm: str) -> str | None:
+def model_of(checked: CheckedSuite, arm: str) -> str | None:
     """The model of an arm."""
-    return plan.arms[arm].model or plan.agent.model
+    return checked.arms[arm].model or checked.agent.model
 
 
-def values_of(plan: Plan, arm: str, task: Task, scratch: Scratch, build: str) -> dict[str, str]:
+def values_of(
+    checked: CheckedSuite, arm: str, task: SuiteTask, scratch: Scratch, build: str
+) -> dict[str, str]:
     """What placeholders stand for."""
     values = {
-        "prompt": plan.prompts[task.id],
+        "prompt": checked.prompts[task.id],
         "prompt_file": scratch.prompt,
-        "model": model_of(plan, arm) or "",
+        "model": model_of(checked, arm) or "",
         "task_id": task.id,
         "acceptance_command": task.acceptance_command,
-        "suite": plan.folder,
+        "suite": checked.folder,
         "workspace": scratch.workspace,
         "build": build,
         "usage": scratch.usage,
     }
-    template = plan.arms[arm].prompt_template
+    template = checked.arms[arm].prompt_template
     if template is not None:
         values["prompt"] = fill(template, values)
     return values
 
 
 def start_of(
-    plan: Plan, arm: str, values: dict[str, str], scratch: Scratch, trial_usd: float | None
+    checked: CheckedSuite,
+    arm: str,
+    values: dict[str, str],
+    scratch: Scratch,
+    trial_usd: float | None,
 ) -> Start:
     """What an attempt in an arm starts with."""
-    args = (*plan.agent.args, *plan.arms[arm].args)
-    argv = [fill(text, values) for text in plan.agent.argv]
+    args = (*checked.agent.args, *checked.arms[arm].args)
+    argv = [fill(text, values) for text in checked.agent.argv]
     if argv and os.sep in argv[0]:
-        argv[0] = plan.at(argv[0])
+        argv[0] = checked.at(argv[0])
     return Start(
         prompt=values["prompt"],
         prompt_file=values["prompt_file"],
-        model=model_of(plan, arm),
+        model=model_of(checked, arm),
         args=tuple(fill(text, values) for text in args),
         argv=tuple(argv),
         workspace=values["workspace"],
@@ -160,32 +174,34 @@ def start_of(
     )
 
 
-def check_arguments(plan: Plan, agent: Agent, tasks: Sequence[Task]) -> None:
+def check_arguments(checked: CheckedSuite, agent: Agent, tasks: Sequence[SuiteTask]) -> None:
     """Refuse a prompt that is too long for a command line, before anything runs."""
     for task in tasks:
-        for arm in plan.arms:
-            values = values_of(plan, arm, task, _NOWHERE, "")
-            argv = agent.launch(start_of(plan, arm, values, _NOWHERE, None)).argv
+        for arm in checked.arms:
+            values = values_of(checked, arm, task, _NOWHERE, "")
+            argv = agent.launch(start_of(checked, arm, values, _NOWHERE, None)).argv
             longest = max(len(os.fsencode(word)) for word in argv)
             if longest > LONGEST_ARGUMENT:
                 raise InputError(
-                    f"{visible(plan.path)}: task {named(task.id)} in arm {named(arm)}: an argument "
-                    f"of {longest:,} bytes, and a program takes {LONGEST_ARGUMENT:,} at most; put "
-                    "the long part into a file of the workspace"
+                    f"{visible(checked.path)}: task {named(task.id)} in arm {named(arm)}: an "
+                    f"argument of {longest:,} bytes, and a program takes {LONGEST_ARGUMENT:,} at "
+                    "most; put the long part into a file of the workspace"
                 )
 
 
-def check_programs(plan: Plan, agent: Agent, tasks: Sequence[Task], ground: Ground) -> None:
+def check_programs(
+    checked: CheckedSuite, agent: Agent, tasks: Sequence[SuiteTask], prepared: Prepared
+) -> None:
     """Refuse a program that is not in its workspace or build, now that these are made."""
     made = set(placeholders(agent.executable)) - {"suite"}
-    for arm, settings in plan.arms.items():
+    for arm, settings in checked.arms.items():
         # The setup of an arm runs before each trial, and may make anything.
         if not made or ("workspace" in made and settings.setup_commands):
             continue
         for task in tasks:
-            values = values_of(plan, arm, task, _NOWHERE, ground.builds.get(arm, ""))
-            values["workspace"] = ground.trees[arm][task.id].path
-            program = agent.launch(start_of(plan, arm, values, _NOWHERE, None)).argv[0]
+            values = values_of(checked, arm, task, _NOWHERE, prepared.builds.get(arm, ""))
+            values["workspace"] = prepared.trees[arm][task.id].path
+            program = agent.launch(start_of(checked, arm, values, _NOWHERE, None)).argv[0]
             if os.sep in program and (unfit := why_unfit(program)):
                 raise InputError(
                     f"agent {named(agent.name)}, arm {named(arm)}, task {named(task.id)}: "
@@ -193,12 +209,12 @@ def check_programs(plan: Plan, agent: Agent, tasks: Sequence[Task], ground: Grou
                 )
 
 
-def missing_files(plan: Plan) -> Iterator[str]:
+def missing_files(checked: CheckedSuite) -> Iterator[str]:
     """Arguments that name a file beside the suite that is not there."""
-    words = {"agent.argv": plan.agent.argv[1:], "agent.args": plan.agent.args}
-    words |= {f"arms.{name}.args": arm.args for name, arm in plan.arms.items()}
+    words = {"agent.argv": checked.agent.argv[1:], "agent.args": checked.agent.args}
+    words |= {f"arms.{name}.args": arm.args for name, arm in checked.arms.items()}
     for key, texts in words.items():
         for text in texts:
             fixed = text.startswith("{suite}/") and placeholders(text) == ["suite"]
-            if fixed and not os.path.exists(fill(text, {"suite": plan.folder})):
+            if fixed and not os.path.exists(fill(text, {"suite": checked.folder})):
                 yield f"{key} names {visible(text)}, and there is no such file"

@@ -22,7 +22,7 @@ from tests.support.leaked_secrets import (
     wrapped,
     xxd,
 )
-from twoarm.run.supervisor.strike import Strike
+from twoarm.run.supervisor.redact import Redactor
 
 PEM = """-----BEGIN PRIVATE KEY-----
 MIIEvAIBADANBgkqhkiG9w0BAQEFAASCBKYwggSiAgEAAoIBAQCzSB5wgJ6tmlXg
@@ -38,16 +38,16 @@ SECRETS = {
 }
 
 
-def copied(strike: Strike, text: bytes, most: int = 2**30) -> bytes:
+def copied(redactor: Redactor, text: bytes, most: int = 2**30) -> bytes:
     made = io.BytesIO()
-    strike.copy(io.BytesIO(text), made, most)
+    redactor.copy(io.BytesIO(text), made, most)
     return made.getvalue()
 
 
 @pytest.mark.parametrize("coding", CODINGS)
 def test_no_reader_gets_a_secret_out_of_what_is_kept(coding: str) -> None:
     for number, secret in enumerate(SECRETS.values()):
-        strike = Strike({"KEY": secret})
+        redactor = Redactor({"KEY": secret})
         for wrapping in WRAPPINGS:
             # All places in threes and in lines take their turn.
             number += 1
@@ -56,12 +56,12 @@ def test_no_reader_gets_a_secret_out_of_what_is_kept(coding: str) -> None:
             if text is None:
                 continue
             assert leaks(text, secret), f"the reader does not read this: {text!r}"
-            assert strike.holds(io.BytesIO(text)), (wrapping, secret)
-            struck = strike.content(text)
-            assert not leaks(struck, secret), (wrapping, secret, struck)
-            assert b"[secret KEY]" in struck.replace(b"\0", b"")
+            assert redactor.holds(io.BytesIO(text)), (wrapping, secret)
+            redacted = redactor.content(text)
+            assert not leaks(redacted, secret), (wrapping, secret, redacted)
+            assert b"[secret KEY]" in redacted.replace(b"\0", b"")
             if "string" in wrapping:
-                json.loads(struck)
+                json.loads(redacted)
 
 
 @pytest.mark.parametrize(
@@ -71,7 +71,7 @@ def test_no_reader_gets_a_secret_out_of_what_is_kept(coding: str) -> None:
         "xxd -p", "xxd -i", "xxd -u -c 8", "hexdump -C", "hexdump", "openssl enc -base64",
     ],
 )  # fmt: skip
-def test_what_tools_print_of_a_secret_is_struck_out(command: str) -> None:
+def test_what_tools_print_of_a_secret_is_redacted(command: str) -> None:
     if shutil.which(command.split()[0]) is None:
         pytest.skip(f"{command} is not installed")
     secret = "sk-ant-api03-Qm9vdHN0cmFwcGVkX2tleQ"
@@ -79,9 +79,9 @@ def test_what_tools_print_of_a_secret_is_struck_out(command: str) -> None:
         text = b"." * before + secret.encode() + b" is the key"
         ran = subprocess.run(command.split(), input=text, capture_output=True, check=True)
         for kept in (ran.stdout, string(ran.stdout)):
-            struck = Strike({"KEY": secret}).content(kept)
-            assert b"[secret KEY]" in struck, kept
-            assert not leaks(struck, secret), struck
+            redacted = Redactor({"KEY": secret}).content(kept)
+            assert b"[secret KEY]" in redacted, kept
+            assert not leaks(redacted, secret), redacted
 
 
 @pytest.mark.parametrize("before", ["", "a", "ab", "user:", "Bearer "])
@@ -89,9 +89,9 @@ def test_what_tools_print_of_a_secret_is_struck_out(command: str) -> None:
 def test_of_base64_no_more_is_left_than_its_neighbours_share(before: str, after: str) -> None:
     secret = SECRETS["odd"].strip()
     whole = base64.b64encode((before + secret + after).encode()).decode()
-    struck = Strike({"KEY": secret}).text(whole)
-    assert "[secret KEY]" in struck
-    kept = struck.replace("[secret KEY]", "")
+    redacted = Redactor({"KEY": secret}).text(whole)
+    assert "[secret KEY]" in redacted
+    kept = redacted.replace("[secret KEY]", "")
     assert len(kept) <= len(base64.b64encode((before + after).encode())) + 4
 
 
@@ -99,28 +99,28 @@ def test_base64_with_hardly_a_letter_is_found_in_both_alphabets() -> None:
     for before in ("", "a", "ab"):
         for code in (base64.b64encode, base64.urlsafe_b64encode):
             coded = code(f"{before}>>>>>>>>cd".encode())
-            assert b"[secret KEY]" in Strike({"KEY": ">>>>>>>>"}).content(coded), coded
+            assert b"[secret KEY]" in Redactor({"KEY": ">>>>>>>>"}).content(coded), coded
 
 
 @pytest.mark.parametrize("secret", SECRETS.values(), ids=SECRETS)
 def test_pieces_of_any_size_give_what_the_whole_gives(secret: str) -> None:
     codings = (coding(secret + " and ") for coding in CODINGS.values())
     text = b"\n".join(in_lines(coded, 90, b"\n> ") for coded in codings)
-    whole = Strike({"KEY": secret}).content(text)
+    whole = Redactor({"KEY": secret}).content(text)
     for piece in (200, 977, 5000):
-        strike = Strike({"KEY": secret, "OTHER": "another secret"}, piece=piece)
-        assert copied(strike, text) == whole, piece
+        redactor = Redactor({"KEY": secret, "OTHER": "another secret"}, piece=piece)
+        assert copied(redactor, text) == whole, piece
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60), st.integers(1, 40))
-def test_a_secret_across_two_pieces_is_struck_out(head: bytes, tail: bytes, piece: int) -> None:
+def test_a_secret_across_two_pieces_is_redacted(head: bytes, tail: bytes, piece: int) -> None:
     secret = SECRETS["plain"].encode()
     text = head + b" " + secret + tail + b" " + secret
-    strike = Strike({"OTHER": SECRETS["plain"]}, piece=piece)
-    assert strike.holds(io.BytesIO(text))
-    struck = copied(strike, text)
-    assert struck == text.replace(secret, b"[secret OTHER]")
-    assert copied(Strike({}, piece=piece), text) == text
+    redactor = Redactor({"OTHER": SECRETS["plain"]}, piece=piece)
+    assert redactor.holds(io.BytesIO(text))
+    redacted = copied(redactor, text)
+    assert redacted == text.replace(secret, b"[secret OTHER]")
+    assert copied(Redactor({}, piece=piece), text) == text
 
 
 NO_SECRETS = [
@@ -141,46 +141,46 @@ NO_SECRETS = [
 @pytest.mark.parametrize("text", NO_SECRETS)
 def test_a_text_without_secrets_is_kept_to_the_byte(text: bytes) -> None:
     for piece in (50, None):
-        strike = Strike(SECRETS, piece=piece)
-        assert copied(strike, text) == text
-        assert not strike.holds(io.BytesIO(text))
+        redactor = Redactor(SECRETS, piece=piece)
+        assert copied(redactor, text) == text
+        assert not redactor.holds(io.BytesIO(text))
 
 
 @given(st.lists(st.sampled_from(sorted(CODINGS)), max_size=6), st.text(max_size=40))
 def test_what_is_coded_otherwise_is_kept_to_the_byte(codings: list[str], text: str) -> None:
     safe = text.encode("utf-8", "replace").decode()
     kept = b" ".join(CODINGS[coding](safe) for coding in codings)
-    assert Strike(SECRETS).content(kept) == kept
+    assert Redactor(SECRETS).content(kept) == kept
 
 
 def test_a_secret_is_found_without_the_spaces_around_it() -> None:
-    assert Strike({"KEY": "  plainsecret0123\n"}).text("=plainsecret0123;") == "=[secret KEY];"
+    assert Redactor({"KEY": "  plainsecret0123\n"}).text("=plainsecret0123;") == "=[secret KEY];"
     # Nothing would be left of this one.
-    assert Strike({"KEY": "       a"}).text("a       a") == "a[secret KEY]"
+    assert Redactor({"KEY": "       a"}).text("a       a") == "a[secret KEY]"
 
 
 def test_a_long_secret_is_found_whatever_lines_stand_in_it() -> None:
     key = "sk-ant-api03-Qm9vdHN0cmFwcGVkX2tleQ"
-    strike = Strike({"KEY": key})
-    assert strike.text(f"{key[:20]}\n  12\t{key[20:]}!") == "[secret KEY]!"
-    assert strike.text(f"{key[:9]}\\n+{key[9:20]}\",\n  '{key[20:]}!") == "[secret KEY]!"
+    redactor = Redactor({"KEY": key})
+    assert redactor.text(f"{key[:20]}\n  12\t{key[20:]}!") == "[secret KEY]!"
+    assert redactor.text(f"{key[:9]}\\n+{key[9:20]}\",\n  '{key[20:]}!") == "[secret KEY]!"
     for escape in ("\x1b", "\\u001b", "\\\\033"):
         colored = f"{escape}[1;31m{key[:6]}{escape}[m{escape}[K{key[6:]}!"
-        assert strike.text(colored) == f"{escape}[1;31m[secret KEY]!"
+        assert redactor.text(colored) == f"{escape}[1;31m[secret KEY]!"
 
 
 def test_a_short_secret_of_several_lines_is_found_in_a_diff() -> None:
-    strike = Strike({"KEY": "user:one\nother:two"})
+    redactor = Redactor({"KEY": "user:one\nother:two"})
     for end in ("\n", "\r\n", "\\n", "\n+", "\n-  ", "\\n> ", "\\r\\n\t"):
-        assert strike.text(f"+user:one{end}other:two\n") == "+[secret KEY]\n", end
+        assert redactor.text(f"+user:one{end}other:two\n") == "+[secret KEY]\n", end
 
 
 def test_secrets_close_to_each_other_are_all_found() -> None:
     secret = "sk-ant-api03-Qm9vdHN0cmFwcGVkX2tleQ"
     text = CODINGS["numbers in lines"](secret) * 101
-    struck = Strike({"KEY": secret}).content(text)
-    assert struck.count(b"[secret KEY]") == 101
-    assert not any(character.isdigit() for character in struck.decode())
+    redacted = Redactor({"KEY": secret}).content(text)
+    assert redacted.count(b"[secret KEY]") == 101
+    assert not any(character.isdigit() for character in redacted.decode())
 
 
 WRITTEN = [
@@ -201,30 +201,30 @@ WRITTEN = [
 
 @pytest.mark.parametrize("written", WRITTEN)
 def test_whatever_is_escaped_in_a_secret_it_is_found(written: str) -> None:
-    strike = Strike({"KEY": "a'b\"c$d\\e f"})
+    redactor = Redactor({"KEY": "a'b\"c$d\\e f"})
     for depth in range(4):
-        assert strike.text(f"<{written}>") == "<[secret KEY]>", depth
+        assert redactor.text(f"<{written}>") == "<[secret KEY]>", depth
         written = json.dumps(written)[1:-1]
 
 
 @pytest.mark.parametrize("coding", ["\\u", "\\\\u", "\\\\x", "base64", "percent", "entities"])
 def test_no_half_of_an_escape_is_left(coding: str) -> None:
     text = CODINGS[coding]("plainsecret0123")
-    struck = Strike({"KEY": "plainsecret0123"}).content(b'{"a": "' + text + b'"}')
-    assert json.loads(struck)["a"].rstrip("=;") == "[secret KEY]"
+    redacted = Redactor({"KEY": "plainsecret0123"}).content(b'{"a": "' + text + b'"}')
+    assert json.loads(redacted)["a"].rstrip("=;") == "[secret KEY]"
 
 
 def test_a_string_ends_after_the_dump_in_it() -> None:
     for dump in (xxd, hexdump):
         kept = json.dumps({"a": dump(b"plainsecret0123").decode().rstrip(), "b": 1}).encode()
-        struck = json.loads(Strike({"KEY": "plainsecret0123"}).content(kept))
-        assert struck["b"] == 1
-        assert struck["a"].splitlines()[0].endswith(" [secret KEY]")
+        redacted = json.loads(Redactor({"KEY": "plainsecret0123"}).content(kept))
+        assert redacted["b"] == 1
+        assert redacted["a"].splitlines()[0].endswith(" [secret KEY]")
 
 
 @pytest.mark.parametrize("piece", [1, 1000])
 def test_an_escape_before_a_secret_is_taken_with_it(piece: int) -> None:
-    strike = Strike({"KEY": "nothing-secret"}, piece=piece)
+    redactor = Redactor({"KEY": "nothing-secret"}, piece=piece)
     # Long enough to be read on while the first of it is written.
     rest = b"." * 1500
     for before, kept in (
@@ -235,7 +235,7 @@ def test_an_escape_before_a_secret_is_taken_with_it(piece: int) -> None:
         (b"\\u006", b""),
     ):
         text = rest + before + b"nothing-secret" + rest
-        assert copied(strike, text) == rest + kept + b"[secret KEY]" + rest, before
+        assert copied(redactor, text) == rest + kept + b"[secret KEY]" + rest, before
 
 
 def test_characters_beside_a_dump_do_not_show_what_was_in_it() -> None:
@@ -245,33 +245,35 @@ def test_characters_beside_a_dump_do_not_show_what_was_in_it() -> None:
                 dump(b"." * before + b"hunter2!"),
                 string(dump(b"." * before + b"hunter2!")),
             ):
-                struck = Strike({"KEY": "hunter2!"}).content(kept)
-                assert not any(part in struck for part in (b"hun", b"nte", b"er2", b"2!")), struck
+                redacted = Redactor({"KEY": "hunter2!"}).content(kept)
+                assert not any(part in redacted for part in (b"hun", b"nte", b"er2", b"2!")), (
+                    redacted
+                )
 
 
 def test_a_file_that_is_cut_is_not_cut_inside_of_a_secret() -> None:
     text = b"x" * 90 + b"plainsecret0123"
     for most in range(91, 105):
-        strike = Strike({"KEY": "plainsecret0123"})
-        assert copied(strike, text, most) == b"x" * 90 + b"[secret KEY]"
-    assert copied(Strike({"KEY": "plainsecret0123"}, piece=10), text, 90) == b"x" * 90
-    assert copied(Strike({}), text, 90) == b"x" * 90
+        redactor = Redactor({"KEY": "plainsecret0123"})
+        assert copied(redactor, text, most) == b"x" * 90 + b"[secret KEY]"
+    assert copied(Redactor({"KEY": "plainsecret0123"}, piece=10), text, 90) == b"x" * 90
+    assert copied(Redactor({}), text, 90) == b"x" * 90
 
 
 def test_of_secrets_that_overlap_nothing_is_left() -> None:
     secrets = {"ONE": "abcdefgh1234", "TWO": "1234ijklmnop", "THREE": "abcdefgh"}
     for piece in (1, 5, 1000):
-        strike = Strike(secrets, piece=piece)
-        assert copied(strike, b"<abcdefgh1234ijklmnop>") == b"<[secret ONE]>"
-        assert copied(strike, b"<abcdefgh><abcdefgh1234>") == b"<[secret THREE]><[secret ONE]>"
+        redactor = Redactor(secrets, piece=piece)
+        assert copied(redactor, b"<abcdefgh1234ijklmnop>") == b"<[secret ONE]>"
+        assert copied(redactor, b"<abcdefgh><abcdefgh1234>") == b"<[secret THREE]><[secret ONE]>"
 
 
 def test_names_that_are_no_text_are_kept() -> None:
     name = os.fsdecode(b"caf\xe9-\xff")
-    assert Strike({"KEY": "plainsecret0123"}).text(name) == name
+    assert Redactor({"KEY": "plainsecret0123"}).text(name) == name
     # Nor is a variable always text.
     secret = os.fsdecode(b"caf\xe9-secret")
-    assert Strike({"KEY": secret}).text(f"a {secret}") == "a [secret KEY]"
+    assert Redactor({"KEY": secret}).text(f"a {secret}") == "a [secret KEY]"
 
 
 class Endless:
@@ -291,13 +293,13 @@ class Endless:
 
 
 def test_files_of_any_size_take_little_memory() -> None:
-    strike = Strike({"KEY": PEM})
+    redactor = Redactor({"KEY": PEM})
     text = PEM.encode().hex().encode()
     tracemalloc.start()
     try:
-        assert strike.holds(Endless(20 << 20, text))  # type: ignore[arg-type]
+        assert redactor.holds(Endless(20 << 20, text))  # type: ignore[arg-type]
         with open(os.devnull, "wb") as target:
-            strike.copy(Endless(20 << 20, text), target, 1 << 30)  # type: ignore[arg-type]
+            redactor.copy(Endless(20 << 20, text), target, 1 << 30)  # type: ignore[arg-type]
         _, most = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -1,4 +1,4 @@
-"""Secrets struck out of everything that is kept, in whatever form they were written.
+"""Secrets redacted from everything that is kept, in whatever form they were written.
 
 Standard library only, as the supervisor that uses it.
 """
@@ -13,47 +13,47 @@ if TYPE_CHECKING:
 _PIECE = 1 << 17
 
 
-class Strike:
-    """Copies with every form of every secret struck out."""
+class Redactor:
+    """Copies with every form of every secret redacted."""
 
     def __init__(self, secrets: dict[str, str], piece: int | None = None) -> None:
         self._piece = piece or _PIECE
-        self._seeker = None
+        self._finder = None
         if secrets:
             # What it imports takes longer than everything else that a supervisor starts with.
-            from twoarm.run.supervisor.seek import Seeker
+            from twoarm.run.supervisor.secret_finder import SecretFinder
 
-            self._seeker = Seeker(secrets)
-            self._piece = piece or max(_PIECE, 4 * self._seeker.reach)
+            self._finder = SecretFinder(secrets)
+            self._piece = piece or max(_PIECE, 4 * self._finder.reach)
 
     def text(self, text: str) -> str:
         """A text without secrets; names of files need not be text."""
-        struck = self.content(text.encode("utf-8", "surrogateescape"))
-        return struck.decode("utf-8", "surrogateescape")
+        redacted = self.content(text.encode("utf-8", "surrogateescape"))
+        return redacted.decode("utf-8", "surrogateescape")
 
     def content(self, content: bytes) -> bytes:
         """Bytes without secrets."""
-        return b"".join(self._struck(BytesIO(content), len(content)))
+        return b"".join(self._redacted(BytesIO(content), len(content)))
 
     def copy(self, source: "BinaryIO", target: "BinaryIO", most: int) -> None:
         """At most this many bytes of a file, without secrets."""
-        for piece in self._struck(source, most):
+        for piece in self._redacted(source, most):
             target.write(piece)
 
     def holds(self, source: "BinaryIO") -> bool:
         """Whether a secret is in a file."""
-        if self._seeker is None:
+        if self._finder is None:
             return False
         held = b""
         while piece := source.read(self._piece):
-            held = held[-self._seeker.reach :] + piece
-            if self._seeker.spans(held):
+            held = held[-self._finder.reach :] + piece
+            if self._finder.spans(held):
                 return True
         return False
 
-    def _struck(self, source: "BinaryIO", most: int) -> "Iterator[bytes]":
+    def _redacted(self, source: "BinaryIO", most: int) -> "Iterator[bytes]":
         """What is written instead, in pieces: a secret may lie across several of them."""
-        if self._seeker is None:
+        if self._finder is None:
             while most > 0 and (piece := source.read(min(self._piece, most))):
                 most -= len(piece)
                 yield piece
@@ -65,9 +65,9 @@ class Strike:
             # Beyond the end as well: a secret may begin before it.
             piece = source.read(self._piece)
             held += piece
-            settled = len(held) - self._seeker.reach if piece else len(held)
+            settled = len(held) - self._finder.reach if piece else len(held)
             settled = max(0, min(settled, most - begin))
-            for start, end, mark in self._seeker.spans(held):
+            for start, end, mark in self._finder.spans(held):
                 if start >= settled:
                     break
                 if start >= written:
@@ -78,5 +78,5 @@ class Strike:
             written = max(written, settled)
             if not piece:
                 return
-            cut = max(0, settled - self._seeker.before)
+            cut = max(0, settled - self._finder.before)
             held, begin, written, settled = held[cut:], begin + cut, written - cut, settled - cut
