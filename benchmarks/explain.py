@@ -6,7 +6,7 @@
 
 pages: how long the page with links to every run takes to open, and how large the run pages are.
 Makes run folders of Claude Code (60 tasks x 10 repeats x 2 arms unless told), collects and scores
-them with `--runs all`, and opens the report in Chromium, with links and without, in turns.
+them with `--run-pages all`, and opens the report in Chromium, with links and without, in turns.
 
 family: how often the intervals of 20 tools all hold zero where the arms do not differ.
 
@@ -97,14 +97,16 @@ def pages(tasks: int = 60, repeats: int = 10) -> None:
         twoarm("collect", "claude-code", *arms, "-o", collected)
         took = {}
         for which in ("none", "all"):
-            took[which] = twoarm("score", collected, "--out", str(root / which), "--runs", which)
+            took[which] = twoarm(
+                "score", collected, "--out", str(root / which), "--run-pages", which
+            )
         found = [path.stat().st_size for path in (root / "all" / "run-pages").glob("task*")]
         print(f"{len(found):,} pages of {2 * len(found):,} runs")
         print(f"  the largest {max(found) / 1000:.0f} kB, all {sum(found) / 1e6:.0f} MB")
-        print(f"  score --runs none {took['none']:.1f} s, --runs all {took['all']:.1f} s")
+        print(f"  score --run-pages none {took['none']:.1f} s, --run-pages all {took['all']:.1f} s")
         for which in took:
             size = (root / which / "report.html").stat().st_size / 1000
-            print(f"  report.html, --runs {which}: {size:.0f} kB")
+            print(f"  report.html, --run-pages {which}: {size:.0f} kB")
         opened: dict[str, list[float]] = {"none": [], "all": []}
         program = os.environ.get("CHROMIUM") or shutil.which("chromium")
         with sync_playwright() as playwright:
@@ -119,7 +121,7 @@ def pages(tasks: int = 60, repeats: int = 10) -> None:
                     page.close()
             browser.close()
         for which, times in opened.items():
-            print(f"  opened and drawn, --runs {which}: {min(times):.2f} s at best")
+            print(f"  opened and drawn, --run-pages {which}: {min(times):.2f} s at best")
 
 
 # Prints the most memory that the command took, in MiB, after all that it says. What getrusage says
@@ -149,7 +151,7 @@ def huge(gigabytes: int = 2) -> None:
         collected = str(root / "collected.jsonl")
         arms = [f"--arm={arm}={root / 'runs' / arm}" for arm in ARMS]
         collect = ("collect", "claude-code", *arms, "-o", collected)
-        score = ("score", collected, "--out", str(root / "out"), "--runs", "all")
+        score = ("score", collected, "--out", str(root / "out"), "--run-pages", "all")
         ways = {"collect": collect, "score": score, "show": ("show", str(root), "task-00", "1")}
         small = {name: measured(*way)[0] for name, way in ways.items()}
         for arm in ARMS:

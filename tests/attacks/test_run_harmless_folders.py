@@ -347,8 +347,8 @@ def test_pages_that_are_a_link_stay_as_they_are(
 ) -> None:
     planted(old, "run-pages", lambda yard, path: path.symlink_to(pages(yard, finished, kind)))
     if command == "resume":
-        words = ("run", suite_in(old), "--resume", old.out, "--runs", runs, *QUICK)
+        words = ("run", suite_in(old), "--resume", old.out, "--run-pages", runs, *QUICK)
     else:
-        words = ("score", finished / "collected.jsonl", "--out", old.out, "--runs", runs,
+        words = ("score", finished / "collected.jsonl", "--out", old.out, "--run-pages", runs,
                  "--baseline", "without", "--candidate", "with", "--no-evidence")  # fmt: skip
     calm(old.twoarm(*words))

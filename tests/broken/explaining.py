@@ -107,8 +107,8 @@ EXPLAINING = [
     Broken("a split is of runs that tell", "explain/uptake.py", "used, idle = counts > 0, counts == 0", "used, idle = counts > 0, ~(counts > 0)", UPTAKE_REPORT),
     Broken("a split stands beside its sentence", "render/uptake.py", "notes=(why,),", "notes=(),", UPTAKE_REPORT),
     Broken("all runs count, and it is said", "render/uptake.py", "notes=(ALL_RUNS,),", "notes=(),", UPTAKE_REPORT),
-    Broken("no pages of nothing", "commands/score.py", "if records and not any(found.record.run_path for found in records.values()):", "if False:", SHOW),
-    Broken("no old pages beside a new report", "commands/score.py", "        remove_folder(folder, is_page)\n", "", SHOW),
+    Broken("no pages of nothing", "commands/outputs.py", "if records and not any(found.record.run_path for found in records.values()):", "if False:", SHOW),
+    Broken("no old pages beside a new report", "commands/outputs.py", "        remove_folder(folder, is_page)\n", "", SHOW),
     Broken("a list of tasks is short", "run_pages/pages.py", "for name in names[:_MOST_LISTED]:", "for name in names:", SHOW),
     Broken("an analysis names its run files", "commands/show.py", 'scored = _scored_from(os.path.join(path, _ANALYSIS))', "scored = None", SHOW),
 ]  # fmt: skip

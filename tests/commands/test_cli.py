@@ -163,7 +163,7 @@ def test_a_closed_pipe_ends_quietly() -> None:
     reading, writing = os.pipe()
     os.close(reading)
     process = subprocess.Popen(
-        [sys.executable, "-m", "twoarm", "demo", "--runs"],
+        [sys.executable, "-m", "twoarm", "demo", "--print"],
         stdout=writing,
         stderr=subprocess.PIPE,
     )
@@ -254,10 +254,10 @@ WITHOUT_EFFECT = [
     (["--guard", "none", "--no-evidence"], "--guard has no effect with --no-evidence"),
     (["--guard", "none"], "--guard has no effect without --promote-by evidence"),
     (["--guard", "all", "--promote-by", "margin"], "--guard has no effect without --promote-by ev"),
-    (["--allow-broken", "1"], "--allow-broken has no effect without the guard of --promote-by ev"),
+    (["--allow-broken", "1"], "--allow-broken has no effect without --promote-by evidence"),
     (
         ["--promote-by", "evidence", "--guard", "none", "--allow-broken", "1"],
-        "--allow-broken has no effect without the guard of --promote-by evidence",
+        "--allow-broken has no effect without --guard all",
     ),
     (["--interval", "headline", "--no-evidence", "--full"], "--interval has no effect with"),
     (["--promote-by", "evidence", "--no-evidence"], "--promote-by: "),
@@ -269,7 +269,7 @@ WITHOUT_EFFECT = [
         for name in ("json", "html", "github")
     ),
     *(
-        (["--full", "--format", name], f"--full has no effect with --format {name}")
+        (["--full", "--format", name], "--full has no effect without --format text")
         for name in ("json", "markdown", "html", "github")
     ),
 ]
@@ -322,9 +322,9 @@ def test_an_option_with_an_effect_is_none(given: list[str], runs: Path, tmp_path
     ],
 )
 def test_the_runs_of_the_example_are_printed_without_any_other_option(given: list[str]) -> None:
-    result = twoarm("demo", "--runs", *given)
+    result = twoarm("demo", "--print", *given)
     assert (result.code, result.out) == (2, "")
-    assert result.err == f"twoarm: {given[0]} has no effect with --runs\n"
+    assert result.err == f"twoarm: {given[0]} has no effect with --print\n"
 
 
 @pytest.mark.parametrize("gone", [["--gate"], ["--gate", "evidence"], ["--rule", "margin"]])

@@ -51,7 +51,7 @@ def test_a_score_as_text_imports_no_other_report_and_no_other_command() -> None:
     ("arguments", "commands"),
     [
         (["--help"], []),
-        (["demo", "--runs"], ["twoarm.commands.demo", "twoarm.commands.score"]),
+        (["demo", "--print"], ["twoarm.commands.demo", "twoarm.commands.score"]),
         (["schema", "record"], ["twoarm.commands.schema"]),
     ],
 )

@@ -91,9 +91,10 @@ def test_a_bug_is_one_line_that_says_how_to_report_it(
 
 
 @pytest.mark.parametrize(
-    "error", [RecursionError("deep"), AssertionError(), OSError(5, "I/O"), UnicodeError("u")]
+    "error",
+    [RecursionError("deep"), AssertionError(), OSError(5, "I/O"), UnicodeError("u"), SystemExit(0)],
 )
-def test_every_error_is_exit_code_2(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_error_is_exit_code_2(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*given: object, **named: object) -> None:
         raise error
 

@@ -77,7 +77,7 @@ def test_the_github_workflow_of_the_document_does_what_it_says(tmp_path: Path) -
     steps = {
         step["name"]: step for step in workflows()[0]["jobs"]["score"]["steps"] if "name" in step
     }
-    (tmp_path / "collected.jsonl").write_text(twoarm("demo", "--runs").out, encoding="utf-8")
+    (tmp_path / "collected.jsonl").write_text(twoarm("demo", "--print").out, encoding="utf-8")
     summary = tmp_path / "summary.md"
     score = steps["Score the runs"]["run"]
     result = shell(score, tmp_path, GITHUB_STEP_SUMMARY=str(summary))

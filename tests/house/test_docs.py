@@ -54,7 +54,7 @@ def test_the_readme_has_blocks_to_run() -> None:
 @pytest.mark.parametrize("name", ["README.md", "docs/python.md"])
 def test_the_python_example_runs_and_is_typed(name: str, tmp_path: Path) -> None:
     (example,) = blocks(ROOT / name, "python")
-    (tmp_path / "collected.jsonl").write_text(twoarm("demo", "--runs").out, encoding="utf-8")
+    (tmp_path / "collected.jsonl").write_text(twoarm("demo", "--print").out, encoding="utf-8")
     script = tmp_path / "example.py"
     script.write_text(example, encoding="utf-8")
     ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, check=False)
@@ -82,7 +82,7 @@ def test_the_record_schema_takes_what_is_read_and_refuses_what_is_not() -> None:
     schema = json.loads(twoarm("schema", "record").out)
     jsonschema.Draft202012Validator.check_schema(schema)
     validator = jsonschema.Draft202012Validator(schema)
-    for line in twoarm("demo", "--runs").out.splitlines():
+    for line in twoarm("demo", "--print").out.splitlines():
         validator.validate(json.loads(line))
     validator.validate(missing())
     validator.validate(run(unknown=1, tags=["a"], failure=None, opencode_exit_code=3))

@@ -34,7 +34,7 @@ WIDE_WORDS = ("漢 字 " * 12 + "a", "字 漢 " * 12 + "b")
 
 
 def demo() -> list[dict[str, Any]]:
-    return [json.loads(line) for line in twoarm("demo", "--runs").out.splitlines()]
+    return [json.loads(line) for line in twoarm("demo", "--print").out.splitlines()]
 
 
 def renamed(

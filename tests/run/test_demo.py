@@ -26,12 +26,12 @@ def test_the_demo_needs_no_key_and_no_agent_and_ends_in_a_verdict(tmp_path: Path
     analysis = json.loads((out / "analysis.json").read_text())
     tokens = [arm["median_non_cache_tokens"] for arm in analysis["arm_summaries"]]
     assert tokens[0] < tokens[1]
-    assert "--demo brings its own suite" in twoarm("run", "x.toml", "--demo").err
+    assert "SUITE has no effect with --demo" in twoarm("run", "x.toml", "--demo").err
 
 
 def test_no_task_of_the_demo_passes_untouched(tmp_path: Path) -> None:
     result = twoarm("run", "--demo", "--dry-run")
-    assert "--demo and --dry-run cannot be combined" in result.err
+    assert "--demo has no effect with --dry-run" in result.err
     from importlib.resources import files
 
     suite = str(files("twoarm").joinpath("run", "demo", "suite.toml"))

@@ -152,7 +152,7 @@ def test_every_option_is_in_the_document() -> None:
     from twoarm.commands.run import add_options
     from twoarm.commands.score_options import add_report_options
 
-    def options(add: Callable[[ArgumentParser], None]) -> set[str]:
+    def options(add: Callable[[ArgumentParser], object]) -> set[str]:
         parser = ArgumentParser()
         add(parser)
         return {name for action in parser._actions for name in action.option_strings}

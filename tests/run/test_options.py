@@ -30,8 +30,8 @@ def marked(tmp_path: Path, **changed: Any) -> Path:
         (("--resume", "DIR", "--seed", "2"), "--seed cannot change once a run has started"),
         (("--resume", "DIR", "--out", "X"), "--out cannot change once a run has started"),
         (("SUITE", "--no-evidence", "--resamples", "999"), "--resamples has no effect with --no-"),
-        (("SUITE", "--full", "--format", "json"), "--full has no effect with --format json"),
-        (("SUITE", "--demo"), "--demo brings its own suite"),
+        (("SUITE", "--full", "--format", "json"), "--full has no effect without --format text"),
+        (("SUITE", "--demo"), "SUITE has no effect with --demo"),
     ],
 )
 def test_an_option_without_effect_is_refused(

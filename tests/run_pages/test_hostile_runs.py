@@ -58,7 +58,7 @@ def hostile(tmp_path: Path) -> Path:
 
 
 def test_nothing_in_a_run_comes_alive_in_the_browser(hostile: Path, chromium: Browser) -> None:
-    assert score(hostile, "--runs", "all").code == 0
+    assert score(hostile, "--run-pages", "all").code == 0
     (name,) = pages(hostile)
     path = hostile / "out" / "run-pages" / name
     with shown(chromium, path) as (page, complaints, asked):
@@ -133,7 +133,7 @@ def test_a_record_names_no_file_outside_the_folder_of_its_file(some: Path, way: 
     for line in lines[way == "none" :]:
         line["run_path"] = target
     (some / "collected.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
-    assert score(some, "--runs", "all").code == 0
+    assert score(some, "--run-pages", "all").code == 0
     for page in pages(some).values():
         assert SECRET not in page
         assert ("Nothing to show" in page) is (way != "folder link")
@@ -150,7 +150,7 @@ def test_a_long_run_is_cut_with_a_note_and_its_page_stays_small(tmp_path: Path) 
         (place / "diff.patch").write_text('+"' * 400_000)
         (place / "prompt.txt").write_text("&" * 400_000)
     collect(tmp_path)
-    score(tmp_path, "--runs", "all")
+    score(tmp_path, "--run-pages", "all")
     (page,) = pages(tmp_path).values()
     assert len(page.encode()) < 300_000
     assert "events left out; the files have them" in page

@@ -33,16 +33,16 @@ def some(tmp_path: Path) -> Path:
 def test_all_runs_have_a_page_or_those_of_flips_or_none(some: Path) -> None:
     assert score(some).code == 0
     assert not (some / "out" / "run-pages").exists()
-    result = score(some, "--runs", "all")
+    result = score(some, "--run-pages", "all")
     assert f"twoarm: wrote 4 pages of runs to {some / 'out' / 'run-pages'}\n" in result.err
     assert set(pages(some)) == {page_name(task, n) for task in ("one", "two") for n in (1, 2)}
     # The pages of an earlier report go with it.
-    score(some, "--runs", "flips")
+    score(some, "--run-pages", "flips")
     assert set(pages(some)) == {page_name("two", 2)}
 
 
 def test_a_page_has_what_both_runs_did_and_why_they_count(some: Path) -> None:
-    score(some, "--runs", "all")
+    score(some, "--run-pages", "all")
     page = pages(some)[page_name("two", 2)]
     for text in (
         "I am with_x.",
@@ -71,20 +71,20 @@ def test_a_page_has_what_both_runs_did_and_why_they_count(some: Path) -> None:
 
 
 def test_the_report_links_every_task_and_flips_come_first(some: Path) -> None:
-    score(some, "--runs", "all")
+    score(some, "--run-pages", "all")
     report = (some / "out" / "report.html").read_text()
     assert f'<a href="run-pages/{page_name("two", 2)}">two</a>' in report
     assert f'<a href="run-pages/{page_name("one", 1)}">one</a>' in report
-    score(some, "--runs", "flips")
+    score(some, "--run-pages", "flips")
     report = (some / "out" / "report.html").read_text()
     assert f'<a href="run-pages/{page_name("two", 2)}">two</a>' in report
     assert "run-pages/one" not in report
-    score(some, "--runs", "none")
+    score(some, "--run-pages", "none")
     assert "run-pages" not in (some / "out" / "report.html").read_text()
 
 
 def test_a_list_leads_to_every_page_and_flips_come_first(some: Path) -> None:
-    score(some, "--runs", "all")
+    score(some, "--run-pages", "all")
     report = (some / "out" / "report.html").read_text()
     assert '<a href="run-pages/index.html">Runs, flips first</a>' in report
     index = (some / "out" / "run-pages" / "index.html").read_text()
@@ -96,7 +96,7 @@ def test_a_list_leads_to_every_page_and_flips_come_first(some: Path) -> None:
         assert f'<a href="{page_name(task, repeat)}">repeat {repeat}</a> passed' in rest
     assert page_name("two", 2) not in rest
     assert '<a href="index.html">All runs</a>' in pages(some)[page_name("two", 2)]
-    score(some, "--runs", "flips")
+    score(some, "--run-pages", "flips")
     index = (some / "out" / "run-pages" / "index.html").read_text()
     assert index.count("<h2>") == 1
     assert page_name("one", 1) not in index
@@ -105,7 +105,7 @@ def test_a_list_leads_to_every_page_and_flips_come_first(some: Path) -> None:
 def test_a_run_without_a_partner_has_a_page_of_its_own(some: Path) -> None:
     folder(some, WITH, "three", 1, claude(say("alone")))
     collect(some)
-    score(some, "--runs", "all")
+    score(some, "--run-pages", "all")
     page = pages(some)[page_name("three", 1)]
     assert "alone" in page
     assert 'id="baseline"' not in page
@@ -138,7 +138,7 @@ def test_no_task_chooses_the_name_of_a_file(task: str) -> None:
 @pytest.mark.parametrize("name", ["mine.txt", "mine.html", "one.2.html", "FOLDER", "LINK"])
 def test_a_folder_with_other_files_is_left_alone(name: str, some: Path) -> None:
     place = some / "out" / "run-pages"
-    assert score(some, "--runs", "flips").code == 0
+    assert score(some, "--run-pages", "flips").code == 0
     before = pages(some)
     if name.isupper():
         mine = place / page_name("mine", 1)
@@ -147,7 +147,7 @@ def test_a_folder_with_other_files_is_left_alone(name: str, some: Path) -> None:
     else:
         mine = place / name
         mine.write_text("precious")
-    result = score(some, "--runs", "all")
+    result = score(some, "--run-pages", "all")
     assert result.code == 2
     expected = f"{mine.name}: not a file of twoarm; move it, or choose another folder by --out"
     assert expected in result.err
@@ -159,12 +159,12 @@ def test_a_folder_with_other_files_is_left_alone(name: str, some: Path) -> None:
 
 @pytest.mark.parametrize("which", ["all", "none"])
 def test_nothing_is_written_or_removed_through_a_link_to_a_folder(some: Path, which: str) -> None:
-    score(some, "--runs", "all")
+    score(some, "--run-pages", "all")
     place = some / "out" / "run-pages"
     before = {path.name for path in place.iterdir()}
     place.rename(some / "elsewhere")
     place.symlink_to(some / "elsewhere")
-    result = score(some, "--runs", which)
+    result = score(some, "--run-pages", which)
     assert result.code == 2
     assert "run-pages: a link, and nothing is written through it; remove it" in result.err
     assert place.is_symlink()
@@ -174,14 +174,14 @@ def test_nothing_is_written_or_removed_through_a_link_to_a_folder(some: Path, wh
 def test_a_write_that_fails_leaves_the_old_pages(
     some: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    score(some, "--runs", "flips")
+    score(some, "--run-pages", "flips")
     before = pages(some)
 
     def broken(*given: Any) -> str:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("twoarm.run_pages.pages.render", broken)
-    result = score(some, "--runs", "all")
+    result = score(some, "--run-pages", "all")
     assert result.code == 2
     assert "No space left on device" in result.err
     assert pages(some) == before
@@ -195,19 +195,23 @@ def test_a_write_that_fails_leaves_the_old_pages(
 
 def test_an_option_without_effect_is_refused(some: Path) -> None:
     path = str(some / "collected.jsonl")
-    assert "--runs has no effect without --out" in twoarm("score", path, "--runs", "all").err
-    result = twoarm("score", "-", "--out", str(some / "o"), "--runs", "all")
-    assert "--runs needs run files" in result.err
+    assert (
+        "--run-pages has no effect without --out" in twoarm("score", path, "--run-pages", "all").err
+    )
+    result = twoarm("score", "-", "--out", str(some / "o"), "--run-pages", "all")
+    assert "--run-pages needs run files" in result.err
     lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
     more = [{**line, "arm": "third"} for line in lines if line["arm"] == WITH]
     Path(path).write_text("".join(json.dumps(line) + "\n" for line in [*lines, *more]))
-    result = score(some, "--runs", "all", "--baseline", WITHOUT)
-    assert "--runs makes pages for one candidate: name it with --candidate; found 2" in result.err
+    result = score(some, "--run-pages", "all", "--baseline", WITHOUT)
+    assert (
+        "--run-pages makes pages for one candidate: name it with --candidate; found 2" in result.err
+    )
 
 
 def test_a_dot_and_a_row_open_their_run(some: Path, chromium: Browser) -> None:
     path, out = str(some / "collected.jsonl"), str(some / "out")
-    assert twoarm("score", path, "--out", out, "--runs", "all").code == 0
+    assert twoarm("score", path, "--out", out, "--run-pages", "all").code == 0
     with shown(chromium, some / "out" / "report.html") as (page, complaints, _):
         page.wait_for_selector("body[data-ready]")
         charts = page.evaluate("JSON.parse(document.getElementById('charts').textContent).charts")

@@ -104,7 +104,7 @@ def test_records_without_run_path_are_told_what_they_lack(tmp_path: Path) -> Non
     said = "nothing to show: the record has no `run_path`; add it to the record, see "
     assert f"{said}docs/records.md, or collect the runs again\n" in result.out
     out = tmp_path / "out"
-    words = ("score", str(path), "--out", str(out), "--runs", "all", "--no-evidence")
+    words = ("score", str(path), "--out", str(out), "--run-pages", "all", "--no-evidence")
     result = twoarm(*words)
     assert result.code == 0
     assert (
@@ -116,12 +116,12 @@ def test_records_without_run_path_are_told_what_they_lack(tmp_path: Path) -> Non
 
 
 def test_pages_of_an_earlier_report_do_not_stay_beside_one_that_has_none(some: Path) -> None:
-    assert score(some, "--runs", "all").code == 0
+    assert score(some, "--run-pages", "all").code == 0
     assert len(pages(some)) == 4
     path = some / "collected.jsonl"
     bare = [json.loads(line) for line in path.read_text().splitlines()]
     path.write_bytes(lines([{**one, "run_path": None} for one in bare]))
-    assert score(some, "--runs", "all").code == 0
+    assert score(some, "--run-pages", "all").code == 0
     assert not (some / "out" / "run-pages").exists()
 
 

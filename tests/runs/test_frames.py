@@ -327,7 +327,7 @@ def test_a_notebook_shows_the_summary_and_the_gates() -> None:
 def test_the_example_of_the_documents_runs(tmp_path: Path) -> None:
     text = (Path(__file__).parents[2] / "docs" / "records.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"^```python\n(.*?)^```$", text, flags=re.M | re.S)
-    (tmp_path / "collected.jsonl").write_text(command("demo", "--runs").out, encoding="utf-8")
+    (tmp_path / "collected.jsonl").write_text(command("demo", "--print").out, encoding="utf-8")
     found = subprocess.run(
         [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, check=False
     )

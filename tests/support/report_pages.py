@@ -100,7 +100,7 @@ def page_of(kind: str) -> str:
     """The pages under test, by what is special about them."""
     if kind == "demo":
         return package.score(
-            [json.loads(line) for line in twoarm("demo", "--runs").out.splitlines()]
+            [json.loads(line) for line in twoarm("demo", "--print").out.splitlines()]
         ).to_html()
     if kind == "hostile":
         arms = {"candidate": HOSTILE[0], "baseline": HOSTILE[1]}

@@ -1,14 +1,16 @@
 """`twoarm calibrate`: how often a suite cries wolf."""
 
 import sys
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import ArgumentParser
 from typing import get_args
 
 from twoarm.commands.console import Streams
+from twoarm.commands.exit_codes import DONE
+from twoarm.commands.given import Given, taken
+from twoarm.commands.inputs import add_files, opened
+from twoarm.commands.outputs import CALIBRATION, Outputs, refuse_outputs, show
 from twoarm.commands.progress import progress_bar
-from twoarm.commands.score import opened
-from twoarm.commands.score_options import Adder, add_files, number
-from twoarm.commands.short_report import add_short_report_options, refuse_bad_outputs, show
+from twoarm.commands.score_options import add_margin_options, add_short_report_options
 from twoarm.options import Options
 from twoarm.planning.calibrate import CalibrateOptions, calibrate
 from twoarm.result.calibration_file import By
@@ -22,41 +24,26 @@ EPILOG = None
 
 def add_options(parser: ArgumentParser) -> None:
     """The runs, how to deal them, and the report."""
-    add_files(parser)
-    parser.add_argument(
+    runs = parser.add_argument_group("what to deal")
+    add_files(runs)
+    dealt = parser.add_argument_group("how to deal")
+    dealt.add_argument(
         "--by",
         choices=get_args(By),
-        default=SUPPRESS,
         help="split the baseline's repeats of each task in two halves, or exchange the labels of "
         "both arms inside each task (default: split)",
     )
-    parser.add_argument(
-        "--trials", type=int, metavar="N", default=SUPPRESS, help="how many (default: 400)"
-    )
-    option = Adder(parser)
-    option(
-        "margin_success",
-        type=number,
-        metavar="SHARE",
-        help="how far success may drop under the margin rule",
-    )
-    option(
-        "margin_ratio",
-        type=number,
-        metavar="SHARE",
-        help="how far time and tokens may rise under the margin rule",
-    )
-    add_short_report_options(parser, "calibration")
+    dealt.add_argument("--trials", type=int, metavar="N", help="how many (default: 400)")
+    add_margin_options(parser.add_argument_group("how to promote"))
+    add_short_report_options(parser, runs, CALIBRATION)
 
 
-def run(given: Namespace, streams: Streams) -> int:
+def run(given: Given, streams: Streams) -> int:
     """Calibrate on run files."""
-    said = vars(given)
-    scoring = Options(**{key: said[key] for key in Options.__struct_fields__ if key in said})
-    own = {key: said[key] for key in CalibrateOptions.__struct_fields__ if key in said}
-    refuse_bad_outputs(given, "calibration", given.files)
+    options = taken(CalibrateOptions, given, scoring=taken(Options, given))
+    outputs = taken(Outputs, given)
+    refuse_outputs(outputs, given["files"], CALIBRATION)
     with progress_bar(sys.stderr) as progress:
-        report = calibrate(
-            opened(given.files), CalibrateOptions(**own, scoring=scoring), progress=progress
-        )
-    return show(report, given, "calibration", streams)
+        report = calibrate(opened(given["files"]), options, progress=progress)
+    show(report, CALIBRATION, outputs, streams)
+    return DONE

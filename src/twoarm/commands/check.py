@@ -1,11 +1,12 @@
 """`twoarm check`: every bad line of run files."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, DONE
-from twoarm.commands.score import STANDARD_OUTPUT, opened, places
-from twoarm.commands.score_options import add_files
+from twoarm.commands.given import Given
+from twoarm.commands.inputs import add_files, opened, places
+from twoarm.commands.outputs import STANDARD_OUTPUT
 from twoarm.compare.check import check
 from twoarm.files.write import refuse_overlap
 from twoarm.text.escape import counted, named
@@ -18,13 +19,13 @@ EPILOG = None
 
 def add_options(parser: ArgumentParser) -> None:
     """The run files."""
-    add_files(parser)
+    add_files(parser.add_argument_group("what to check"))
 
 
-def run(given: Namespace, streams: Streams) -> int:
+def run(given: Given, streams: Streams) -> int:
     """List what is wrong, or say what the files hold."""
-    refuse_overlap({"standard output": STANDARD_OUTPUT}, places(given.files))
-    found = check(opened(given.files))
+    refuse_overlap({"standard output": STANDARD_OUTPUT}, places(given["files"]))
+    found = check(opened(given["files"]))
     streams.write("".join(f"{problem}\n" for problem in found.problems))
     if found.problems:
         streams.say(f"twoarm: {counted(len(found.problems), 'problem')}")

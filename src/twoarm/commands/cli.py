@@ -3,10 +3,10 @@
 import os
 import sys
 from argparse import (
+    SUPPRESS,
     Action,
     ArgumentError,
     ArgumentParser,
-    Namespace,
     RawDescriptionHelpFormatter,
     _SubParsersAction,
 )
@@ -17,6 +17,7 @@ from typing import Any, NoReturn
 from twoarm._version import __version__
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, DONE, HELP, INTERRUPTED
+from twoarm.commands.given import Given, refuse_idle
 from twoarm.errors import BadRunsError, TwoarmError
 from twoarm.files.interrupt import Terminated, termination_unwinds
 from twoarm.options import flags_named
@@ -47,12 +48,11 @@ class _Help(RawDescriptionHelpFormatter):
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and give its exit code."""
     streams = Streams()
-    given = Namespace(exit_code=False)
-    code = BAD
+    code, gate = BAD, False
     try:
         with termination_unwinds(), flags_named():
             try:
-                code = _ran(sys.argv[1:] if arguments is None else arguments, given, streams)
+                code, gate = _ran(sys.argv[1:] if arguments is None else arguments, streams)
             except BadRunsError as error:
                 streams.say(str(error))
                 streams.say(f"twoarm: {counted(error.count, 'problem')}; nothing was scored")
@@ -69,29 +69,37 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:  # noqa: BLE001, whatever it is, it must not look like a verdict
         _say_it_is_a_bug(error, streams)
         return BAD
-    return streams.settled(code, bad=BAD, gate=given.exit_code)
+    return streams.settled(code, bad=BAD, gate=gate)
 
 
-def _ran(arguments: Sequence[str], given: Namespace, streams: Streams) -> int:
+def _ran(arguments: Sequence[str], streams: Streams) -> tuple[int, bool]:
+    """The exit code, and whether it is a verdict."""
     try:
-        _parse(arguments, given, streams)
+        command, given = _parse(arguments, streams)
     except SystemExit as leaving:
         # Help, the version or bad usage.
-        return leaving.code if isinstance(leaving.code, int) else DONE
-    code: int = given.command(given, streams)
-    return code
+        return leaving.code if isinstance(leaving.code, int) else DONE, False
+    refuse_idle(command, given)
+    code: int = _module(command).run(given, streams)
+    return code, "exit_code" in given
 
 
-def _parse(arguments: Sequence[str], given: Namespace, streams: Streams) -> None:
+def _parse(arguments: Sequence[str], streams: Streams) -> tuple[str, Given]:
+    """The command, and what was given to it."""
     parser, commands = _parsers(arguments, streams)
     first = arguments[0] if arguments else ""
     if first.startswith("-") and not any(known.startswith(first) for known in _flags(parser)):
         _refuse(parser, first)
-    _, unknown = parser.parse_known_args(arguments, given)
+    parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         option = next((word for word in unknown if word.startswith("-")), None)
-        command = next(word for word in arguments if word in commands)
-        _refuse(commands[command], option or unknown[0])
+        _refuse(commands[parsed.command], option or unknown[0])
+    given = {name: value for name, value in vars(parsed).items() if value is not None}
+    return given.pop("command"), given
+
+
+def _module(command: str) -> Any:
+    return import_module(f"twoarm.commands.{command}")
 
 
 def _flags(parser: ArgumentParser) -> list[str]:
@@ -153,12 +161,16 @@ def _parsers(
     )
     parser.add_argument("--version", action="version", version=f"twoarm {__version__}")
     # With `prog` given, argparse does not build a help formatter for every command line.
-    commands = parser.add_subparsers(prog="twoarm", required=True, metavar="COMMAND")
+    commands = parser.add_subparsers(
+        prog="twoarm", dest="command", required=True, metavar="COMMAND"
+    )
     for name, short in _COMMANDS.items():
-        command = commands.add_parser(name, help=short, formatter_class=_Help)
+        # What is not given is not there, so that nobody has to guess.
+        command = commands.add_parser(
+            name, help=short, formatter_class=_Help, argument_default=SUPPRESS
+        )
         if name in arguments:
-            module: Any = import_module(f"twoarm.commands.{name}")
+            module = _module(name)
             command.description, command.epilog = module.DESCRIPTION, module.EPILOG
             module.add_options(command)
-            command.set_defaults(command=module.run)
     return parser, commands.choices

@@ -2,12 +2,13 @@
 
 import os
 import sys
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, _ArgumentGroup
 from collections.abc import Iterable, Iterator
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from twoarm.commands.exit_codes import BAD, DONE
+from twoarm.commands.given import Given, taken, written
 from twoarm.commands.progress import progress_bar
 from twoarm.errors import BadRunsError, UsageError
 from twoarm.files.write import Output, refuse_overlap, write
@@ -31,103 +32,109 @@ EPILOG = None
 
 def add_options(parser: ArgumentParser) -> None:
     """The arguments of `twoarm collect`."""
-    parser.add_argument(
+    collected = parser.add_argument_group("what to collect")
+    collected.add_argument(
         "format",
         metavar="FORMAT",
         help="harbor, opencode, claude-code, codex, inspect, gemini-cli, mini-swe-agent, table, "
         "command; or auto, to recognize it from the files",
     )
-    parser.add_argument(
+    collected.add_argument(
         "paths", nargs="*", metavar="PATH", help="with --arm-key: folders that hold both arms"
     )
-    _add_arm_options(parser)
-    _add_format_options(parser)
-    parser.add_argument(
-        "--prices", metavar="FILE", help="a price table for costs that the source lacks"
-    )
-    parser.add_argument(
-        "--renumber",
-        action="store_true",
-        help="number repeats by start time even where the source numbers them",
-    )
-    parser.add_argument(
+    _add_arm_options(collected)
+    collected.add_argument(
         "--skip-bad", action="store_true", help="leave out bad inputs and list them"
     )
-    parser.add_argument(
+    _add_measure_options(parser.add_argument_group("how to read it"))
+    _add_table_options(parser.add_argument_group("tables"))
+    parser.add_argument_group("output").add_argument(
         "-o", "--output", metavar="FILE", help="write here instead of to standard output"
     )
 
 
-def _add_arm_options(parser: ArgumentParser) -> None:
+def _add_arm_options(group: _ArgumentGroup) -> None:
     _add_repeatable(
-        parser, "--arm", "NAME=PATH", "a folder or file and the arm of all runs in it; repeatable"
+        group, "--arm", "NAME=PATH", "a folder or file and the arm of all runs in it; repeatable"
     )
-    parser.add_argument(
+    group.add_argument(
         "--arm-key", metavar="KEY", help="the JSON path or column whose value decides the arm"
     )
-    _add_repeatable(parser, "--arm-map", "VALUE=NAME", "the arm for a value of the arm key")
+    _add_repeatable(group, "--arm-map", "VALUE=NAME", "the arm for a value of the arm key")
     _add_repeatable(
-        parser,
+        group, "--may-differ", "KEY", "a configuration key that may differ within an arm"
+    )
+
+
+def _add_measure_options(group: _ArgumentGroup) -> None:
+    _add_repeatable(
+        group,
         "--uptake",
         "[NAME=]PATTERN",
         "count calls that use the change: tool:mcp__search__*, command:skelly *, skill:pdf; of "
         "one arm or of all; repeatable",
     )
-    _add_repeatable(
-        parser, "--may-differ", "KEY", "a configuration key that may differ within an arm"
+    group.add_argument(
+        "--prices", metavar="FILE", help="a price table for costs that the source lacks"
     )
-
-
-def _add_format_options(parser: ArgumentParser) -> None:
-    _add_repeatable(
-        parser,
-        "--map",
-        "FIELD=COLUMN",
-        "table: the column of a field, if its name differs; A+B joins two for a task",
-    )
-    _add_repeatable(
-        parser,
-        "--where",
-        "COLUMN=VALUE",
-        "table: only rows with this value; COLUMN!=VALUE for all others",
-    )
-    parser.add_argument(
-        "--mapping",
-        metavar="FILE",
-        help="table: a file that says what --map, --where, --arm-key and --arm-map would",
-    )
-    parser.add_argument(
-        "--input-includes-cache",
+    group.add_argument(
+        "--renumber",
         action="store_true",
-        help="table: input tokens include cached ones, which are subtracted",
+        help="number repeats by start time even where the source numbers them",
     )
-    parser.add_argument("--scorer", metavar="NAME", help="the score or reward that decides success")
-    parser.add_argument(
+    group.add_argument("--scorer", metavar="NAME", help="the score or reward that decides success")
+    group.add_argument(
         "--threshold", type=float, metavar="N", help="the least score or reward that is a success"
     )
-    parser.add_argument(
+    group.add_argument(
         "--working-time",
         action="store_true",
         help="inspect: use the working time, which excludes waiting for rate limits",
     )
-    parser.add_argument(
+    group.add_argument(
         "--task-names",
         action="store_true",
         help="inspect: name tasks TASK/ID, for logs of several tasks",
     )
     _add_repeatable(
-        parser, "--report", "NAME=FILE", "mini-swe-agent: the SWE-bench report of an arm"
+        group, "--report", "NAME=FILE", "mini-swe-agent: the SWE-bench report of an arm"
     )
 
 
-def _add_repeatable(parser: ArgumentParser, option: str, metavar: str, help_text: str) -> None:
-    parser.add_argument(option, action="append", default=[], metavar=metavar, help=help_text)
+def _add_table_options(group: _ArgumentGroup) -> None:
+    _add_repeatable(
+        group,
+        "--map",
+        "FIELD=COLUMN",
+        "the column of a field, if its name differs; A+B joins two for a task",
+    )
+    _add_repeatable(
+        group,
+        "--where",
+        "COLUMN=VALUE",
+        "only rows with this value; COLUMN!=VALUE for all others",
+    )
+    group.add_argument(
+        "--mapping",
+        metavar="FILE",
+        help="a file that says what --map, --where, --arm-key and --arm-map would",
+    )
+    group.add_argument(
+        "--input-includes-cache",
+        action="store_true",
+        help="input tokens include cached ones, which are subtracted",
+    )
 
 
-def run(given: Namespace, streams: "Streams") -> int:
+def _add_repeatable(group: _ArgumentGroup, option: str, metavar: str, help_text: str) -> None:
+    group.add_argument(option, action="append", metavar=metavar, help=help_text)
+
+
+def run(given: Given, streams: "Streams") -> int:
     """Collect, write, summarize."""
     from twoarm.collect.summary import summarize
 
+    output: str | None = given.get("output")
     places = _places(given)
     _refuse_overlap(given, places)
     try:
@@ -142,94 +149,88 @@ def run(given: Namespace, streams: "Streams") -> int:
         return BAD
     with collection:
         batches = collection.batches()
-        if given.output is None:
+        if output is None:
             for batch in batches:
                 streams.write_data(batch.decode())
         else:
-            write([Output(path=given.output, content=batches, append=False, named=True)])
+            write([Output(path=output, content=batches, append=False, named=True)])
         for text in summarize(collection):
             streams.say(text)
-    if given.output is not None:
-        streams.say(f"twoarm: wrote {visible(given.output)}")
+    if output is not None:
+        streams.say(f"twoarm: wrote {visible(output)}")
     return DONE
 
 
-def _places(given: Namespace) -> "list[ArmPath]":
+def _places(given: Given) -> "list[ArmPath]":
     from twoarm.collect.gather import ArmPath
 
-    places = [ArmPath(arm=None, path=path) for path in given.paths]
-    arms = _split("--arm", given.arm, "NAME=PATH")
+    places = [ArmPath(arm=None, path=path) for path in given.get("paths", ())]
+    arms = _split(given, "arm", "NAME=PATH")
     return places + [ArmPath(arm=arm, path=path) for arm, path in arms]
 
 
-def _refuse_overlap(given: Namespace, places: "Iterable[ArmPath]") -> None:
+def _refuse_overlap(given: Given, places: "Iterable[ArmPath]") -> None:
     """Refuse to write over what is read, before anything is."""
     from twoarm.programs.output import reads
 
     inputs = [place.path for place in places]
-    inputs += [path for _, path in _split("--report", given.report, "NAME=FILE")]
-    inputs += [path for path in (given.prices, given.mapping) if path is not None]
-    if given.output is None:
+    inputs += [path for _, path in _split(given, "report", "NAME=FILE")]
+    inputs += [given[name] for name in ("prices", "mapping") if name in given]
+    if "output" not in given:
         refuse_overlap({"standard output": 1}, inputs)
         return
-    refuse_overlap({"-o": given.output}, inputs)
-    if any(reads(given.format, path, given.output) for path in inputs):
-        raise UsageError(
-            f"{visible(given.output)}: -o is also an input; write it under another name"
-        )
+    output = given["output"]
+    refuse_overlap({"-o": output}, inputs)
+    if any(reads(given["format"], path, output) for path in inputs):
+        raise UsageError(f"{visible(output)}: -o is also an input; write it under another name")
 
 
 def _gathered(
-    given: Namespace, places: "list[ArmPath]", progress: "Progress | None"
+    given: Given, places: "list[ArmPath]", progress: "Progress | None"
 ) -> "Collection":
     from twoarm.collect.gather import CollectOptions, gather
     from twoarm.programs.format import Settings
 
     mapping = _mapping(given)
-    values = [text.rpartition("=") for text in given.arm_map]
+    values = [text.rpartition("=") for text in given.get("arm_map", ())]
     if any(not equals or not arm for _, equals, arm in values):
         raise UsageError("--arm-map: write VALUE=NAME")
-    if given.threshold is not None and not isfinite(given.threshold):
+    if not isfinite(given.get("threshold", 0.0)):
         raise UsageError("--threshold: write a number")
-    settings = Settings(
-        scorer=given.scorer,
-        threshold=given.threshold,
-        working_time=given.working_time,
-        task_names=given.task_names,
-        columns=_unique(
-            "--map", [*mapping.columns.items(), *_split("--map", given.map, "FIELD=COLUMN")]
-        ),
-        where=(*mapping.where, *_conditions(given.where)),
-        input_includes_cache=given.input_includes_cache or mapping.input_includes_cache,
+    settings = taken(
+        Settings,
+        given,
+        columns=_unique("--map", [*mapping.columns.items(), *_split(given, "map", "FIELD=COLUMN")]),
+        where=(*mapping.where, *_conditions(given.get("where", ()))),
+        input_includes_cache="input_includes_cache" in given or mapping.input_includes_cache,
     )
     every, of = _uptake(given, places)
-    options = CollectOptions(
+    options = taken(
+        CollectOptions,
+        given,
         uptake=every,
         uptake_of=of,
-        relative_to=_folder_of(given.output),
-        arm_key=_arm_key(mapping.arm_key, given.arm_key),
+        relative_to=_folder_of(given.get("output")),
+        arm_key=_arm_key(mapping.arm_key, given.get("arm_key")),
         arm_map=_unique(
             "--arm-map", [*mapping.arms.items(), *((value, arm) for value, _, arm in values)]
         ),
-        may_differ=given.may_differ,
         settings=settings,
-        reports=_unique("--report", _split("--report", given.report, "NAME=FILE")),
-        prices=given.prices,
-        renumber=given.renumber,
-        skip_bad=given.skip_bad,
+        reports=_unique("--report", _split(given, "report", "NAME=FILE")),
     )
-    return gather(given.format, places, options, progress)
+    return gather(given["format"], places, options, progress)
 
 
-def _mapping(given: Namespace) -> "TableMapping":
+def _mapping(given: Given) -> "TableMapping":
     from twoarm.programs.registry import AUTO, OWN_FORMATS
     from twoarm.programs.table.mapping import NO_MAPPING, read_mapping
 
-    if given.mapping is None:
+    name = given["format"]
+    if "mapping" not in given:
         return NO_MAPPING
-    if given.format in (AUTO, *OWN_FORMATS) and given.format != "table":
-        raise UsageError(f"--mapping has no effect with format {given.format}; it applies to table")
-    return read_mapping(given.mapping)
+    if name in (AUTO, *OWN_FORMATS) and name != "table":
+        raise UsageError(f"--mapping has no effect with format {name}; it applies to table")
+    return read_mapping(given["mapping"])
 
 
 def _arm_key(mapped: str | None, given: str | None) -> str | None:
@@ -255,16 +256,16 @@ def _folder_of(output: str | None) -> str:
     return os.path.dirname(os.path.realpath(output))
 
 
-def _uptake(given: Namespace, places: "list[ArmPath]") -> tuple[list[str], dict[str, list[str]]]:
+def _uptake(given: Given, places: "list[ArmPath]") -> tuple[list[str], dict[str, list[str]]]:
     """The patterns for all arms, and those of single ones."""
     from twoarm.programs.uptake import KINDS
 
     kinds = tuple(f"{kind}:" for kind in KINDS)
     arms = {place.arm for place in places if place.arm is not None}
-    arms |= {text.rpartition("=")[2] for text in given.arm_map}
+    arms |= {text.rpartition("=")[2] for text in given.get("arm_map", ())}
     every: list[str] = []
     of: dict[str, list[str]] = {}
-    for text in given.uptake:
+    for text in given.get("uptake", ()):
         arm, equals, pattern = text.partition("=")
         if text.startswith(kinds) or not (equals and pattern.startswith(kinds)):
             every.append(text)
@@ -276,12 +277,12 @@ def _uptake(given: Namespace, places: "list[ArmPath]") -> tuple[list[str], dict[
     return every, of
 
 
-def _split(option: str, texts: Iterable[str], shape: str) -> list[tuple[str, str]]:
+def _split(given: Given, option: str, shape: str) -> list[tuple[str, str]]:
     pairs = []
-    for text in texts:
+    for text in given.get(option, ()):
         name, equals, value = text.partition("=")
         if not (name and equals and value):
-            raise UsageError(f"{option} {named(text)}: write {shape}")
+            raise UsageError(f"{written(option)} {named(text)}: write {shape}")
         pairs.append((name, value))
     return pairs
 

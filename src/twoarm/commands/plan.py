@@ -2,12 +2,15 @@
 
 import re
 import sys
-from argparse import SUPPRESS, ArgumentParser, Namespace
+from argparse import ArgumentParser
 
 from twoarm.commands.console import Streams
+from twoarm.commands.exit_codes import DONE
+from twoarm.commands.given import Given, taken
+from twoarm.commands.inputs import opened
+from twoarm.commands.outputs import PLAN, Outputs, refuse_outputs, show
 from twoarm.commands.progress import progress_bar
-from twoarm.commands.score import opened
-from twoarm.commands.short_report import add_short_report_options, refuse_bad_outputs, show
+from twoarm.commands.score_options import add_short_report_options
 from twoarm.options import Options
 from twoarm.planning.plan import plan
 from twoarm.planning.plan_options import METRICS, PlanOptions
@@ -27,56 +30,54 @@ def add_options(parser: ArgumentParser) -> None:
     """The pilot, the change to see, the money, and the report."""
     # A change such as -20% is a value, as -20 is.
     parser._negative_number_matcher = re.compile(r"^-\d")
-    parser.add_argument(
+    pilot = parser.add_argument_group("the pilot")
+    pilot.add_argument(
         "files",
         nargs="*",
         metavar="FILE",
         help="the runs of a pilot, as for score; without one, spreads are assumed",
     )
-    parser.add_argument(
+    change = parser.add_argument_group("what to see")
+    change.add_argument(
         "--detect",
         required=True,
         metavar="CHANGE",
         help="the change to see: -20%% or +5%%; of success, in points",
     )
-    parser.add_argument(
+    change.add_argument(
         "--metric",
         choices=tuple(METRICS),
-        default=SUPPRESS,
         help="what is to change (default: tokens, which are non-cache tokens)",
     )
-    parser.add_argument(
+    change.add_argument(
         "--primary",
         action="store_true",
-        default=SUPPRESS,
         help="the metric will be named with score --primary and tested first, at the full level",
     )
-    for name, kind, metavar, help_text in (
-        ("power", float, "SHARE", "how often the change is to be seen (default: 0.8)"),
-        ("budget", float, "USD", "how much power so many dollars buy"),
-        ("task-cost", float, "USD", "what it costs to write a new task (default: 0)"),
-        ("pair-cost", float, "USD", "what a pair of runs costs (default: as in the pilot)"),
-        ("tasks", int, "N", "without a pilot: how many tasks"),
-        ("repeats", int, "N", "without a pilot: how many repeats of each in both arms"),
-        ("spread", float, "SD", "without a pilot: how much the runs of a task vary, on logarithms"),
-        ("task-spread", float, "SD", "without a pilot: how much the change varies between tasks"),
+    cost = parser.add_argument_group("cost")
+    assumed = parser.add_argument_group("without a pilot")
+    for group, name, kind, metavar, help_text in (
+        (change, "power", float, "SHARE", "how often the change is to be seen (default: 0.8)"),
+        (cost, "budget", float, "USD", "how much power so many dollars buy"),
+        (cost, "task-cost", float, "USD", "what it costs to write a new task (default: 0)"),
+        (cost, "pair-cost", float, "USD", "what a pair of runs costs (default: as in the pilot)"),
+        (assumed, "tasks", int, "N", "how many tasks"),
+        (assumed, "repeats", int, "N", "how many repeats of each in both arms"),
+        (assumed, "spread", float, "SD", "how much the runs of a task vary, on logarithms"),
+        (assumed, "task-spread", float, "SD", "how much the change varies between tasks"),
     ):
-        parser.add_argument(
-            f"--{name}", type=kind, metavar=metavar, default=SUPPRESS, help=help_text
-        )
-    add_short_report_options(parser, "plan")
+        group.add_argument(f"--{name}", type=kind, metavar=metavar, help=help_text)
+    add_short_report_options(parser, pilot, PLAN)
 
 
-def run(given: Namespace, streams: Streams) -> int:
+def run(given: Given, streams: Streams) -> int:
     """Plan from a pilot, or from assumed spreads."""
-    said = vars(given)
-    scoring = Options(
-        **{key: said[key] for key in Options.__struct_fields__ if key in said and key != "primary"}
-    )
-    own = {key: said[key] for key in PlanOptions.__struct_fields__ if key in said}
-    options = PlanOptions(**own, scoring=scoring)
-    refuse_bad_outputs(given, "plan", given.files)
+    # The plan's own --primary is no metric.
+    options = taken(PlanOptions, given, scoring=taken(Options, given, primary=None))
+    outputs = taken(Outputs, given)
+    files: list[str] = given.get("files", [])
+    refuse_outputs(outputs, files, PLAN)
     with progress_bar(sys.stderr) as progress:
-        source = opened(given.files) if given.files else None
-        report = plan(source, options, progress=progress)
-    return show(report, given, "plan", streams)
+        report = plan(opened(files) if files else None, options, progress=progress)
+    show(report, PLAN, outputs, streams)
+    return DONE

@@ -7,17 +7,19 @@ import signal
 import sys
 import tempfile
 import time
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, _ArgumentGroup
 from collections.abc import Callable
 from types import FrameType
 from typing import TYPE_CHECKING
 
-import msgspec
+from msgspec.structs import replace
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, DONE, HELP, INTERRUPTED, OF_VERDICT
-from twoarm.commands.score import given_options, options_of, refuse_outputs, score_and_show
-from twoarm.commands.score_options import add_report_options, add_runs_option
+from twoarm.commands.given import OF_A_DRY_RUN, Given, taken, written
+from twoarm.commands.outputs import Outputs, refuse_score_outputs
+from twoarm.commands.score import score_and_show
+from twoarm.commands.score_options import add_report_options, add_run_pages_option
 from twoarm.errors import UsageError
 from twoarm.options import Options
 from twoarm.text.escape import counted, named, visible
@@ -31,27 +33,11 @@ if TYPE_CHECKING:
 
 # The scripted agent of the demo sleeps most of the time.
 _DEMO_JOBS = 4
-_REPEATS = 5
 # In the run folder: no new trials, please.
 STOP = "stop"
 # Of repeats, jobs and dollars.
 _MOST = 1_000_000
 
-_MODES = ("resume", "status", "stop", "demo", "dry_run")
-# What the schedule and the folder have settled, and `--out` with them.
-_SETTLED = ("repeats", "seed", "trial_budget", "only", "tag", "isolation", "keep", "out")
-# What a dry run looks at; it runs no agent, and has nothing to report.
-_OF_A_DRY_RUN = (
-    "suite",
-    "repeats",
-    "seed",
-    "jobs",
-    "budget",
-    "trial_budget",
-    "only",
-    "tag",
-    "isolation",
-)
 
 DESCRIPTION = (
     "Run a suite: an agent on every task in two arms, in clean workspaces and in an order that\n"
@@ -64,124 +50,116 @@ EPILOG = HELP
 
 def add_options(parser: ArgumentParser) -> None:
     """The arguments of `twoarm run`, with those of every report."""
-    parser.add_argument("suite", nargs="?", metavar="SUITE", help="a suite, TOML or JSON")
-    parser.add_argument("--resume", metavar="DIR", help="continue a run")
-    parser.add_argument("--status", metavar="DIR", help="show how far a run is")
-    parser.add_argument(
-        "--stop",
-        metavar="DIR",
-        help="start no new trials; report when the running ones have finished",
-    )
-    parser.add_argument(
-        "--demo", action="store_true", help="run a bundled suite with a bundled scripted agent"
-    )
-    parser.add_argument(
-        "--repeats", type=int, metavar="N", help="runs of every task in each arm (default: 5)"
-    )
-    parser.add_argument("--jobs", type=int, metavar="N", help="trials at a time")
-    parser.add_argument("--budget", type=float, metavar="USD", help="for all trials together")
-    parser.add_argument("--trial-budget", type=float, metavar="USD", help="for one trial")
-    parser.add_argument("--only", metavar="ID,...", help="only these tasks")
-    parser.add_argument("--tag", action="append", default=[], help="only tasks with this tag")
-    parser.add_argument(
-        "--isolation",
-        choices=("copy", "bwrap"),
-        help="a private copy of the workspace, or also no writing outside it (default: copy)",
-    )
-    parser.add_argument(
+    _add_suite_options(parser.add_argument_group("what to run"))
+    _add_other_runs(parser.add_argument_group("instead"))
+    _add_limits(parser.add_argument_group("limits"))
+    output = add_report_options(parser, out="the run folder (default: named after suite and time)")
+    add_run_pages_option(output, "all")
+    output.add_argument(
         "--keep",
         choices=("none", "failed", "all"),
         help="which workspaces to keep in the run folder (default: none)",
     )
-    parser.add_argument(
+    output.add_argument(
         "--display",
         choices=("live", "lines", "quiet"),
         help="how to show progress (default: live on a terminal, otherwise lines)",
     )
-    parser.add_argument(
+
+
+def _add_suite_options(group: _ArgumentGroup) -> None:
+    group.add_argument("suite", nargs="?", metavar="SUITE", help="a suite, TOML or JSON")
+    group.add_argument(
+        "--repeats", type=int, metavar="N", help="runs of every task in each arm (default: 5)"
+    )
+    group.add_argument("--only", metavar="ID,...", help="only these tasks")
+    group.add_argument("--tag", action="append", help="only tasks with this tag")
+    group.add_argument(
+        "--isolation",
+        choices=("copy", "bwrap"),
+        help="a private copy of the workspace, or also no writing outside it (default: copy)",
+    )
+    group.add_argument("--yes", action="store_true", help="start without asking")
+
+
+def _add_other_runs(group: _ArgumentGroup) -> None:
+    group.add_argument("--resume", metavar="DIR", help="continue a run")
+    group.add_argument("--status", metavar="DIR", help="show how far a run is")
+    group.add_argument(
+        "--stop",
+        metavar="DIR",
+        help="start no new trials; report when the running ones have finished",
+    )
+    group.add_argument(
+        "--demo", action="store_true", help="run a bundled suite with a bundled scripted agent"
+    )
+    group.add_argument(
         "--dry-run",
         action="store_true",
         help="check, build and try everything but the agent, and say what to expect",
     )
-    parser.add_argument("--yes", action="store_true", help="start without asking")
-    add_report_options(parser, out="the run folder (default: named after suite and time)")
-    add_runs_option(parser, "all")
 
 
-def run(given: Namespace, streams: Streams) -> int:
+def _add_limits(group: _ArgumentGroup) -> None:
+    group.add_argument("--jobs", type=int, metavar="N", help="trials at a time")
+    group.add_argument("--budget", type=float, metavar="USD", help="for all trials together")
+    group.add_argument("--trial-budget", type=float, metavar="USD", help="for one trial")
+
+
+def run(given: Given, streams: Streams) -> int:
     """Run, resume, rehearse, or say where a run stands."""
     from twoarm.run.ledger import unwritable
     from twoarm.run.session import refuse_other_systems
     from twoarm.run.suite_file import SuiteError
 
     refuse_other_systems()
-    _refuse_without_effect(given)
     try:
-        if given.status is not None:
-            return _status(given.status, streams)
-        if given.stop is not None:
-            return _stop(given.stop, streams)
-        if given.resume is not None:
-            return _resume(given, streams)
+        if "status" in given:
+            return _status(given["status"], streams)
+        if "stop" in given:
+            return _stop(given["stop"], streams)
+        if "resume" in given:
+            return _resume(given["resume"], given, streams)
+        if "demo" in given:
+            given = _demo(given)
+        if "suite" not in given:
+            raise UsageError("which suite? write twoarm run SUITE, or try twoarm run --demo")
         return _start(given, streams)
     except SuiteError as error:
         streams.say(str(error))
         streams.say(f"twoarm: {counted(len(error.problems), 'problem')}; nothing was run")
         return BAD
     except OSError as error:
-        where = error.filename or given.out or given.resume or "the run folder"
+        where = error.filename or given.get("out") or given.get("resume") or "the run folder"
         raise unwritable(str(where), error) from error
 
 
-def _refuse_without_effect(given: Namespace) -> None:
-    """Refuse an option that would do nothing, before anything is done."""
-    said = given_options(given)
-    modes = [said[name] for name in _MODES if name in said]
-    if len(modes) > 1:
-        raise UsageError(f"{' and '.join(modes)} cannot be combined")
-    if given.demo and given.suite is not None:
-        raise UsageError("--demo brings its own suite")
-    for name, option in said.items():
-        option = "SUITE" if name == "suite" else option
-        if given.resume is not None and name in _SETTLED:
-            raise UsageError(f"{option} cannot change once a run has started; leave it out")
-        if given.dry_run and name not in (*_OF_A_DRY_RUN, "dry_run"):
-            raise UsageError(f"{option} has no effect with --dry-run")
-        for mode in ("status", "stop"):
-            if getattr(given, mode) is not None and name != mode:
-                raise UsageError(f"{option} has no effect with --{mode}")
-
-
-def _resume(given: Namespace, streams: Streams) -> int:
+def _resume(out: str, given: Given, streams: Streams) -> int:
     from twoarm.run.ledger import RunFolder
     from twoarm.run.session import resume
 
-    given.out = given.resume
-    options = _options(given)
-    folder = RunFolder(given.resume)
-    before = folder.machine()
-    refuse_outputs(given, [given.suite or before.suite])
-    session = resume(given.resume, given.suite, _run_options(given, options), os.environ)
+    options, outputs = taken(Options, given), taken(Outputs, given, out=out)
+    before = RunFolder(out).machine()
+    suite = given.get("suite")
+    refuse_score_outputs(outputs, [suite or before.suite])
+    session = resume(out, suite, _run_options(given, options), os.environ)
     if session.machine.jobs != before.jobs:
         streams.say(
             f"twoarm: {counted(session.machine.jobs, 'job')} now, {before.jobs} before: "
             "durations may differ for that alone"
         )
-    return _finish(session, options, given, streams)
+    return _finish(session, {**given, "out": out}, options, streams)
 
 
-def _start(given: Namespace, streams: Streams) -> int:
+def _start(given: Given, streams: Streams) -> int:
     from twoarm.run.session import start
     from twoarm.run.setting import notes, set_up
 
-    if given.demo:
-        _demo(given)
-    if given.suite is None:
-        raise UsageError("which suite? write twoarm run SUITE, or try twoarm run --demo")
-    options = _options(given)
+    suite: str = given["suite"]
+    options = taken(Options, given)
     run_options = _run_options(given, options)
-    setting = set_up(given.suite, run_options, os.environ)
-    if given.dry_run:
+    setting = set_up(suite, run_options, os.environ)
+    if "dry_run" in given:
         from twoarm.run.rehearse import outlook, rehearse
 
         lines = outlook(setting, rehearse(setting), _without_dry_run(given))
@@ -189,92 +167,85 @@ def _start(given: Namespace, streams: Streams) -> int:
         return DONE
     for text in notes(setting):
         streams.say(f"twoarm: {text}")
-    if given.out is None:
-        stamp = time.strftime("%Y%m%d-%H%M%S")
-        # A name in this folder, whatever the suite is called.
-        plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", setting.frozen.suite_id).lstrip(".-")[:100]
-        given.out = f"{plain or 'run'}-{stamp}"
-    refuse_outputs(given, [given.suite])
-    if not _agreed(given, len(setting.frozen.trials), setting.terms.budget_usd, streams):
+    out: str = given.get("out") or _folder_name(setting.frozen.suite_id)
+    refuse_score_outputs(taken(Outputs, given, out=out), [suite])
+    trials, budget = len(setting.frozen.trials), setting.terms.budget_usd
+    if "yes" not in given and not _agreed(trials, budget, out, streams):
         streams.say("twoarm: nothing was started")
         return INTERRUPTED
-    session = start(given.suite, given.out, run_options, setting)
-    return _finish(session, options, given, streams)
+    session = start(suite, out, run_options, setting)
+    return _finish(session, {**given, "out": out}, options, streams)
 
 
-def _without_dry_run(given: Namespace) -> str:
+def _folder_name(suite_id: str) -> str:
+    """A name in this folder, whatever the suite is called."""
+    plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", suite_id).lstrip(".-")[:100]
+    return f"{plain or 'run'}-{time.strftime('%Y%m%d-%H%M%S')}"
+
+
+def _without_dry_run(given: Given) -> str:
     """The command that starts what was tried."""
-    words = ["twoarm", "run", given.suite]
-    for name, option in given_options(given).items():
-        if name in _OF_A_DRY_RUN and name != "suite":
-            value = getattr(given, name)
-            for one in value if isinstance(value, list) else [value]:
-                words += [option, str(one)]
+    words = ["twoarm", "run", given["suite"]]
+    for name, value in given.items():
+        if name in OF_A_DRY_RUN and name != "suite":
+            for each in value if isinstance(value, list) else [value]:
+                words += [written(name), str(each)]
     return visible(shlex.join(words))
 
 
-def _demo(given: Namespace) -> None:
+def _demo(given: Given) -> Given:
     """The bundled suite, into a folder of its own."""
     from importlib.resources import files
 
-    given.suite = str(files("twoarm").joinpath("run", "demo", "suite.toml"))
-    given.yes = True
-    given.jobs = given.jobs or _DEMO_JOBS
-    given.out = given.out or os.path.join(tempfile.mkdtemp(prefix="twoarm-demo-"), "run")
+    suite = str(files("twoarm").joinpath("run", "demo", "suite.toml"))
+    out = given.get("out") or os.path.join(tempfile.mkdtemp(prefix="twoarm-demo-"), "run")
+    return {"jobs": _DEMO_JOBS, **given, "suite": suite, "out": out, "yes": True}
 
 
-def _options(given: Namespace) -> Options:
-    """The options of the report; the seed is that of the order, too, and analysis.md is written."""
-    return options_of(given, used=("seed", "interval", "margin_success", "margin_ratio"))
-
-
-def _agreed(given: Namespace, trials: int, budget: float | None, streams: Streams) -> bool:
+def _agreed(trials: int, budget: float | None, out: str, streams: Streams) -> bool:
     """Ask once before money is spent, if there is somebody to ask."""
-    if given.yes or not sys.stderr.isatty() or not sys.stdin.isatty():
+    if not sys.stderr.isatty() or not sys.stdin.isatty():
         return True
     money = "no budget" if budget is None else f"a budget of ${budget:,.2f}"
     streams.say(
-        f"twoarm: {counted(trials, 'trial')} with {money}, into {visible(given.out)}; start? [y/N]"
+        f"twoarm: {counted(trials, 'trial')} with {money}, into {visible(out)}; start? [y/N]"
     )
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 
 
-def _run_options(given: Namespace, options: Options) -> "RunOptions":
+def _run_options(given: Given, options: Options) -> "RunOptions":
     from twoarm.run.setting import RunOptions
 
     for name in ("repeats", "jobs"):
-        value = getattr(given, name)
+        value = given.get(name)
         if value is not None and not 1 <= value <= _MOST:
             raise UsageError(f"--{name}: expected a number from 1 to {_MOST}, got {value}")
     for name in ("budget", "trial_budget"):
-        value = getattr(given, name)
+        value = given.get(name)
         # Nothing is no budget, and would be taken for none.
         if value is not None and not 0 < value <= _MOST:
             raise UsageError(
-                f"--{name.replace('_', '-')}: expected dollars above 0 and at most {_MOST}, "
-                f"got {value:g}"
+                f"{written(name)}: expected dollars above 0 and at most {_MOST}, got {value:g}"
             )
-    return RunOptions(
-        repeats=given.repeats or _REPEATS,
+    return taken(
+        RunOptions,
+        given,
         seed=options.seed,
-        jobs=given.jobs,
-        budget_usd=given.budget,
-        trial_usd=given.trial_budget,
-        only=tuple(given.only.split(",")) if given.only else (),
-        tags=tuple(given.tag),
-        isolation=given.isolation or "copy",
-        keep=given.keep or "none",
+        budget_usd=given.get("budget"),
+        trial_usd=given.get("trial_budget"),
+        only=tuple(given["only"].split(",")) if given.get("only") else (),
+        tags=tuple(given.get("tag", ())),
     )
 
 
-def _finish(session: "Session", options: Options, given: Namespace, streams: Streams) -> int:
+def _finish(session: "Session", given: Given, options: Options, streams: Streams) -> int:
     """Prepare, run, report."""
     from twoarm.run.loop import StoppedError
     from twoarm.run.prepare import warnings_of
 
     finished = False
     stop_requests = StopRequests(session.folder)
-    resumed = f"twoarm run --resume {visible(given.out)}"
+    resumed = f"twoarm run --resume {visible(given['out'])}"
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
         prepared = session.prepare()
@@ -282,7 +253,7 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
             streams.say(f"twoarm: warning: {text}")
         end: End = "failed"
         try:
-            with stop_requests, _display(given.display, streams.say) as display:
+            with stop_requests, _display(given.get("display"), streams.say) as display:
                 end = session.run(prepared, stop_requests.now, display.show)
         except StoppedError as error:
             streams.say(f"twoarm: {error}")
@@ -317,12 +288,13 @@ def _finish(session: "Session", options: Options, given: Namespace, streams: Str
         if arm not in made.arms:
             streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
             return OF_VERDICT["not enough data"]
-    options = msgspec.structs.replace(
+    options = replace(
         options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
     )
     collected = session.folder.at("collected.jsonl")
-    code = score_and_show([collected], options, given, streams, given.runs or "all")
-    _say_where(session, given.out, streams)
+    outputs, which = taken(Outputs, given), given.get("run_pages", "all")
+    code = score_and_show([collected], options, outputs, streams, which)
+    _say_where(session, given["out"], streams)
     return code
 
 

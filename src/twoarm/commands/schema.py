@@ -1,10 +1,11 @@
 """`twoarm schema`: the JSON Schema of a file that twoarm reads or writes."""
 
 import json
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import DONE
+from twoarm.commands.given import Given
 from twoarm.programs.sidecar import sidecar_schema
 from twoarm.render.several import comparison_schema
 from twoarm.result.analysis import analysis_schema
@@ -35,7 +36,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("name", choices=tuple(_SCHEMAS))
 
 
-def run(given: Namespace, streams: Streams) -> int:
+def run(given: Given, streams: Streams) -> int:
     """Print one schema."""
-    streams.write_data(json.dumps(_SCHEMAS[given.name](), indent=2) + "\n")
+    streams.write_data(json.dumps(_SCHEMAS[given["name"]](), indent=2) + "\n")
     return DONE

@@ -1,15 +1,26 @@
-"""The options of commands that score: files, which runs count, what to report, and the evidence."""
+"""The options of commands that score: which runs count, how to promote, the evidence, the output.
 
-from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError
-from typing import get_args
+What is not given is not there: the parser of every command leaves it out.
+"""
+
+from argparse import ArgumentParser, ArgumentTypeError, _ArgumentGroup
+from functools import partial
+from typing import Any, get_args
 
 from twoarm.options import DEFAULTS, PRIMARY, Duplicates, GuardBy, Missing, PromoteBy, Which
 from twoarm.text.escape import named
 
 
-def add_counting_options(parser: ArgumentParser) -> None:
+def add_option(group: _ArgumentGroup, name: str, *, help: str, **how: Any) -> None:
+    """Add the option of a field of `Options`; its help says the default."""
+    default = getattr(DEFAULTS, name)
+    shown = "" if default in (None, False) else f" (default: {default})"
+    group.add_argument(f"--{name.replace('_', '-')}", help=help + shown, **how)
+
+
+def add_counting_options(group: _ArgumentGroup) -> None:
     """Which runs count."""
-    option = Adder(parser)
+    option = partial(add_option, group)
     option(
         "duplicates",
         choices=get_args(Duplicates),
@@ -28,25 +39,14 @@ def add_counting_options(parser: ArgumentParser) -> None:
     )
 
 
-def add_runs_option(parser: ArgumentParser, usual: str) -> None:
+def add_run_pages_option(group: _ArgumentGroup, default: str) -> None:
     """Which runs get a page of their own."""
-    parser.add_argument(
-        "--runs",
+    group.add_argument(
+        "--run-pages",
         choices=get_args(Which),
         help="also write pages of what the runs did into DIR/run-pages, with links from the "
         "report: of all, of pairs that ended differently, or of none "
-        f"(default: {usual})",
-    )
-
-
-def add_files(parser: ArgumentParser) -> None:
-    """The run files."""
-    parser.add_argument(
-        "files",
-        nargs="+",
-        metavar="FILE",
-        help="JSONL, plain or packed with gzip or zstd; several files are one data set; - is "
-        "standard input",
+        f"(default: {default})",
     )
 
 
@@ -56,61 +56,60 @@ _OUT = (
 )
 
 
-def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> None:
-    """What to report, how, and where."""
-    parser.add_argument(
+def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> _ArgumentGroup:
+    """How to promote, the evidence, and what to report, how, and where: the last may have more."""
+    _add_promotion_options(parser.add_argument_group("how to promote"))
+    _add_evidence_options(parser.add_argument_group("evidence"))
+    output = parser.add_argument_group("output")
+    output.add_argument(
         "--full", action="store_true", help="print every table and caveat, not just one screen"
     )
-    parser.add_argument(
-        "--format",
-        choices=("text", "json", "markdown", "html", "github"),
-        default="text",
-        help="what to write to standard output (default: text)",
-    )
-    parser.add_argument("--out", metavar="DIR", help=out)
-    parser.add_argument(
+    add_format_and_out(output, ("text", "json", "markdown", "html", "github"), out)
+    output.add_argument(
         "--junit", metavar="FILE", help="also write the gates to FILE as test cases (JUnit XML)"
     )
-    parser.add_argument(
+    output.add_argument(
         "--annotate",
         action="store_true",
         help="also print GitHub workflow annotations to standard error",
     )
-    parser.add_argument(
+    output.add_argument(
         "--exit-code",
         action="store_true",
         help="make the exit code say whether to promote",
     )
-    _add_evidence_options(parser)
-    _add_look_options(parser)
-    _add_number_options(parser)
+    return output
 
 
-def _add_evidence_options(parser: ArgumentParser) -> None:
-    option = Adder(parser)
+def add_format_and_out(group: _ArgumentGroup, formats: tuple[str, ...], out: str) -> None:
+    """Where a report goes."""
+    group.add_argument(
+        "--format", choices=formats, help="what to write to standard output (default: text)"
+    )
+    group.add_argument("--out", metavar="DIR", help=out)
+
+
+def add_short_report_options(
+    parser: ArgumentParser, compared: _ArgumentGroup, names: tuple[str, ...]
+) -> None:
+    """Which runs count, how sure to be, and where a short report goes."""
+    add_option(compared, "candidate", metavar="ARM", help="the arm with the change")
+    add_option(compared, "baseline", metavar="ARM", help="the arm without it")
+    add_counting_options(compared)
+    _add_level_and_seed(parser.add_argument_group("evidence"))
+    add_format_and_out(
+        parser.add_argument_group("output"),
+        ("text", "json", "markdown", "html"),
+        f"also write {', '.join(names)} into DIR",
+    )
+
+
+def _add_promotion_options(group: _ArgumentGroup) -> None:
+    option = partial(add_option, group)
     option(
         "promote_by",
         choices=get_args(PromoteBy),
         help="what decides a promotion; every way also requires enough repeats",
-    )
-    parser.add_argument(
-        "--interval",
-        choices=("headline", "bootstrap"),
-        default=SUPPRESS,
-        help="which intervals the tables show (default: headline)",
-    )
-    parser.add_argument(
-        "--no-evidence",
-        dest="evidence",
-        action="store_false",
-        default=SUPPRESS,
-        help="skip the evidence: point estimates and the decision only",
-    )
-    option(
-        "primary",
-        choices=tuple(PRIMARY),
-        help="the metric you care about most, tested first at the full level; name it before you "
-        "see the data",
     )
     option(
         "guard",
@@ -124,35 +123,17 @@ def _add_evidence_options(parser: ArgumentParser) -> None:
         metavar="N",
         help="let the guard pass a candidate that breaks up to N tasks",
     )
+    add_margin_options(group, " and the guard")
 
 
-def _add_look_options(parser: ArgumentParser) -> None:
-    option = Adder(parser)
-    option(
-        "looks",
-        type=_looks,
-        metavar="R,R,...",
-        help="after how many repeats the runs were to be judged, as planned before the first run",
-    )
-    option("r_max", type=int, metavar="R", help="the planned repeats: the last look")
-    parser.add_argument(
-        "--ignore-looks",
-        action="store_true",
-        default=SUPPRESS,
-        help="judge runs that declare planned looks as if they had none; a caveat says so",
-    )
-
-
-def _add_number_options(parser: ArgumentParser) -> None:
-    option = Adder(parser)
-    option("level", type=number, help="confidence level, 0.5 to 0.9999")
-    option("seed", type=int, help="random seed")
-    option("resamples", type=int, help="number of resamples")
+def add_margin_options(group: _ArgumentGroup, also: str = "") -> None:
+    """How much worse is still good enough; `also` names what else goes by the first."""
+    option = partial(add_option, group)
     option(
         "margin_success",
         type=number,
         metavar="SHARE",
-        help="how far success may drop under the margin rule and the guard; 0.10 is 10 points",
+        help=f"how far success may drop under the margin rule{also}; 0.10 is 10 points",
     )
     option(
         "margin_ratio",
@@ -160,6 +141,46 @@ def _add_number_options(parser: ArgumentParser) -> None:
         metavar="SHARE",
         help="how far time and tokens may rise under the margin rule; 0.10 is 10%%",
     )
+
+
+def _add_evidence_options(group: _ArgumentGroup) -> None:
+    option = partial(add_option, group)
+    group.add_argument(
+        "--no-evidence",
+        dest="evidence",
+        action="store_false",
+        help="skip the evidence: point estimates and the decision only",
+    )
+    option(
+        "primary",
+        choices=tuple(PRIMARY),
+        help="the metric you care about most, tested first at the full level; name it before you "
+        "see the data",
+    )
+    group.add_argument(
+        "--interval",
+        choices=("headline", "bootstrap"),
+        help="which intervals the tables show (default: headline)",
+    )
+    _add_level_and_seed(group)
+    option("resamples", type=int, help="number of resamples")
+    option(
+        "looks",
+        type=_looks,
+        metavar="R,R,...",
+        help="after how many repeats the runs were to be judged, as planned before the first run",
+    )
+    option("r_max", type=int, metavar="R", help="the planned repeats: the last look")
+    group.add_argument(
+        "--ignore-looks",
+        action="store_true",
+        help="judge runs that declare planned looks as if they had none; a caveat says so",
+    )
+
+
+def _add_level_and_seed(group: _ArgumentGroup) -> None:
+    add_option(group, "level", type=number, help="confidence level, 0.5 to 0.9999")
+    add_option(group, "seed", type=int, help="random seed")
 
 
 def _looks(text: str) -> tuple[int, ...]:
@@ -177,18 +198,3 @@ def number(text: str) -> float:
         share = text.removesuffix("%")
         meant = f"; did you mean {float(share) / 100:g}?" if share.isdecimal() else ""
         raise ArgumentTypeError(f"expected a number, got {named(text)}{meant}") from None
-
-
-class Adder:
-    """Adds options that are fields of `Options`; their help says the default."""
-
-    def __init__(self, parser: ArgumentParser) -> None:
-        self._parser = parser
-
-    def __call__(self, name: str, *, help: str, **given: object) -> None:
-        """Add the option of a field."""
-        usual = getattr(DEFAULTS, name)
-        said = "" if usual in (None, False) else f" (default: {usual})"
-        # What is not given is not there, so that an option without effect can be told.
-        flag = f"--{name.replace('_', '-')}"
-        self._parser.add_argument(flag, default=SUPPRESS, help=help + said, **given)  # type: ignore[arg-type]

@@ -2,19 +2,20 @@
 
 import os
 import shlex
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 
 import msgspec
 
 from twoarm.commands.console import Streams
+from twoarm.commands.exit_codes import DONE
+from twoarm.commands.given import Given
 from twoarm.commands.terminal import terminal_width
-from twoarm.errors import InputError, UsageError
+from twoarm.errors import InputError
 from twoarm.text.escape import visible
 
 COLLECTED = "collected.jsonl"
 _ANALYSIS = "analysis.json"
 _MOST_PATHS = 5
-DONE = 0
 
 EPILOG = None
 DESCRIPTION = (
@@ -36,29 +37,32 @@ class _Analysis(msgspec.Struct, frozen=True):
 
 def add_options(parser: ArgumentParser) -> None:
     """The arguments of `twoarm show`."""
-    parser.add_argument(
+    shown = parser.add_argument_group("what to show")
+    shown.add_argument(
         "folder", metavar="DIR", help="a run folder, a folder with collected.jsonl, or a run file"
     )
-    parser.add_argument("task", metavar="TASK", nargs="?", help="the task")
-    parser.add_argument("repeat", metavar="REPEAT", nargs="?", type=int, help="the repeat, from 1")
-    parser.add_argument("--arm", metavar="ARM", help="the run of this arm alone")
+    shown.add_argument("task", metavar="TASK", nargs="?", help="the task")
+    shown.add_argument(
+        "repeat", metavar="REPEAT", nargs="?", type=int, default=None, help="the repeat, from 1"
+    )
+    shown.add_argument("--arm", metavar="ARM", help="the run of this arm alone")
 
 
-def run(given: Namespace, streams: Streams) -> int:
+def run(given: Given, streams: Streams) -> int:
     """Find the runs and print them, or say which there are."""
     from twoarm.run_pages.pages import find_runs, list_runs
     from twoarm.run_pages.text import render
 
-    if given.repeat is None and given.arm is not None:
-        raise UsageError("--arm has no effect without REPEAT")
-    path = _run_file(given.folder)
-    if given.repeat is None:
-        for line in list_runs(path, given.task):
+    folder, task = given["folder"], given.get("task")
+    path = _run_file(folder)
+    if "repeat" not in given:
+        for line in list_runs(path, task):
             streams.write(f"{line}\n")
-        command = f"twoarm show {shlex.quote(given.folder)} TASK REPEAT"
+        command = f"twoarm show {shlex.quote(folder)} TASK REPEAT"
         streams.write(f"see the runs of one with {visible(command)}\n")
         return DONE
-    for number, view in enumerate(find_runs(path, given.task, given.repeat, given.arm)):
+    runs = find_runs(path, given["task"], given["repeat"], given.get("arm"))
+    for number, view in enumerate(runs):
         streams.write(("\n" if number else "") + render(view, terminal_width()))
     return DONE
 

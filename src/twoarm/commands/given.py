@@ -1,0 +1,125 @@
+"""What was given on the command line, and which of it would have no effect."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from twoarm.errors import UsageError
+from twoarm.options import DEFAULTS
+
+# By name; what was not given is not in it.
+Given = Mapping[str, Any]
+Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+# How those are written that are not --name.
+_WRITTEN = {"evidence": "--no-evidence", "files": "FILE", "repeat": "REPEAT", "suite": "SUITE"}
+_DEFAULTS = {"format": "text", "promote_by": DEFAULTS.promote_by, "guard": DEFAULTS.guard}
+
+
+class Rule(NamedTuple):
+    """Options that do nothing without one of several others, or beside another one."""
+
+    options: tuple[str, ...] = ()
+    # The values that will do; if there are none, any.
+    without: Mapping[str, tuple[str, ...]] = {}
+    beside: str = ""
+    # In place of `options`: all but these.
+    all_but: tuple[str, ...] | None = None
+    why: str = ""
+
+    def refuse(self, given: Given) -> None:
+        """Raise an error for the first option that would have no effect."""
+        idle = self.beside in given if self.beside else not self._met(given)
+        for name in given if idle else ():
+            listed = name in self.options if self.all_but is None else name not in self.all_but
+            if listed and name != self.beside:
+                raise UsageError(f"{written(name)} {self.why or self._reason()}")
+
+    def _met(self, given: Given) -> bool:
+        return any(
+            given.get(name, _DEFAULTS.get(name)) in values if values else name in given
+            for name, values in self.without.items()
+        )
+
+    def _reason(self) -> str:
+        if self.beside:
+            return f"has no effect with {written(self.beside)}"
+        *others, last = (
+            " ".join([written(name), *([" or ".join(values)] if values else [])])
+            for name, values in self.without.items()
+        )
+        return f"has no effect without {', '.join(others)}{', or ' if others else ''}{last}"
+
+
+_OF_THE_EVIDENCE = (
+    "level",
+    "resamples",
+    "primary",
+    "guard",
+    "allow_broken",
+    "margin_success",
+    "margin_ratio",
+    "interval",
+    "looks",
+    "r_max",
+    "ignore_looks",
+)
+_REPORT = (
+    Rule(_OF_THE_EVIDENCE, beside="evidence"),
+    Rule(("guard", "allow_broken"), without={"promote_by": ("evidence",)}),
+    Rule(("allow_broken",), without={"guard": ("all",)}),
+    Rule(("full",), without={"format": ("text",)}),
+)
+# What a run has an effect for in any case: its seed is that of the order, and all is written.
+_SCORE = (
+    Rule(("seed",), beside="evidence"),
+    *_REPORT,
+    Rule(("interval",), without={"full": (), "format": ("markdown",), "out": ()}),
+    Rule(
+        ("margin_success",),
+        without={"promote_by": ("margin", "evidence"), "format": ("json", "html"), "out": ()},
+    ),
+    Rule(
+        ("margin_ratio",),
+        without={"promote_by": ("margin",), "format": ("json", "html"), "out": ()},
+    ),
+)
+_COUNTING = ("candidate", "baseline", "duplicates", "missing", "keep_infra", "skip_bad")
+_OF_THE_ORDER = ("repeats", "seed", "trial_budget", "only", "tag", "isolation")
+OF_A_DRY_RUN = ("suite", "jobs", "budget", *_OF_THE_ORDER)
+
+RULES = {
+    "score": (*_SCORE, Rule(("run_pages",), without={"out": ()})),
+    "demo": (Rule(beside="print", all_but=()), *_SCORE),
+    "plan": (Rule(_COUNTING, without={"files": ()}),),
+    "show": (Rule(("arm",), without={"repeat": ()}),),
+    "run": (
+        Rule(beside="status", all_but=()),
+        Rule(beside="stop", all_but=()),
+        Rule(beside="dry_run", all_but=OF_A_DRY_RUN),
+        Rule(("suite", "resume"), beside="demo"),
+        Rule(
+            (*_OF_THE_ORDER, "keep", "out"),
+            beside="resume",
+            why="cannot change once a run has started; leave it out",
+        ),
+        *_REPORT,
+    ),
+}
+
+
+def refuse_idle(command: str, given: Given) -> None:
+    """Refuse an option that would have no effect, before anything is done."""
+    for rule in RULES.get(command, ()):
+        rule.refuse(given)
+
+
+def written(name: str) -> str:
+    """An option as it is written."""
+    return _WRITTEN.get(name) or f"--{name.replace('_', '-')}"
+
+
+def taken(kind: type[Struct], given: Given, **more: object) -> Struct:
+    """A value made of those of its fields that were given, and of some more."""
+    return kind(**{name: given[name] for name in kind.__struct_fields__ if name in given} | more)
