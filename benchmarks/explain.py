@@ -29,7 +29,7 @@ from pathlib import Path
 import numpy as np
 from playwright.sync_api import sync_playwright
 
-from twoarm.evidence.simultaneous import simultaneous
+from twoarm.evidence.relabel import simultaneous
 
 ROUNDS = 3
 ARMS = ("with_x", "without_x")

@@ -74,7 +74,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     margin_success: float = 0.10
     margin_ratio: float = 0.10
     looks: tuple[int, ...] | None = None
-    r_max: int | None = None
     ignore_looks: bool = False
 
     def __post_init__(self) -> None:
@@ -117,8 +116,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     def _check_looks(self) -> None:
         if self.looks is None:
-            if self.r_max is not None:
-                raise refused("r_max", "has no effect without looks")
             return
         if self.ignore_looks:
             raise refused("ignore_looks", "has no effect with looks of your own")
@@ -129,12 +126,6 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 "looks",
                 "expected numbers of repeats that rise, such as 3,5,10, got "
                 f"{','.join(map(str, self.looks))}",
-            )
-        if self.r_max is not None and self.r_max != self.looks[-1]:
-            raise refused(
-                "r_max",
-                f"the last look is after all planned repeats, so it must be {self.r_max}; "
-                f"it is {self.looks[-1]}",
             )
 
 
@@ -173,7 +164,6 @@ class OptionKeywords(CountingKeywords, total=False):
     margin_success: float
     margin_ratio: float
     looks: tuple[int, ...] | None
-    r_max: int | None
     ignore_looks: bool
 
 

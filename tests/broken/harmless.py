@@ -53,7 +53,7 @@ HARMLESS = [
     Broken("a folder that was half marked is marked", "run/place.py", 'not {*folder.names()} <= {f"{MARK}.tmp"}', "bool(folder.names())", PATHS),
     Broken("a cache has one runner", "run/place.py", "fcntl.flock(mark, fcntl.LOCK_EX | fcntl.LOCK_NB)", "pass", PATHS),
     Broken("who is killed has ended, whatever holds its pipe", LOCAL, "if attempt in said or process.poll() is not None", "if attempt in said", DEADLINES),
-    Broken("a supervisor that fails is no agent's doing", LOCAL, "        died = code < 0\n", "        died = code not in (_DONE, _CANCELLED, _FAILED)\n", DEADLINES),
+    Broken("a supervisor that fails is no agent's doing", LOCAL, "        died = code < 0\n", "        died = code not in (DONE, CANCELLED, FAILED)\n", DEADLINES),
     Broken("what git packs on either side is looked into", "run/supervisor/patch.py", " or base.is_packed(path)", "", PATCH),
     Broken("a secret in the name of what is left out", "run/supervisor/patch.py", "written(self._redacted(path))", "written(path)", PATCH),
     Broken("what cannot be read is named", "run/supervisor/manifest.py", "        except PermissionError:\n", "        except KeyError:\n", PATCH),

@@ -59,7 +59,7 @@ REPORTS = [
     Broken("the points of charts stay out of the file", "result/analysis.py", "return Analysis(**{name: getattr(self, name) for name in Analysis.__struct_fields__})", "return self", "tests/render/test_chart_points.py"),
     Broken("names are text in HTML", "text/escape.py", '.replace("<", "&lt;")', "", "tests/page/test_names.py::test_names_in_sentences_become_code"),
     Broken("names are text in a script", "text/escape.py", 'for character in "<>&\\u2028\\u2029":', 'for character in "&":', "tests/page/test_page.py::test_json_in_a_script_cannot_end_it"),
-    Broken("the page loads nothing", "render/html.py", "default-src 'none'", "default-src *", "tests/page/test_page.py::test_the_policy_allows_what_is_in_the_file_and_nothing_else"),
+    Broken("the page loads nothing", "render/page/head.py", "default-src 'none'", "default-src *", "tests/page/test_page.py::test_the_policy_allows_what_is_in_the_file_and_nothing_else"),
     Broken("the page forbids eval", "render/page/page.js", "ast: true", "ast: false", "tests/page/test_charts.py::test_a_page_draws_every_chart_without_a_complaint_or_a_request"),
     Broken("a chart keeps its text", "render/page/page.js", "vegaEmbed(inner, fitted(spec)", "vegaEmbed(place, fitted(spec)", "tests/page/test_charts.py::test_a_page_draws_every_chart_without_a_complaint_or_a_request"),
     Broken("what was not measured is sorted last", "render/page/page.js", "if (left === undefined || right === undefined) {", "if (false) {", "tests/page/test_tables.py::test_what_was_not_measured_is_sorted_last_both_ways"),

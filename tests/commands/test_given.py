@@ -73,10 +73,8 @@ def test_a_rule_is_about_options_that_its_command_has(command: str) -> None:
         (["run", "--stop", "a", "--status", "b"], "--stop has no effect with --status"),
         (["run", "--resume", "a", "--dry-run"], "--resume has no effect with --dry-run"),
         (["run", "--resume", "a", "--demo"], "--resume has no effect with --demo"),
-        (["run", "a", "--no-evidence", "--interval", "headline"],
-         "--interval has no effect with --no-evidence"),
-        (["demo", "--interval", "headline"],
-         "--interval has no effect without --full, --format markdown, or --out"),
+        (["run", "a", "--no-evidence", "--margin-success", "0.1"],
+         "--margin-success has no effect with --no-evidence"),
         (["demo", "--margin-success", "0.2"],
          "--margin-success has no effect without --promote-by margin or evidence, "
          "--format json or html, or --out"),

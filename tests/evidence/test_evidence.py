@@ -242,7 +242,7 @@ def test_any_runs_give_intervals_with_a_width_or_none_and_no_nan(
     for interval in intervals(written["evidence"]):
         assert interval["low"] < interval["high"]
     assert analysis.to_text(full=True)
-    assert analysis.to_markdown(interval="bootstrap")
+    assert analysis.to_markdown()
 
 
 def test_many_repeats_of_few_tasks_are_not_too_many_to_count() -> None:
@@ -277,8 +277,6 @@ def test_a_bootstrap_of_fewer_than_six_tasks_is_withheld(tasks: int) -> None:
     assert [reason.message for reason in bootstrap.withheld] == [
         "Fewer than 6 tasks: a bootstrap would be far too narrow."
     ]
-    shown = twoarm.score(suite(tasks, 6)).to_markdown(interval="bootstrap")
-    assert "Fewer than 6 tasks: a bootstrap would be far too narrow." in shown
 
 
 def test_an_interval_over_tasks_is_the_mirror_of_its_mirror() -> None:

@@ -192,14 +192,9 @@ def test_going_on_in_vain_is_said_and_does_not_bind() -> None:
 def test_looks_that_do_not_match_the_runs_are_refused() -> None:
     with pytest.raises(UsageError, match="after 3, 5 and 10 repeats, but the runs have 4: finish"):
         twoarm.score(runs_at(4), looks=LOOKS)
-    for looks, r_max, said in (
-        ((5, 3), None, "rise"),
-        ((0, 5), None, "rise"),
-        ((3, 5), 10, "must be 10; it is 5"),
-        (None, 10, "no effect without looks"),
-    ):
-        with pytest.raises(UsageError, match=said):
-            twoarm.Options(looks=looks, r_max=r_max)
+    for looks in ((5, 3), (0, 5)):
+        with pytest.raises(UsageError, match="rise"):
+            twoarm.Options(looks=looks)
     with pytest.raises(UsageError, match="evidence, which is off"):
         twoarm.Options(looks=LOOKS, evidence=False)
     with pytest.raises(UsageError, match="^looks: say after which repeats"):
@@ -207,7 +202,7 @@ def test_looks_that_do_not_match_the_runs_are_refused() -> None:
 
 
 def test_records_that_declare_looks_are_judged_by_them() -> None:
-    runs = runs_at(5, faster=0.4, planned_looks={"looks": [3, 5, 10], "r_max": 10})
+    runs = runs_at(5, faster=0.4, planned_looks={"looks": [3, 5, 10]})
     assert twoarm.look(runs).after == 5
     with pytest.raises(UsageError, match="^looks: the records declare 3,5,10"):
         twoarm.score(runs, looks=(5, 10))
@@ -215,12 +210,23 @@ def test_records_that_declare_looks_are_judged_by_them() -> None:
     assert "looks_ignored" in [caveat.code for caveat in ignored.caveats]
     assert ignored.evidence is not None
     assert ignored.evidence.looks is None
-    other = [dict(run, planned_looks={"looks": [5], "r_max": 5}) for run in runs_at(5, tasks=1)]
+    other = [dict(run, planned_looks={"looks": [5]}) for run in runs_at(5, tasks=1)]
     with pytest.raises(UsageError, match="declare different ones"):
         twoarm.score([*runs, *[dict(run, task_id="u") for run in other]])
     bad = json.dumps({**runs[0], "planned_looks": {"looks": "3"}})
-    with pytest.raises(twoarm.BadRunsError, match="planned_looks"):
+    with pytest.raises(
+        twoarm.BadRunsError, match=r'planned_looks: .* as \{"looks": \[3, 5, 10\]\}'
+    ):
         twoarm.score([json.loads(bad)])
+
+
+def test_what_else_a_record_says_of_its_looks_is_ignored() -> None:
+    declared: list[Any] = [{"looks": [3, 5, 10]}, {"looks": [3, 5, 10], "r_max": 10}]
+    runs = [
+        dict(run, planned_looks=looks)
+        for run, looks in zip(runs_at(5, faster=0.4), itertools.cycle(declared), strict=False)
+    ]
+    assert twoarm.look(runs).after == 5
 
 
 def test_a_repeat_that_is_missing_at_a_look_is_a_caveat() -> None:

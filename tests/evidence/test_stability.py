@@ -48,12 +48,8 @@ def test_the_bootstrap_of_few_tasks_is_that_of_every_resample() -> None:
     assert mean.high == pytest.approx(drawn[math.ceil(6**6 * (1 - tail) - 1e-9) - 1])
 
 
-def test_the_bootstrap_is_in_the_file_and_shown_on_request() -> None:
-    report = twoarm.score(suite(7, 3))
-    shown = report.to_text(full=True, interval="bootstrap")
-    assert "Bootstrap intervals on the paired deltas" in shown
-    assert "Tasks like these" not in shown
-    written = json.loads(report.to_json())["evidence"]
+def test_the_bootstrap_is_in_the_file() -> None:
+    written = json.loads(twoarm.score(suite(7, 3)).to_json())["evidence"]
     for delta in written["deltas"].values():
         assert delta["bootstrap"]["mean_interval"] is not None
 

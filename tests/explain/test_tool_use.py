@@ -8,7 +8,7 @@ import pytest
 
 import twoarm as library
 from tests.conftest import run
-from twoarm.evidence.simultaneous import simultaneous
+from twoarm.evidence.relabel import simultaneous
 
 WITH, WITHOUT = "with_skelly", "without_skelly"
 

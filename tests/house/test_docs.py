@@ -86,6 +86,7 @@ def test_the_record_schema_takes_what_is_read_and_refuses_what_is_not() -> None:
         validator.validate(json.loads(line))
     validator.validate(missing())
     validator.validate(run(unknown=1, tags=["a"], failure=None, opencode_exit_code=3))
+    validator.validate(run(planned_looks={"looks": [3, 5, 10]}))
     for changed in (
         {"repeat": 0},
         {"success": 1},
@@ -93,6 +94,7 @@ def test_the_record_schema_takes_what_is_read_and_refuses_what_is_not() -> None:
         {"duration_seconds": None},
         {"input_tokens": 2**53},
         {"failure": "x"},
+        {"planned_looks": {"looks": "3"}},
     ):
         assert list(validator.iter_errors(run(**changed))), changed
 

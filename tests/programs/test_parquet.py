@@ -1,10 +1,12 @@
 """Parquet files that claim more than they hold, or hold more than they claim."""
 
+import io
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +22,7 @@ from tests.support.collect_fixtures import (
     sidecar,
 )
 from twoarm.programs import folder as folder_module
+from twoarm.programs.table import parquet
 
 MEASURE = """
 import resource, sys
@@ -50,7 +53,7 @@ def bomb(path: Path, kind: str) -> None:
     import pyarrow
     from pyarrow.parquet import write_table
 
-    rows = 300 if kind == "delta" else 1200
+    rows = {"delta": 300, "page": 1}.get(kind, 1200)
     text = "x" * 2_000_000
     # Made without ever holding the text more than once, but for the kind that cannot be.
     codes = pyarrow.array([0] * rows, pyarrow.int32())
@@ -69,13 +72,16 @@ def bomb(path: Path, kind: str) -> None:
         columns["task_id"] = pyarrow.array([str(n) for n in range(rows)])
         ends = pyarrow.array([0] + [rows] * rows, pyarrow.int32())
         columns["note"] = pyarrow.ListArray.from_arrays(ends, task)
+    if kind == "page":
+        columns["task_id"] = pyarrow.array(["x" * (300 * 2**20)])
+        options = {"use_dictionary": False}
     if kind == "delta":
         options = {"use_dictionary": False, "column_encoding": {"task_id": "DELTA_BYTE_ARRAY"}}
     write_table(pyarrow.table(columns), path, compression="zstd", write_statistics=False, **options)
 
 
-@pytest.mark.parametrize("kind", ["text", "nested", "delta"])
-def test_a_long_text_that_a_small_parquet_file_repeats_is_refused(
+@pytest.mark.parametrize("kind", ["text", "nested", "delta", "page"])
+def test_a_small_parquet_file_that_unpacks_to_a_long_text_is_refused(
     kind: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "t.parquet"
@@ -128,6 +134,32 @@ def test_the_sizes_that_a_parquet_file_claims_are_not_believed(
     monkeypatch.setattr(folder_module, "LEAST_UNPACKED", 2**20)
     assert "unpacks to more than 1,0" in refusal("table", path)
     assert "it may be a decompression bomb" in refusal("table", path)
+
+
+SIZE = b"\x15" + varint(0) + b"\x15" + varint(2**20) + b"\x15"
+
+
+@pytest.mark.parametrize(
+    ("header", "wrong"),
+    [
+        (SIZE + varint(0) + b"\x05" + varint(2) + varint(1), "is damaged"),
+        (SIZE + varint(0) + b"\x05" + varint(2**16 + 2) + varint(1), "is damaged"),
+        (SIZE + varint(2**32), "without a size"),
+        (SIZE + varint(0) + b"\x19\x05", "is damaged"),
+        (SIZE + varint(0) + b"\x1c" * 9, "is damaged"),
+        (SIZE + b"\xff" * 20, "is damaged"),
+        (b"\x15", "without a size"),
+    ],
+    ids=["two sizes", "a field beyond 16 bits", "32 bits", "a list", "deep", "endless", "cut off"],
+)
+def test_a_parquet_page_whose_size_can_be_read_in_two_ways_is_refused(
+    header: bytes, wrong: str
+) -> None:
+    chunk = SimpleNamespace(
+        data_page_offset=0, has_dictionary_page=False, total_compressed_size=100
+    )
+    with pytest.raises(ValueError, match=wrong):
+        list(parquet._pages(io.BytesIO(header + b"\0"), chunk))
 
 
 def test_the_pages_of_every_kind_of_parquet_file_are_found(tmp_path: Path) -> None:

@@ -28,7 +28,6 @@ REPORTS = [
     ("calibration.json", "calibrate pilot.jsonl --trials 100 --format json"),
     ("mixed.txt", "score mixed.jsonl"),
     ("mixed-full.txt", "score mixed.jsonl --full"),
-    ("mixed-bootstrap.txt", "score mixed.jsonl --full --interval bootstrap"),
     ("mixed.md", "score mixed.jsonl --format markdown"),
     ("few.txt", "score few.jsonl"),
     ("lost.txt", "score lost.jsonl"),

@@ -117,7 +117,7 @@ def test_no_name_is_a_command_in_any_report(name: str) -> None:
     for made in (
         text,
         found.to_text(full=True),
-        found.to_text(full=True, interval="bootstrap", width=60),
+        found.to_text(full=True, width=60),
         found.to_markdown(),
         found.to_github(),
         found.to_json(),

@@ -290,14 +290,13 @@ def test_what_to_do_next_is_to_find_out_why() -> None:
 
 
 def test_nobody_stops_at_a_look_for_a_promotion_that_would_be_withheld() -> None:
-    looks: Any = {"looks": (5, 10), "r_max": 10}
     runs = [one for one in suite(25, 10, effect=0.6, pass_rate=1.0) if one["repeat"] <= 5]
-    found = package.score(runs, promote_by="evidence", **looks)
+    found = package.score(runs, promote_by="evidence", looks=(5, 10))
     assert found.evidence is not None
     assert found.evidence.looks is not None
     assert found.evidence.looks.stop == "candidate better"
     gone = [missing(f"t{task:03}", WITH, repeat) for task in range(25) for repeat in (6, 7)]
-    found = package.score([*runs, *gone], promote_by="evidence", **looks)
+    found = package.score([*runs, *gone], promote_by="evidence", looks=(5, 10))
     assert found.evidence is not None
     assert found.evidence.looks is not None
     assert found.evidence.looks.stop is None

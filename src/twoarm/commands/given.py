@@ -60,9 +60,7 @@ _OF_THE_EVIDENCE = (
     "allow_broken",
     "margin_success",
     "margin_ratio",
-    "interval",
     "looks",
-    "r_max",
     "ignore_looks",
 )
 _REPORT = (
@@ -75,7 +73,6 @@ _REPORT = (
 _SCORE = (
     Rule(("seed",), beside="evidence"),
     *_REPORT,
-    Rule(("interval",), without={"full": (), "format": ("markdown",), "out": ()}),
     Rule(
         ("margin_success",),
         without={"promote_by": ("margin", "evidence"), "format": ("json", "html"), "out": ()},

@@ -44,7 +44,6 @@ class Outputs(msgspec.Struct, frozen=True, kw_only=True):
     out: str | None = None
     format: Literal["text", "json", "markdown", "html", "github"] = "text"
     full: bool = False
-    interval: Literal["headline", "bootstrap"] = "headline"
     junit: str | None = None
     annotate: bool = False
     exit_code: bool = False
@@ -90,13 +89,10 @@ def show(
     if outputs.format == "text":
         look = Look(
             full=outputs.full,
-            interval=outputs.interval,
             width=terminal_width(),
             paint=terminal_paint() or plain,
         )
         streams.write(report.show(look))
-    elif outputs.format == "markdown":
-        streams.write_data(_markdown(report, outputs))
     else:
         streams.write_data(getattr(report, f"to_{outputs.format}")())
     if outputs.annotate and isinstance(report, Report | Candidates):
@@ -116,7 +112,7 @@ def _files(
 ) -> Iterator[Output]:
     """The files that were asked for."""
     if outputs.out is not None:
-        texts = [report.to_json(), _markdown(report, outputs)]
+        texts = [report.to_json(), report.to_markdown()]
         try:
             page = report.to_html(links) if isinstance(report, Report) else report.to_html()
             texts.append(page)
@@ -133,14 +129,6 @@ def _files(
     if (summary := _step_summary(outputs)) is not None:
         text = report.to_github()
         yield Output(path=summary, content=[text.encode()], append=True, named=True)
-
-
-def _markdown(
-    report: "Report | Candidates | PlanReport | CalibrationReport", outputs: Outputs
-) -> str:
-    if isinstance(report, Report | Candidates):
-        return report.to_markdown(interval=outputs.interval)
-    return report.to_markdown()
 
 
 def write_run_pages(

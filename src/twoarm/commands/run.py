@@ -22,6 +22,7 @@ from twoarm.commands.score import score_and_show
 from twoarm.commands.score_options import add_report_options, add_run_pages_option
 from twoarm.errors import UsageError
 from twoarm.options import Options
+from twoarm.runs.runfile import COLLECTED
 from twoarm.text.escape import counted, named, visible
 
 if TYPE_CHECKING:
@@ -291,7 +292,7 @@ def _finish(session: "Session", given: Given, options: Options, streams: Streams
     options = replace(
         options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
     )
-    collected = session.folder.at("collected.jsonl")
+    collected = session.folder.at(COLLECTED)
     outputs, which = taken(Outputs, given), given.get("run_pages", "all")
     code = score_and_show([collected], options, outputs, streams, which)
     _say_where(session, given["out"], streams)

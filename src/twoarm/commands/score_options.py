@@ -157,20 +157,15 @@ def _add_evidence_options(group: _ArgumentGroup) -> None:
         help="the metric you care about most, tested first at the full level; name it before you "
         "see the data",
     )
-    group.add_argument(
-        "--interval",
-        choices=("headline", "bootstrap"),
-        help="which intervals the tables show (default: headline)",
-    )
     _add_level_and_seed(group)
     option("resamples", type=int, help="number of resamples")
     option(
         "looks",
         type=_looks,
         metavar="R,R,...",
-        help="after how many repeats the runs were to be judged, as planned before the first run",
+        help="after how many repeats the runs were to be judged, as planned before the first run; "
+        "the last look is after all of them",
     )
-    option("r_max", type=int, metavar="R", help="the planned repeats: the last look")
     group.add_argument(
         "--ignore-looks",
         action="store_true",

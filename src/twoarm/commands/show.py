@@ -13,7 +13,6 @@ from twoarm.commands.terminal import terminal_width
 from twoarm.errors import InputError
 from twoarm.text.escape import visible
 
-COLLECTED = "collected.jsonl"
 _ANALYSIS = "analysis.json"
 _MOST_PATHS = 5
 
@@ -69,6 +68,8 @@ def run(given: Given, streams: Streams) -> int:
 
 def _run_file(path: str) -> str:
     """The run file that is meant by a path."""
+    from twoarm.runs.runfile import COLLECTED
+
     if not os.path.isdir(path):
         return path
     found = os.path.join(path, COLLECTED)

@@ -7,15 +7,13 @@ kernel      distributions
 resample    tasks drawn again, once for every metric; the medians of the arms
 means       intervals of means, ratios and success
 medians     intervals of medians, exact
-relabel     the test: labels and signs exchanged, for all metrics at once
+relabel     the test: labels and signs exchanged, for all metrics at once; simultaneous intervals
 looks       the same test at planned looks
 deltas      mean, median and ratio of one metric, with every interval
-gates       the difference that each gate looks at
-stability   the decision when tasks and repeats are drawn again, or a task is left out
-influence   what hangs on single tasks
+arm_medians the difference that each gate looks at
+stability   the decision when tasks and repeats are drawn again, and what hangs on single tasks
 grade       the verdict on the evidence, and the margin rule
-harm        broken tasks, and what people pay for
-guard       what a promotion by the evidence needs besides the verdict
+harm        what stands against a promotion: success, broken tasks, what people pay for
 exclusions  whether excluded runs could change the decision
 design      what the records say about how the runs were made
 repeats     pass@k, pass^k, and the cost of a solved task

@@ -1,4 +1,6 @@
-"""The difference of the two arm medians, in closed form: no resampling and no random numbers.
+"""The difference that each gate looks at, mostly of the two arm medians.
+
+It has a closed form: no resampling and no random numbers.
 
 On these tasks, how far the share of runs below a median strays from a half is a mean over tasks,
 whose error is known; the runs that stand so far from the middle are the ends of that median. Over
@@ -12,7 +14,9 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
-from twoarm.evidence.cells import Grouped
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import Gate
+from twoarm.evidence.cells import Grouped, group_arm, shared_tasks
 from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
     ONE_REPEAT,
@@ -25,8 +29,11 @@ from twoarm.evidence.interval import (
     tied,
     too_few_runs,
 )
-from twoarm.evidence.results import Estimate, Interval, Withheld
+from twoarm.evidence.results import Estimate, GateEvidence, Interval, Withheld
 from twoarm.runs.arrays import Floats, median, squares
+from twoarm.runs.metric import SUCCESS
+from twoarm.text.escape import counted
+from twoarm.text.number_format import change
 
 THESE_TASKS = "ordered runs, joined in quadrature"
 OVER_TASKS = "smoothed medians, t over tasks"
@@ -38,6 +45,8 @@ _LEAST_RUNS = 0.75
 _INWARD = 1.0 / 6.0
 # No number is further from 1 than the exponential of this.
 _FURTHEST = 700.0
+# From so far apart on, unequal repeats are a large part of a difference of success rates.
+_FAR_APART = 0.01
 
 
 class Errors(msgspec.Struct, frozen=True, kw_only=True):
@@ -239,3 +248,60 @@ def _ends(
         far = math.hypot(moved + bound * raised, math.sqrt(1.0 - bound * bound) * raised)
         ends.append(difference + side * far)
     return (ends[0], ends[1]) if all(map(math.isfinite, ends)) else None
+
+
+def weigh_gate(gate: Gate, comparison: Comparison, success: Estimate, frame: Frame) -> GateEvidence:
+    """One gate; the difference of success is that of the tasks."""
+    if gate.candidate is None or gate.baseline is None:
+        return _nothing(None, "not_measured", "Not measured in at least one arm.")
+    metric, screening = gate.rule.metric, comparison.screening
+    shared = shared_tasks(metric, screening)
+    if not len(shared):
+        message = "No task has runs in both arms."
+        return _nothing(gate.candidate - gate.baseline, "no_shared_task", message)
+    ours, theirs = (
+        group_arm(metric, arm, len(comparison.runs.tasks), shared) for arm in screening.arms
+    )
+    if metric is SUCCESS:
+        return GateEvidence(difference=_success(ours, theirs, success))
+    difference = arm_medians(ours, theirs, frame)
+    if difference.estimate != gate.candidate - gate.baseline:
+        tasks = counted(len(shared), "task")
+        note = f"On the {tasks} that both arms have; the gate compares all runs."
+        difference = _with_note(difference, "shared_tasks_only", note)
+    return GateEvidence(difference=difference)
+
+
+def _nothing(estimate: float | None, code: str, message: str) -> GateEvidence:
+    return GateEvidence(
+        difference=Estimate(
+            estimate=estimate,
+            these_tasks=None,
+            tasks_like_these=None,
+            withheld=(Withheld(code=code, scope=None, message=message),),
+        )
+    )
+
+
+def _with_note(difference: Estimate, code: str, note: str) -> Estimate:
+    def noted(interval: Interval | None) -> Interval | None:
+        if interval is None:
+            return None
+        return msgspec.structs.replace(interval, caveats=(*interval.caveats, note))
+
+    return Estimate(
+        estimate=difference.estimate,
+        these_tasks=noted(difference.these_tasks),
+        tasks_like_these=noted(difference.tasks_like_these),
+        withheld=(*difference.withheld, Withheld(code=code, scope=None, message=note)),
+    )
+
+
+def _success(ours: Grouped, theirs: Grouped, difference: Estimate) -> Estimate:
+    """Every task weighs alike in the evidence, every run in the gate."""
+    assert difference.estimate is not None
+    gate = float(ours.values.mean() - theirs.values.mean())
+    if abs(difference.estimate - gate) < _FAR_APART:
+        return difference
+    note = f"Run by run, as the gate counts, the difference is {change(gate, SUCCESS.unit)}."
+    return _with_note(difference, "unequal_repeats", note)

@@ -1,7 +1,13 @@
-"""What the guard looks at: success on these tasks, broken tasks, and what people pay for."""
+"""What a promotion by the evidence needs besides the verdict: nobody is promoted for failing fast.
+
+Success on these very tasks, no tasks broken beyond chance, nothing that people pay for clearly
+worse.
+"""
 
 import math
+from collections.abc import Iterator
 from functools import lru_cache
+from typing import Literal
 
 import numpy as np
 
@@ -9,6 +15,7 @@ from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.kernel import chance_of_at_least, log_choose
 from twoarm.evidence.results import Broken, BrokenTask, DeltaEvidence, Guard, Interval, Paid, Scope
+from twoarm.options import Options
 from twoarm.runs.arrays import Flags, Floats, Ints
 from twoarm.runs.metric import COST, SUCCESS, TOKENS, Better, Metric
 
@@ -16,6 +23,17 @@ from twoarm.runs.metric import COST, SUCCESS, TOKENS, Better, Metric
 BROKEN_SHARE = 0.5
 # ... with a one-sided Fisher test inside the task of at most this.
 BROKEN_P = 0.01
+
+Held = Literal[
+    "never succeeds",
+    "no success",
+    "success drops",
+    "success may drop",
+    "breaks tasks",
+    "costs more",
+]
+# What was seen to be bad; the others are only not ruled out.
+HARM: frozenset[Held] = frozenset(("never succeeds", "success drops", "breaks tasks", "costs more"))
 
 
 def watch(
@@ -113,3 +131,23 @@ def clearly_worse(metric: Metric, found: DeltaEvidence, headline: Scope, level: 
             return False
         low = high = found.change.estimate
     return high < found.unchanged if metric.better is Better.HIGHER else low > found.unchanged
+
+
+def held_back(guard: Guard, options: Options) -> tuple[Held, ...]:
+    """What stands against a promotion."""
+    return tuple(_held_back(guard, options))
+
+
+def _held_back(guard: Guard, options: Options) -> Iterator[Held]:
+    low, high = guard.success_low, guard.success_high
+    if not guard.successes:
+        yield "never succeeds"
+    if low is None or high is None:
+        yield "no success"
+    elif low <= -options.margin_success:
+        yield "success drops" if high < 0 else "success may drop"
+    broken = guard.broken
+    if len(broken.tasks) > options.allow_broken and broken.beyond_chance:
+        yield "breaks tasks"
+    if guard.paid.worse:
+        yield "costs more"

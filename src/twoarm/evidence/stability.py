@@ -1,4 +1,4 @@
-"""How the decision fares when tasks and repeats are drawn again, or one task is left out."""
+"""How the decision fares when tasks and repeats are drawn again, and what hangs on single tasks."""
 
 import math
 
@@ -7,10 +7,10 @@ import numpy as np
 
 from twoarm.compare.decide import GATES, Decision, Figures, decide, judge
 from twoarm.compare.screen import ArmRuns, Arms
-from twoarm.evidence.cells import Grouped
+from twoarm.evidence.cells import Grouped, Pairs
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.resample import Resamples, Tables, draws
-from twoarm.evidence.results import FEWEST_TASKS, Stability
+from twoarm.evidence.results import FEWEST_TASKS, DecisionWithout, MeanWithout, Stability
 from twoarm.runs.arrays import Floats, Ints, starts_of, sums
 from twoarm.runs.metric import SUCCESS
 
@@ -18,6 +18,12 @@ from twoarm.runs.metric import SUCCESS
 MOST_RUNS = 40_000
 MOST_DRAWS = 2_000_000
 FEWEST_RESAMPLES = 200
+
+# A task that carries more than this share of the spread between tasks drives the mean.
+DRIVES = 0.5
+_FEWEST_TO_DRIVE = 5
+# More tasks than this are not left out one by one.
+MOST_LEFT_OUT = 2_000
 
 TWO_STAGE = "tasks and repeats resampled"
 ONE_STAGE = "tasks resampled"
@@ -218,3 +224,42 @@ def _decisions(
         }
         kinds.append(decide(judge(known, even), _arms(samples)))
     return kinds, which.ravel()
+
+
+def without_tasks(
+    names: tuple[str, ...],
+    decision: Decision,
+    samples: tuple[ArmSample, ArmSample],
+    tables: Tables,
+) -> tuple[DecisionWithout, ...]:
+    """The tasks without which the decision changes."""
+    tasks = samples[0].tasks
+    if not 2 <= len(tasks) <= MOST_LEFT_OUT:
+        return ()
+    return tuple(
+        DecisionWithout(task_id=names[code], decision=other)
+        for code, other in zip(tasks, without_each_task(samples, tables), strict=True)
+        if other != decision
+    )
+
+
+def mean_without(pairs: Pairs, names: tuple[str, ...]) -> MeanWithout | None:
+    """The mean of one metric without each task in turn, from two tasks on."""
+    tasks = len(pairs.sizes)
+    if tasks < 2:
+        return None
+    totals = sums(pairs.deltas, pairs.starts)
+    total, count = math.fsum(totals), len(pairs)
+    without = (total - totals) / (count - pairs.sizes)
+    low, high = int(np.argmin(without)), int(np.argmax(without))
+    away = (totals / pairs.sizes - total / count) ** 2
+    widest = int(np.argmax(away))
+    drives = tasks >= _FEWEST_TO_DRIVE and away[widest] > DRIVES * math.fsum(away)
+    return MeanWithout(
+        low=float(without[low]),
+        low_without=names[pairs.tasks[low]],
+        high=float(without[high]),
+        high_without=names[pairs.tasks[high]],
+        driven_by=names[pairs.tasks[widest]] if drives else None,
+        mean_without_it=float(without[widest]) if drives else None,
+    )

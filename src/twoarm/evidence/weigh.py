@@ -9,15 +9,13 @@ import numpy as np
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import GATES, Decision
 from twoarm.evidence import means
+from twoarm.evidence.arm_medians import weigh_gate
 from twoarm.evidence.cells import TaskRuns, group_pairs, lay_out, shared_tasks, task_runs
 from twoarm.evidence.deltas import weigh_deltas
 from twoarm.evidence.design import order_of_arms
 from twoarm.evidence.exclusions import audit, one_sided
-from twoarm.evidence.gates import weigh_gate
 from twoarm.evidence.grade import Margins, Tested, grade, margin_rule
-from twoarm.evidence.guard import held_back
-from twoarm.evidence.harm import watch
-from twoarm.evidence.influence import mean_without, without_tasks
+from twoarm.evidence.harm import held_back, watch
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.looks import (
     Planned,
@@ -50,7 +48,13 @@ from twoarm.evidence.results import (
     Stability,
     Variance,
 )
-from twoarm.evidence.stability import decision_stability, decision_without, sample
+from twoarm.evidence.stability import (
+    decision_stability,
+    decision_without,
+    mean_without,
+    sample,
+    without_tasks,
+)
 from twoarm.options import PRIMARY, Options, refused
 from twoarm.runs.metric import DURATION, JUDGED, SUCCESS
 from twoarm.text.escape import counted

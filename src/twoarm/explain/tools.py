@@ -9,8 +9,8 @@ import msgspec
 import numpy as np
 
 from twoarm.compare.comparison import Comparison
+from twoarm.evidence.relabel import simultaneous
 from twoarm.evidence.results import FEWEST_TASKS
-from twoarm.evidence.simultaneous import simultaneous
 from twoarm.options import Options
 from twoarm.runs.arrays import Flags, Floats, Ints
 from twoarm.runs.record import OTHER_TOOLS

@@ -4,7 +4,7 @@ import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from threading import current_thread, main_thread
-from types import FrameType, TracebackType
+from types import FrameType
 
 _Handler = Callable[[int, FrameType | None], object]
 
@@ -43,48 +43,21 @@ def termination_unwinds() -> Iterator[None]:
             signal.signal(number, signal.SIG_DFL)
 
 
-class Hold:
-    """Inside it, a signal waits until the end, or until `released`."""
-
-    def __init__(self) -> None:
-        self._handlers: dict[int, _Handler] = {}
-        self._came: list[int] = []
-
-    def __enter__(self) -> "Hold":
-        if current_thread() is main_thread():
-            for number in (signal.SIGINT, *_ENDING):
-                handler = signal.getsignal(number)
-                if callable(handler):
-                    self._handlers[number] = handler
-                    signal.signal(number, self._note)
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        for number, handler in self._handlers.items():
+@contextmanager
+def held_off() -> Iterator[None]:
+    """Let a signal that comes inside take effect only at the end."""
+    handlers: dict[int, _Handler] = {}
+    came: list[int] = []
+    if current_thread() is main_thread():
+        for number in (signal.SIGINT, *_ENDING):
+            handler = signal.getsignal(number)
+            if callable(handler):
+                handlers[number] = handler
+                signal.signal(number, lambda number, _: came.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in handlers.items():
             signal.signal(number, handler)
-        self._let_through()
-
-    def _let_through(self) -> None:
-        while self._came:
-            number = self._came.pop(0)
-            self._handlers[number](number, None)
-
-    @contextmanager
-    def released(self) -> Iterator[None]:
-        """Let signals take effect at once, around something that may wait a long time."""
-        for number, handler in self._handlers.items():
-            signal.signal(number, handler)
-        try:
-            self._let_through()
-            yield
-        finally:
-            for number in self._handlers:
-                signal.signal(number, self._note)
-
-    def _note(self, number: int, frame: FrameType | None) -> None:
-        self._came.append(number)
+        for number in came:
+            handlers[number](number, None)

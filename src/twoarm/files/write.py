@@ -1,4 +1,4 @@
-"""The one writer of files: all of them or none, and never half a file.
+"""The one writer of files: never half a file, and no file replaced before all are written.
 
 A regular file is written under another name in its own folder and renamed. Where the user has named
 the file, links are followed, and what is not a regular file, a device or a FIFO, is written
@@ -14,7 +14,7 @@ from typing import BinaryIO
 import msgspec
 
 from twoarm.errors import OutputError, UsageError
-from twoarm.files.interrupt import Hold
+from twoarm.files.interrupt import held_off
 from twoarm.text.escape import visible
 
 
@@ -34,23 +34,29 @@ class _Staged(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     target: str
     temporary: str
-    before: os.stat_result | None
 
 
 def write(outputs: Sequence[Output]) -> None:
-    """Put every output in its place; if one of them cannot be, the others stay as they were."""
-    special = {one.path for one in outputs if one.named and _is_special(one.path)}
+    """Write every output under a temporary name, then rename one after the other.
+
+    If one of them cannot be written, the others stay as they were; if one cannot be renamed, the
+    error says which are in place.
+    """
+    special = {output.path for output in outputs if output.named and _is_special(output.path)}
     regular = [output for output in outputs if output.path not in special]
     temporaries: list[str] = []
-    with Hold() as hold:
-        try:
-            staged = [_stage(one, temporaries, hold) for one in regular if not one.append]
-            with hold.released():
-                for output in outputs:
-                    if output.path in special:
-                        _write_through(output)
-            _commit(staged, [one for one in regular if one.append], temporaries)
-        finally:
+    try:
+        staged = [_stage(output, temporaries) for output in regular if not output.append]
+        for output in outputs:
+            if output.path in special:
+                _write_through(output)
+        with held_off():
+            for output in regular:
+                if output.append:
+                    _append(output)
+            _rename(staged)
+    finally:
+        with held_off():
             for name in temporaries:
                 with suppress(OSError):
                     os.unlink(name)
@@ -179,21 +185,22 @@ def _is_special(path: str) -> bool:
     return False
 
 
-def _stage(output: Output, temporaries: list[str], hold: Hold) -> _Staged:
+def _stage(output: Output, temporaries: list[str]) -> _Staged:
     """Write the whole file beside its target."""
     with _naming(output.path):
         target = _target(output)
         before = _replaceable(target, named=output.named)
         os.makedirs(os.path.dirname(target), exist_ok=True)
         temporary = _unforeseen(target)
-        with _created(temporary, temporaries) as file:
+        # Before it is there, so that no signal comes in between.
+        temporaries.append(temporary)
+        with _created(temporary) as file:
             if before is not None:
                 _make_alike(file.fileno(), before)
-            with hold.released():
-                file.writelines(output.content)
+            file.writelines(output.content)
             file.flush()
             os.fsync(file.fileno())
-    return _Staged(path=output.path, target=target, temporary=temporary, before=before)
+    return _Staged(path=output.path, target=target, temporary=temporary)
 
 
 def _target(output: Output) -> str:
@@ -227,10 +234,9 @@ def _unforeseen(target: str) -> str:
     return os.path.join(os.path.dirname(target), f".twoarm-{os.urandom(8).hex()}.tmp")
 
 
-def _created(name: str, temporaries: list[str]) -> BinaryIO:
+def _created(name: str) -> BinaryIO:
     """A file that was not there before, not even as a link; with the mode of the umask."""
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
-    temporaries.append(name)
     return open(descriptor, "wb")
 
 
@@ -251,53 +257,17 @@ def _write_through(output: Output) -> None:
             os.close(descriptor)
 
 
-def _commit(staged: Sequence[_Staged], added: Sequence[Output], temporaries: list[str]) -> None:
-    """Rename every file and add what is to be added; after an error, put the old ones back."""
-    done: list[tuple[_Staged, str | None]] = []
-    try:
-        for one in staged:
-            with _naming(one.path):
-                kept = None if one.before is None else _kept(one.target, one.before, temporaries)
-                os.replace(one.temporary, one.target)
-                done.append((one, kept))
-        for output in added:
-            _append(output)
-    except BaseException as error:
-        lost = [_put_back(one, kept, temporaries) for one, kept in reversed(done)]
-        if any(lost):
-            raise OutputError("; ".join(filter(None, lost))) from error
-        raise
-
-
-def _kept(target: str, before: os.stat_result, temporaries: list[str]) -> str:
-    """The old file under a second name; a copy where the file system gives it none."""
-    name = _unforeseen(target)
-    try:
-        os.link(target, name)
-        temporaries.append(name)
-    except OSError:
-        from shutil import copyfileobj
-
-        with open(target, "rb") as old, _created(name, temporaries) as copy:
-            copyfileobj(old, copy)
-            _make_alike(copy.fileno(), before)
-    return name
-
-
-def _put_back(one: _Staged, kept: str | None, temporaries: list[str]) -> str | None:
-    """Undo one rename; gives what is wrong if that fails, too."""
-    try:
-        if kept is None:
-            os.unlink(one.target)
-        else:
-            os.replace(kept, one.target)
-    except OSError as error:
-        wrong = f"{visible(one.path)}: cannot be restored: {error.strerror}"
-        if kept is None:
-            return wrong
-        temporaries.remove(kept)
-        return f"{wrong}; the old file is at {visible(kept)}"
-    return None
+def _rename(staged: Sequence[_Staged]) -> None:
+    done: list[str] = []
+    for file in staged:
+        try:
+            os.replace(file.temporary, file.target)
+        except OSError as error:
+            placed = f"; already in place: {', '.join(done)}" if done else ""
+            raise OutputError(
+                f"{visible(file.path)}: cannot be written: {error.strerror}{placed}"
+            ) from error
+        done.append(visible(file.path))
 
 
 def _append(output: Output) -> None:

@@ -6,7 +6,7 @@ from twoarm.compare.decide import number_of_gates
 from twoarm.compare.trials import Trials
 from twoarm.render import github as comment
 from twoarm.render import markdown as pages
-from twoarm.render.evidence import Shown, level
+from twoarm.render.evidence import level
 from twoarm.render.summary import ANSWERS, PROMOTED_BY, summarize
 from twoarm.render.tables import Cell, Column, Table, number, of_planned, why_lost, words
 from twoarm.render.text import Look, lay_out, render
@@ -112,10 +112,10 @@ def text(analyses: Sequence[Analysis], look: Look) -> str:
     return "\n".join(lines) + "\n"
 
 
-def markdown(analyses: Sequence[Analysis], shown: Shown) -> str:
+def markdown(analyses: Sequence[Analysis]) -> str:
     """The overview, then each report."""
     parts = [pages.laid_out(table) for table in overview(analyses)]
-    return "\n\n".join((*parts, *(pages.render(one, shown) for one in analyses)))
+    return "\n\n".join((*parts, *(pages.render(one) for one in analyses)))
 
 
 def github(analyses: Sequence[Analysis]) -> str:

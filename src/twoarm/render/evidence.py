@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterator
-from typing import Literal
 
 from twoarm.compare.decide import GATES, number_of_gates
 from twoarm.evidence.results import DeltaEvidence, Estimate, Evidence, Interval, Scope
@@ -27,9 +26,6 @@ from twoarm.runs.metric import JUDGED, SUCCESS, Metric
 from twoarm.text.escape import counted
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 
-# Which intervals a report shows: those of the two questions, or the bootstrap.
-Shown = Literal["headline", "bootstrap"]
-
 OTHER: dict[Scope, Scope] = {
     "these_tasks": "tasks_like_these",
     "tasks_like_these": "these_tasks",
@@ -39,21 +35,15 @@ _HEADINGS = {
     "tasks_like_these": "Tasks like these: would other tasks of this kind show it?",
 }
 _ROWS_NAMED = 3
-_OFTEN_NARROW = (
-    "Bootstrap intervals of a mean are often too narrow; docs/statistics.md has the measured "
-    "coverage."
-)
 _NO_RATIO = "No ratio: some values are zero."
 
 
-def report_tables(analysis: Analysis, shown: Shown, most: int) -> Iterator[Table]:
+def report_tables(analysis: Analysis, most: int) -> Iterator[Table]:
     """Every table of the report in reading order, lists of names cut after this many rows."""
     yield gates(analysis)
     yield deltas(analysis)
     evidence = analysis.evidence
-    if evidence is not None and shown == "bootstrap":
-        yield bootstrap(evidence)
-    elif evidence is not None:
+    if evidence is not None:
         for scope in (evidence.headline, OTHER[evidence.headline]):
             yield intervals(evidence, scope)
     yield tasks(analysis, most)
@@ -161,41 +151,6 @@ def of_rows(note: str, labels: list[str], rows: int) -> str:
     rest = len(labels) - _ROWS_NAMED
     listed = "; ".join(labels[:_ROWS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
     return f"{note.removesuffix('.')} ({listed})."
-
-
-def bootstrap(evidence: Evidence) -> Table:
-    """The bootstrap intervals that the scoring rules ask for."""
-    rows = []
-    notes: dict[str, list[str]] = {}
-    for metric in JUDGED:
-        drawn = evidence.deltas[metric.name].bootstrap
-        for reason in drawn.withheld:
-            notes.setdefault(reason.message, []).append(metric.label)
-        rows.append(
-            (
-                words(metric.label),
-                number(change(drawn.mean, metric.unit), drawn.mean),
-                _interval(drawn.mean_interval, metric.unit),
-                number(change(drawn.median, metric.unit), drawn.median),
-                _interval(drawn.median_interval, metric.unit),
-            )
-        )
-    return Table(
-        name="bootstrap",
-        heading="Bootstrap intervals on the paired deltas (whole tasks resampled)",
-        columns=(
-            Column("", "text"),
-            Column("mean"),
-            Column(level(evidence)),
-            Column("median"),
-            Column(level(evidence)),
-        ),
-        rows=tuple(rows),
-        notes=(
-            _OFTEN_NARROW,
-            *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
-        ),
-    )
 
 
 def difference_range(interval: Interval | None, unit: str) -> str:

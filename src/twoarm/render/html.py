@@ -13,7 +13,7 @@ from twoarm.render.chart_points import ChartPoints
 from twoarm.render.evidence import report_tables
 from twoarm.render.page import gate_charts, run_charts, task_charts
 from twoarm.render.page.gate_charts import page_label
-from twoarm.render.page.hashes import hash_of
+from twoarm.render.page.head import page_head
 from twoarm.render.page.links import FOLDER, INDEX, NO_LINKS, Links, link_charts, task_url
 from twoarm.render.page.marks import CONFIG, Chart
 from twoarm.render.page.provenance import command, facts
@@ -90,7 +90,7 @@ def _parts(analysis: Analysis, points: ChartPoints, links: Links) -> tuple[str, 
     tasks = [task_charts.successes(points), *task_charts.deltas(points)]
     spreads = list(run_charts.spreads(analysis, points))
     runs = [run_charts.costs(analysis, points), run_charts.timeline(analysis, points)]
-    tables = [*report_tables(analysis, "headline", MOST_ROWS), _caveats(analysis)]
+    tables = [*report_tables(analysis, MOST_ROWS), _caveats(analysis)]
     body = "\n".join(
         (
             _banner(analysis, summary, first),
@@ -156,23 +156,7 @@ def document(*, title: str, first: str, body: str, charts: dict[str, Any], tool:
     """
     scripts = _scripts()
     payload = html_script(msgspec.json.encode({"config": CONFIG, "charts": charts}).decode())
-    style = _text_of("style.css")
-    hashes = " ".join(map(hash_of, scripts))
-    # The policy allows what stands in this file, word for word, and nothing else.
-    policy = (
-        f"default-src 'none'; script-src {hashes}; style-src {hash_of(style)}; "
-        "base-uri 'none'; form-action 'none'"
-    )
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>twoarm: {html(title)}</title>
-<style>{style}</style>
-</head>
+    return f"""{page_head(f"twoarm: {title}", _text_of("style.css"), scripts)}
 <body>
 <a class="skip" href="#{first}">Skip to the {first}</a>
 <main>

@@ -1,6 +1,6 @@
 """The whole report as GitHub-flavored Markdown."""
 
-from twoarm.render.evidence import Shown, report_tables
+from twoarm.render.evidence import report_tables
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Column, Table
 from twoarm.result.analysis import Analysis
@@ -12,7 +12,7 @@ _LISTED = 20
 ICONS = {"promote": "✅", "do not promote": "❌", "not enough data": "⏳"}
 
 
-def render(analysis: Analysis, shown: Shown = "headline") -> str:
+def render(analysis: Analysis) -> str:
     """The summary, then every table; names are code spans."""
     summary = summarize(analysis)
     parts = first_screen(summary)
@@ -24,7 +24,7 @@ def render(analysis: Analysis, shown: Shown = "headline") -> str:
     if analysis.caveats:
         numbered = (f"{n}. {caveat.message}" for n, caveat in enumerate(analysis.caveats, 1))
         parts += ["### Caveats", "\n".join(numbered)]
-    parts += [laid_out(table) for table in report_tables(analysis, shown, _LISTED)]
+    parts += [laid_out(table) for table in report_tables(analysis, _LISTED)]
     parts.append(f"<sub>{analysis.tool.name} {analysis.tool.version}</sub>")
     return "\n\n".join(parts) + "\n"
 

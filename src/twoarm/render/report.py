@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from twoarm.compare.comparison import Comparison
 from twoarm.render import text
-from twoarm.render.evidence import Shown
 from twoarm.render.sheet import Sheet
 from twoarm.render.sheet import markdown as markdown_of
 from twoarm.result.analysis import Analysis
@@ -39,19 +38,19 @@ class Report(Analysis, frozen=True, kw_only=True):
 
         return notebook.render(self)
 
-    def to_text(self, *, full: bool = False, interval: Shown = "headline", width: int = 80) -> str:
+    def to_text(self, *, full: bool = False, width: int = 80) -> str:
         """The report as the terminal shows it, without color."""
-        return self.show(text.Look(full=full, interval=interval, width=width))
+        return self.show(text.Look(full=full, width=width))
 
     def show(self, look: text.Look) -> str:
         """The report as a terminal of this look shows it."""
         return text.render(self, look)
 
-    def to_markdown(self, *, interval: Shown = "headline") -> str:
+    def to_markdown(self) -> str:
         """The whole report as Markdown."""
         from twoarm.render import markdown
 
-        return markdown.render(self, interval)
+        return markdown.render(self)
 
     def to_github(self) -> str:
         """The report as a comment on a pull request."""

@@ -5,7 +5,6 @@ from typing import Any, Literal
 
 import msgspec
 
-from twoarm.render.evidence import Shown
 from twoarm.render.report import Report
 from twoarm.render.text import Look
 from twoarm.result.analysis import Analysis, json_file, schema_file
@@ -58,9 +57,9 @@ class Candidates:
         """The file as text."""
         return json_file(self.file)
 
-    def to_text(self, *, full: bool = False, interval: Shown = "headline", width: int = 80) -> str:
+    def to_text(self, *, full: bool = False, width: int = 80) -> str:
         """A row for every candidate and gate; with `full`, each candidate in detail."""
-        return self.show(Look(full=full, interval=interval, width=width))
+        return self.show(Look(full=full, width=width))
 
     def show(self, look: Look) -> str:
         """The candidates as a terminal of this look shows them."""
@@ -68,11 +67,11 @@ class Candidates:
 
         return candidates.text(self.reports, look)
 
-    def to_markdown(self, *, interval: Shown = "headline") -> str:
+    def to_markdown(self) -> str:
         """All candidates, then each in detail, as Markdown."""
         from twoarm.render import candidates
 
-        return candidates.markdown(self.reports, interval)
+        return candidates.markdown(self.reports)
 
     def to_github(self) -> str:
         """The candidates as a comment on a pull request."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from twoarm.render.evidence import Shown, of_rows, report_tables
+from twoarm.render.evidence import of_rows, report_tables
 from twoarm.render.sheet import Sheet
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Cell, Table
@@ -48,7 +48,6 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
     """How much to show, how wide, and in which color."""
 
     full: bool = False
-    interval: Shown = "headline"
     width: int = 80
     paint: Paint = plain
 
@@ -60,7 +59,7 @@ def render(analysis: Analysis, look: Look) -> str:
     summary = summarize(analysis)
     lines = screen.first(summary, full=look.full)
     if look.full:
-        lines += screen.everything(analysis, summary, look.interval)
+        lines += screen.everything(analysis, summary)
     return "\n".join(lines) + "\n"
 
 
@@ -123,10 +122,10 @@ class _Screen:
             *self._cut_caveats(caveats, most[1], len(summary.caveats)),
         ]
 
-    def everything(self, analysis: Analysis, summary: Summary, shown: Shown) -> list[str]:
+    def everything(self, analysis: Analysis, summary: Summary) -> list[str]:
         """The rest of the report."""
         lines = self._labelled("STABILITY", summary.stability, "", full=True)
-        for number, table in enumerate(report_tables(analysis, shown, _LISTED)):
+        for number, table in enumerate(report_tables(analysis, _LISTED)):
             lines += ["", *self.laid_out(table)]
             if number == 0:
                 for explanation in analysis.diagnostics.explanations:

@@ -9,7 +9,7 @@ from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
 from twoarm.evidence.exclusions import one_sided
-from twoarm.evidence.guard import HARM, Held, held_back
+from twoarm.evidence.harm import HARM, Held, held_back
 from twoarm.evidence.results import Evidence, MarginRange, OneSided, Paid, fewest_tasks
 from twoarm.options import Options, PromoteBy
 from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS

@@ -17,7 +17,7 @@ from twoarm.run.schedule import SCHEMA, Frozen, arrange
 from twoarm.run.suite import SuiteTask, fill, placeholders
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
-from twoarm.run.tree import check_root, commit_of, digest_of
+from twoarm.run.tree import check_root, commit_of, file_digest, tree_digest
 from twoarm.text.escape import named, visible
 
 _VERSION_SECONDS = 30
@@ -57,7 +57,7 @@ def find_program(agent: Agent, checked: CheckedSuite) -> ProgramFile:
                 f"agent {named(agent.name)}: {visible(path)} is {version}; "
                 f"the oldest supported version is {agent.oldest}"
             )
-    return ProgramFile(path=path, digest=_digest_of_program(path), version=version)
+    return ProgramFile(path=path, digest=file_digest(path), version=version)
 
 
 def _asked(path: str) -> str:
@@ -77,14 +77,6 @@ def _asked(path: str) -> str:
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InputError(f"{visible(path)} --version: {visible(str(error))}") from error
     return (done.stdout + done.stderr).decode("utf-8", "replace")
-
-
-def _digest_of_program(path: str) -> str:
-    found = sha256()
-    with open(os.path.realpath(path), "rb") as file:
-        while piece := file.read(1 << 20):
-            found.update(piece)
-    return found.hexdigest()
 
 
 def choose_tasks(
@@ -128,7 +120,7 @@ def _commits(checked: CheckedSuite, ref: str, refs: Mapping[str, str]) -> Commit
         check_root(checked.at(place.repo))
         origin = commit_of(checked.at(place.repo), ref)
     else:
-        origin = digest_of(checked.at(place.copy or ""))
+        origin = tree_digest(checked.at(place.copy or ""))
     sources = {
         name: commit_of(checked.at(arm.source.repo), refs.get(name, arm.source.ref))
         for name, arm in checked.arms.items()
@@ -173,6 +165,6 @@ def _digests(checked: CheckedSuite, tasks: Sequence[SuiteTask]) -> Iterator[tupl
         overlays |= {f"arms.{name}.files": arm.files, f"arms.{name}.home": arm.home}
     for key, entries in overlays.items():
         for path, source in sorted(entries.items()):
-            yield f"{key}.{path}", digest_of(checked.at(source))
+            yield f"{key}.{path}", tree_digest(checked.at(source))
     if checked.suite.limits.prices is not None:
-        yield "limits.prices", digest_of(checked.at(checked.suite.limits.prices))
+        yield "limits.prices", tree_digest(checked.at(checked.suite.limits.prices))

@@ -17,6 +17,7 @@ from twoarm.errors import InputError, OutputError, UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.place import is_token
 from twoarm.run.schedule import Frozen, Trial, frozen_bytes, thaw
+from twoarm.runs.runfile import COLLECTED
 from twoarm.text.escape import named, shortened, visible
 
 _WAIT_SECONDS = 120.0
@@ -35,7 +36,7 @@ _OWN = {
     "journal.jsonl",
     "stop",
     # Of a budget that did not cover a single trial.
-    "collected.jsonl",
+    COLLECTED,
     "receipt.json",
 }
 

@@ -17,7 +17,7 @@ from twoarm.run.schedule import Frozen
 from twoarm.run.suite import Arm, SuiteTask, fill_shell
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.manifest import Manifest, changes, manifest_of, written
-from twoarm.run.tree import check_paths, commit_all, copy, digest_of, export, overlay
+from twoarm.run.tree import check_paths, commit_all, copy, export, overlay, tree_digest
 from twoarm.text.escape import named, visible
 
 # What a shell says of a command that it cannot start.
@@ -102,8 +102,8 @@ class Preparation:
         builds = {arm: self._built(arm) for arm in self._checked.arms}
         seeds = self._seeds(tasks)
         trees = self._trees(seeds)
-        digests = {f"trees.{task}": digest_of(path) for task, path in seeds.items()}
-        digests |= {f"builds.{arm}": digest_of(path) for arm, path in builds.items() if path}
+        digests = {f"trees.{task}": tree_digest(path) for task, path in seeds.items()}
+        digests |= {f"builds.{arm}": tree_digest(path) for arm, path in builds.items() if path}
         baseline = trees[self._checked.baseline]
         return Prepared(
             trees=trees,

@@ -4,7 +4,6 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from hashlib import sha256
 from typing import Any
 
 import msgspec
@@ -23,10 +22,11 @@ from twoarm.run.freeze import ProgramFile
 from twoarm.run.ledger import TRIAL, Attempted, RunFolder
 from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen, Trial
+from twoarm.run.tree import file_digest
 from twoarm.runs.record import Failure, Run
+from twoarm.runs.runfile import COLLECTED
 from twoarm.text.escape import counted, shortened, visible
 
-COLLECTED = "collected.jsonl"
 RECEIPT = "receipt.json"
 
 
@@ -247,7 +247,7 @@ def write_receipt(
         "schema": "twoarm.receipt/1",
         "twoarm": __version__,
         "suite_id": frozen.suite_id,
-        "schedule_sha256": _digest(folder.at("schedule.json")),
+        "schedule_sha256": file_digest(folder.at("schedule.json")),
         "origin": frozen.origin,
         "doubtful_runs": folder.doubtful(),
         "sources": frozen.sources,
@@ -273,7 +273,7 @@ def write_receipt(
             {"attempt": one.id, "state": one.state, "reason": one.reason} for one in attempts
         ],
         "run_json_sha256": {
-            run.trial.id: _digest(os.path.join(folder.run_of(run.trial), "run.json"))
+            run.trial.id: file_digest(os.path.join(folder.run_of(run.trial), "run.json"))
             for run in runs
         },
     }
@@ -293,8 +293,3 @@ def _variables(frozen: Frozen) -> set[str]:
     for table in (*tables, *(arm.env for arm in suite.arms.values())):
         names |= set(table or {})
     return names
-
-
-def _digest(path: str) -> str:
-    with open(path, "rb") as file:
-        return sha256(file.read()).hexdigest()

@@ -3,7 +3,6 @@
 import os
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from itertools import chain, count
 from typing import Any, Literal, NamedTuple
 
@@ -15,6 +14,7 @@ from twoarm.files.safe import OpenFolder
 from twoarm.programs.command.launch import UNREAD
 from twoarm.programs.command.record import USAGE, USAGE_UNREAD
 from twoarm.programs.format import Refusal, Settings
+from twoarm.programs.moment import utc_text
 from twoarm.programs.prices import Prices
 from twoarm.programs.run_folder import NO_EVENT, OUTPUTS
 from twoarm.programs.sidecar import NAME
@@ -95,6 +95,13 @@ def _unread(
     for name in (*OUTPUTS, USAGE):
         if folder.look(name) is not None:
             _set_aside(folder, name)
+    return _failed(folder, attempted, {**facts, "unread": reason}, reason)
+
+
+def _failed(
+    folder: OpenFolder, attempted: Attempted, facts: dict[str, Any], reason: str
+) -> Attempted:
+    """A run that is its agent's failure, and may have cost what it was allowed."""
     _say_failure(folder, "agent", reason)
     return msgspec.structs.replace(
         attempted,
@@ -103,7 +110,7 @@ def _unread(
         charged_usd=attempted.reserved_usd,
         success=False,
         failure="agent",
-        facts={**facts, "files": _sizes(folder), "unread": reason},
+        facts={**facts, "files": _sizes(folder)},
     )
 
 
@@ -150,24 +157,14 @@ def supervisor_died(
         "agent_exit_code": _KILLED,
         "ended_by": "exit",
         "duration_seconds": round(seconds, 3),
-        "started_at_utc": _utc(ended - seconds),
-        "ended_at_utc": _utc(ended),
+        "started_at_utc": utc_text(ended - seconds),
+        "ended_at_utc": utc_text(ended),
     }
     for name in folder.names():
         if name != TRIAL:
             _set_aside(folder, name)
     _put(folder, NAME, _sidecar(attempted, facts, reader))
-    _say_failure(folder, "agent", reason)
-    return msgspec.structs.replace(
-        attempted,
-        state="run",
-        reason=reason,
-        charged_usd=attempted.reserved_usd,
-        format=UNREAD,
-        success=False,
-        failure="agent",
-        facts={**facts, "files": _sizes(folder)},
-    )
+    return _failed(folder, msgspec.structs.replace(attempted, format=UNREAD), facts, reason)
 
 
 def key_refused(attempted: Attempted, refusal: Refusal, seconds: float) -> Attempted:
@@ -181,10 +178,6 @@ def key_refused(attempted: Attempted, refusal: Refusal, seconds: float) -> Attem
         failure="infra",
         facts={"refused": refusal.status, "duration_seconds": round(seconds, 3)},
     )
-
-
-def _utc(moment: float) -> str:
-    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="milliseconds")
 
 
 def abandon(attempted: Attempted, reason: str, *, interrupted: bool) -> Attempted:
@@ -203,7 +196,7 @@ def _ended(attempted: Attempted, state: Any, reason: str, facts: dict[str, Any])
 
 
 def _sidecar(attempted: Attempted, facts: dict[str, Any], reader: RunReader) -> bytes:
-    now = _utc(time.time())
+    now = utc_text(time.time())
     known = {
         "task_id": attempted.task,
         "repeat": attempted.repeat,

@@ -1,35 +1,23 @@
 """Trees: a repository at one commit or a folder, without history; and what an arm changes in it."""
 
+import hashlib
 import os
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping, Sequence
-from hashlib import sha256
 
 from twoarm.errors import InputError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.suite_file import inside
 from twoarm.run.supervisor.manifest import OTHER, kind_of, walk
+from twoarm.run.supervisor.program import CLEAN_GIT, COPY
 from twoarm.text.escape import named, visible
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _SUBMODULE = "160000"
 _SECONDS = 600
-# Nobody's settings: not the user's hooks, filters or line ends.
-_CLEAN = {
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    # Looking at the user's repository writes nothing there.
-    "GIT_OPTIONAL_LOCKS": "0",
-    "GIT_AUTHOR_NAME": "twoarm",
-    "GIT_AUTHOR_EMAIL": "twoarm@localhost",
-    "GIT_AUTHOR_DATE": "2000-01-01T00:00:00Z",
-    "GIT_COMMITTER_NAME": "twoarm",
-    "GIT_COMMITTER_EMAIL": "twoarm@localhost",
-    "GIT_COMMITTER_DATE": "2000-01-01T00:00:00Z",
-}
+# Looking at the user's repository writes nothing there.
+_CLEAN = CLEAN_GIT | {"GIT_OPTIONAL_LOCKS": "0"}
 _OPTIONS = (
     *("-c", "safe.directory=*", "-c", "gc.auto=0", "-c", "core.hooksPath=/dev/null"),
     *("-c", "core.fsmonitor=false"),
@@ -141,12 +129,11 @@ def export(repo: str, commit: str, folder: OpenFolder, name: str) -> None:
 def copy(source: str, folder: OpenFolder, name: str) -> None:
     """What a path leads to, as it is, in the place of whatever is at a name in a folder.
 
-    Links in it stay links; without copying bytes where the file system can.
+    Links in it stay links.
     """
-    how = ["cp", "-a", "--reflink=auto"] if sys.platform == "linux" else ["cp", "-a"]
     folder.remove(name)
     real = os.path.realpath(source)
-    done = subprocess.run([*how, "--", real, folder.at(name)], capture_output=True, check=False)
+    done = subprocess.run([*COPY, real, folder.at(name)], capture_output=True, check=False)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip()
         raise InputError(f"cannot copy {named(source)}: {visible(said[-300:])}")
@@ -202,10 +189,16 @@ def refuse_pipes(tree: OpenFolder) -> None:
             raise InputError(f"{visible(here.at(name))}: not a file, and git would wait for it")
 
 
-def digest_of(path: str) -> str:
+def file_digest(path: str) -> str:
+    """Of the content of a file."""
+    with open(path, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def tree_digest(path: str) -> str:
     """The digest of a file, or of all files of a folder with their names and permissions."""
     path = os.path.realpath(path)
-    found = sha256()
+    digest = hashlib.sha256()
     for name in [path] if os.path.isfile(path) else _files(path):
         mode = os.lstat(name).st_mode
         shown = os.path.relpath(name, path).encode("utf-8", "surrogateescape")
@@ -213,9 +206,9 @@ def digest_of(path: str) -> str:
             content = os.fsencode(os.readlink(name))
         else:
             with open(name, "rb") as file:
-                content = sha256(file.read()).digest()
-        found.update(b"%s\0%d\0%s\0" % (shown, mode & 0o111 != 0, content))
-    return found.hexdigest()
+                content = hashlib.file_digest(file, "sha256").digest()
+        digest.update(b"%s\0%d\0%s\0" % (shown, mode & 0o111 != 0, content))
+    return digest.hexdigest()
 
 
 def _files(folder: str) -> Iterator[str]:

@@ -9,7 +9,7 @@ import msgspec
 
 from twoarm.programs.entry import Entries, Entry, Text
 from twoarm.programs.tokens import Spend
-from twoarm.render.page.hashes import hash_of
+from twoarm.render.page.head import page_head
 from twoarm.render.page.links import INDEX
 from twoarm.run_pages.view import RunView
 from twoarm.runs.record import Line
@@ -57,19 +57,7 @@ def render(pair: PairView, at: str) -> str:
 
 def document(title: str, body: str) -> str:
     """A page of its own: no script, no network, nothing but the style of this file."""
-    style = _style()
-    # Nothing else is allowed, whatever a run wrote.
-    policy = f"default-src 'none'; style-src {hash_of(style)}; base-uri 'none'; form-action 'none'"
-    return f"""<!doctype html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="referrer" content="no-referrer">
-<title>{html(title)}</title>
-<style>{style}</style>
-</head>
+    return f"""{page_head(title, _style())}
 <body>
 <h1>{html(title)}</h1>
 {body}

@@ -43,11 +43,13 @@ MaybeCounts = (
 )
 
 
-class PlannedLooks(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """After which repeats the runs were to be judged, as declared before the first of them."""
+class PlannedLooks(msgspec.Struct, frozen=True, kw_only=True):
+    """After which repeats the runs were to be judged, as declared before the first of them.
+
+    The last look is after all planned repeats.
+    """
 
     looks: tuple[Repeat, ...]
-    r_max: Repeat
 
 
 MaybeLooks = PlannedLooks | None
@@ -142,7 +144,7 @@ _WORDS: dict[Any, str] = {
     MaybeFlag: "true, false or null",
     MaybeExitCode: "an integer or null",
     MaybeFailure: '"agent", "infra", "missing", "interrupted" or null',
-    MaybeLooks: 'an object such as {"looks": [3, 5, 10], "r_max": 10}, or null',
+    MaybeLooks: 'an object such as {"looks": [3, 5, 10]}, or null',
     MaybeCount: f"a whole number from 0 to {LARGEST}, or null if it cannot be seen",
     MaybeCounts: f"an object of at most {MOST_TOOLS} names, each with a whole number from 0, "
     "or null if it was not measured",
@@ -215,7 +217,7 @@ def tidied(schema: Any) -> Any:
 def record_schema() -> dict[str, Any]:
     """The JSON Schema of one line of a run file, made from the type that decodes it."""
     definitions = msgspec.json.schema_components([Line], ref_template="#/$defs/{name}")[1]
-    body: dict[str, Any] = definitions["Line"]
+    body: dict[str, Any] = definitions.pop("Line")
     body.pop("title")
     body.pop("description")
     body["additionalProperties"] = True
@@ -226,4 +228,5 @@ def record_schema() -> dict[str, Any]:
         "description": "One attempt of one arm at one task: one line of a run file. "
         "null means not measured. Keys not named here are ignored.",
         **body,
+        "$defs": tidied(definitions),
     }

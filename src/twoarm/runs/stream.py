@@ -3,7 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from itertools import chain
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -130,7 +130,9 @@ class Digest:
     """The SHA-256 of what passes through; beside the decoding, once there is more than a block."""
 
     def __init__(self) -> None:
-        self._sha256: Any = None
+        from hashlib import sha256
+
+        self._sha256 = sha256()
 
     def through(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
         """The same blocks."""
@@ -140,15 +142,14 @@ class Digest:
         if second:
             yield from self._beside(chain([first, second], blocks))
         else:
-            self._sha256 = _quick_sha256()(first)
+            self._sha256.update(first)
             yield first
 
     def _beside(self, blocks: Iterator[bytes]) -> Iterator[bytes]:
-        from hashlib import sha256
         from queue import Queue
         from threading import Thread
 
-        self._sha256 = digest = sha256()
+        digest = self._sha256
         waiting: Queue[bytes] = Queue(maxsize=8)
 
         def work() -> None:
@@ -174,21 +175,7 @@ class Digest:
 
     def hex(self) -> str:
         """The digest, after the last block."""
-        assert self._sha256 is not None
-        found: str = self._sha256.hexdigest()
-        return found
-
-
-def _quick_sha256() -> Any:
-    """The one that comes with Python: `hashlib` takes longer to load OpenSSL than to score."""
-    try:
-        from _sha2 import sha256  # type: ignore[import-not-found]
-    except ImportError:
-        try:
-            from _sha256 import sha256  # type: ignore[import-not-found]
-        except ImportError:
-            from hashlib import sha256
-    return sha256
+        return self._sha256.hexdigest()
 
 
 def unpacked(blocks: Iterator[bytes], source: str) -> Iterator[bytes]:

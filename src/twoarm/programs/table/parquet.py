@@ -5,7 +5,6 @@ from typing import Any
 
 from twoarm.errors import InputError
 from twoarm.programs.folder import LARGEST_RATIO, LEAST_UNPACKED, Folder, SourceError
-from twoarm.programs.table.pages import unpacked_sizes
 from twoarm.text.escape import named, shortened
 
 # How many cells are unpacked at a time, and the bytes that they may take. Few steps, since each one
@@ -16,6 +15,12 @@ _ROOM = 32 * 2**20
 # Wide enough for every value that is no text.
 _WIDTH = 64
 _TEXTS = ("STRING", "NONE", "ENUM", "JSON")
+
+# What the header of a page is made of, in Thrift's compact protocol; a page's header holds those
+# of its kind, and they hold statistics.
+_TRUTHS, _WHOLE, _BINARY, _STRUCT, _DEEPEST = (1, 2), (4, 5, 6), 8, 12, 2
+# Its bytes unpacked, and packed.
+_UNPACKED, _PACKED = 2, 3
 
 
 def read_rows(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any]]]:
@@ -90,11 +95,58 @@ def _has_prefixes(metadata: Any, index: int) -> bool:
 
 
 def _pages(stream: Any, chunk: Any) -> Iterator[int]:
-    """What the pages of a part of a column unpack to."""
+    """What the pages of a part of a column unpack to, by their headers and not by the footer.
+
+    pyarrow unpacks a page whole, whatever the size of a batch: a file of 17 kB with one page of
+    512 MiB took 2 GiB.
+    """
     start = chunk.data_page_offset
     if chunk.has_dictionary_page and chunk.dictionary_page_offset:
         start = min(start, chunk.dictionary_page_offset)
-    return unpacked_sizes(stream, start, start + chunk.total_compressed_size)
+    end = start + chunk.total_compressed_size
+    while start < end:
+        stream.seek(start)
+        header = _header(stream, 0)
+        unpacked, packed = header.get(_UNPACKED, -1), header.get(_PACKED, -1)
+        # The format gives sizes 32 bits: a reader in C may cut a longer one.
+        if unpacked < 0 or not 0 <= packed < 2**31:
+            raise ValueError("a page without a size")
+        yield unpacked
+        start = stream.tell() + packed
+
+
+def _header(stream: Any, depth: int) -> dict[int, int]:
+    """The whole numbers of a header, by field; what no page has, such as lists, is refused."""
+    numbers: dict[int, int] = {}
+    field = 0
+    while head := int.from_bytes(stream.read(1)):
+        step, kind = head >> 4, head & 15
+        # The protocol gives numbers of fields 16 bits: a reader in C may let them run over.
+        field = (field + step if step else _zigzag(stream)) % 2**16
+        if kind in _WHOLE and field not in numbers:
+            numbers[field] = _zigzag(stream)
+        elif kind == _BINARY:
+            stream.seek(_varint(stream), 1)
+        elif kind == _STRUCT and depth < _DEEPEST:
+            _header(stream, depth + 1)
+        elif kind not in _TRUTHS:
+            raise ValueError("the header of a page is damaged")
+    return numbers
+
+
+def _zigzag(stream: Any) -> int:
+    number = _varint(stream)
+    return number >> 1 if not number & 1 else -(number >> 1) - 1
+
+
+def _varint(stream: Any) -> int:
+    number = 0
+    for shift in range(0, 70, 7):
+        byte = int.from_bytes(stream.read(1))
+        number |= (byte & 127) << shift
+        if byte < 128:
+            return number
+    raise ValueError("the header of a page is damaged")
 
 
 def _check_names(folder: Folder, name: str, fields: Any, above: str) -> None:

@@ -16,6 +16,7 @@ import msgspec
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.agent import Meter
 from twoarm.run.jobs import Job, JobOutcome
+from twoarm.run.supervisor.main import CANCELLED, DONE, FAILED
 from twoarm.run.supervisor.processes import SUPERVISOR, clear_process_limits, kill_marked
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -38,8 +39,6 @@ _SAID_BYTES = 500
 _PATIENCE_SECONDS = 30.0
 # And so is one this far past every limit it enforces; what it does besides takes time, too.
 _SLACK_SECONDS = 300.0
-# The exit codes of a supervisor: done, told to end, could not write.
-_DONE, _CANCELLED, _FAILED = 0, 75, 74
 
 
 class _Running:
@@ -153,14 +152,14 @@ class Local:
         code = process.wait()
         # One that fails by itself is not the agent's doing.
         died = code < 0
-        cancelled = code == _CANCELLED or running.cancelled
+        cancelled = code == CANCELLED or running.cancelled
         if cancelled:
             said = "killed before it ended"
         elif died and time.monotonic() > running.give_up:
             said = "its supervisor did not answer any more"
         elif died:
             said = "its supervisor was killed"
-        elif code not in (_DONE, _FAILED):
+        elif code not in (DONE, FAILED):
             last = said.splitlines()[-1:] or [f"exit code {code}"]
             said = f"its supervisor failed: {last[0]}"
         if died:
@@ -171,7 +170,7 @@ class Local:
         running.above.close()
         return JobOutcome(
             attempt=attempt,
-            complete=code == _DONE,
+            complete=code == DONE,
             cancelled=cancelled,
             died=died,
             reason=said or f"its supervisor ended with exit code {code}",

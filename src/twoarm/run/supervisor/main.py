@@ -32,9 +32,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-# Exit codes of this process.
-CANCELLED = 75
-FAILED = 74
+# The exit codes of this process: done, told to end, could not write.
+DONE, CANCELLED, FAILED = 0, 75, 74
 
 _NOT_RUNNABLE = 126
 # `collect` takes this one for "never ran"; here acceptance did run.
@@ -293,7 +292,7 @@ def main() -> None:
     detach()
     lifeline = Lifeline()
     process_limit = ProcessLimit(MOST_PROCESSES)
-    code, attempt = 0, None
+    code, attempt = DONE, None
     try:
         with open(int(sys.argv[-2]), "rb") as file:
             job = marshal.load(file)

@@ -24,7 +24,6 @@ FILE, PROGRAM, LINK, OTHER = "file", "program", "link", "other"
 MOST_FILES = 200_000
 DEEPEST = 100
 HISTORY = ".git"
-_PIECE = 1 << 20
 
 
 def walk(
@@ -83,21 +82,15 @@ def entry_of(folder: OpenFolder, name: str, found: os.stat_result) -> ManifestEn
         return kind, 0, os.fsencode(os.readlink(name, dir_fd=folder.descriptor))
     if kind == OTHER:
         return kind, 0, b""
-    return kind, found.st_size, digest_of(folder, name)
+    return kind, found.st_size, content_digest(folder, name)
 
 
-def digest_of(folder: OpenFolder, name: str) -> bytes:
+def content_digest(folder: OpenFolder, name: str) -> bytes:
     """The digest of the content of a file."""
-    from hashlib import sha256
+    from hashlib import file_digest
 
-    found = sha256()
-    descriptor = folder.open(name)
-    try:
-        while piece := os.read(descriptor, _PIECE):
-            found.update(piece)
-    finally:
-        os.close(descriptor)
-    return found.digest()
+    with open(folder.open(name), "rb") as file:
+        return file_digest(file, "sha256").digest()
 
 
 def manifest_of(folder: OpenFolder) -> Manifest:

@@ -7,17 +7,11 @@ import ctypes
 import errno
 import os
 import select
+import signal
 import sys
 import time
 
 from twoarm.run.supervisor.program import find_on
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    import signal
-else:
-    # What `signal` is made of: that itself imports enums, which takes as long as the rest here.
-    import _signal as signal
 
 _SUBREAPER = 36
 _PARENT_DIED = 1

@@ -1,12 +1,29 @@
-"""The file of a program: where it is, and why it could not be started.
+"""The file of a program: where it is, and why it could not be started; how git and cp are called.
 
 Standard library only, for the supervisor.
 """
 
 import os
+import sys
 
 # What a kernel reads of a file to tell what it is.
 _HEAD_BYTES = 256
+# Nobody's settings: not the user's hooks, filters or line ends.
+CLEAN_GIT = {
+    "GIT_CONFIG_GLOBAL": "/dev/null",
+    "GIT_CONFIG_NOSYSTEM": "1",
+    "GIT_TERMINAL_PROMPT": "0",
+} | {
+    f"GIT_{who}_{what}": value
+    for who in ("AUTHOR", "COMMITTER")
+    for what, value in (
+        ("NAME", "twoarm"),
+        ("EMAIL", "twoarm@localhost"),
+        ("DATE", "2000-01-01T00:00:00Z"),
+    )
+}
+# Without copying bytes where the file system can.
+COPY = ("cp", "-a", *(("--reflink=auto",) if sys.platform == "linux" else ()), "--")
 
 
 def find_on(path: str, name: str) -> str | None:

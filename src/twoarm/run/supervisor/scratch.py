@@ -8,7 +8,7 @@ import os
 
 from twoarm.files.safe import OpenFolder, find, same_place
 from twoarm.run.supervisor.processes import Lifeline, Steps
-from twoarm.run.supervisor.program import find_on
+from twoarm.run.supervisor.program import CLEAN_GIT, COPY, find_on
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,21 +21,7 @@ _GIT = (
     *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0"),
     *("-c", "core.attributesFile=/dev/null", "-c", "protocol.allow=never"),
 )
-_GIT_ENV = {
-    "GIT_CONFIG_GLOBAL": "/dev/null",
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_ATTR_NOSYSTEM": "1",
-    "GIT_TERMINAL_PROMPT": "0",
-    "GIT_NO_REPLACE_OBJECTS": "1",
-} | {
-    f"GIT_{who}_{what}": value
-    for who in ("AUTHOR", "COMMITTER")
-    for what, value in (
-        ("NAME", "twoarm"),
-        ("EMAIL", "twoarm@localhost"),
-        ("DATE", "2000-01-01T00:00:00Z"),
-    )
-}
+_GIT_ENV = CLEAN_GIT | {"GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
 
 
 class RunningAttempt:
@@ -131,15 +117,12 @@ class RunningAttempt:
         return code
 
     def copy(self, source: str, folder: OpenFolder, name: str) -> None:
-        """A file or a tree, as it is, to a name in a folder; without copying bytes where it can."""
-        import sys
-
+        """A file or a tree, as it is, to a name in a folder."""
         folder.remove(name)
-        how = ["cp", "-a", "--reflink=auto"] if sys.platform == "linux" else ["cp", "-a"]
         before = os.fstat(self._noise).st_size
         env = {"PATH": self.job["path"], "LANG": "C"}
         code, _, _ = self.steps.run(
-            [*how, "--", source, f"./{name}"],
+            [*COPY, source, f"./{name}"],
             env,
             folder.descriptor,
             (None, self._noise, None),
