@@ -8,7 +8,7 @@ The rooms, in the order in which data moves:
     compare      which runs count, pairs, deltas, the gates: one decision
     evidence     what the runs can support: intervals, tests, stability, audits
     explain      whether the change was used, and what differed
-    result       whether the candidate may be promoted, what to know, everything as plain data
+    result       whether to promote, what to know, what to do next, everything as plain data
     render       a result as text, Markdown, a page, and what CI systems read
     planning     how much more to run, and how often a suite cries wolf
     score        from run files to a report

@@ -4,17 +4,65 @@ Problems, Caveat.
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from typing import Literal
 
 import msgspec
 
 from twoarm.text.sentence import Sentence
+
+Severity = Literal["serious", "warning", "note"]
+
+# What should make a reader stop, the most serious first.
+SERIOUS = (
+    "arms_look_swapped",
+    "uptake_never",
+    "uptake_failed",
+    "uptake_contaminated",
+    "uptake_rare",
+    "looks_ignored",
+    "broken_tasks",
+    "ungated_worse",
+    "nothing_succeeded",
+    "nothing_differs",
+    "unshared_tasks_decide",
+    "tasks_in_one_arm",
+    "unpaired_runs_decide",
+    "excluded_could_flip",
+    "uneven_exclusion",
+    "missing_could_flip",
+    "uneven_missing",
+    "missing_runs",
+    "separate_time_blocks",
+    "different_models",
+    "different_agents",
+    "zeros",
+    "bad_lines",
+    "evidence_cries_wolf",
+    "drift",
+)
+# What hardly anyone can act on; everything else is a warning.
+NOTES = ("never_measured", "unknown_keys")
 
 
 class Caveat(msgspec.Struct, frozen=True, kw_only=True):
     """Something the reader must know about a number; it travels inside the result."""
 
     code: str
+    severity: Severity
     message: Sentence
+
+    @classmethod
+    def of(cls, *, code: str, message: Sentence) -> "Caveat":
+        """A caveat that is as serious as all of its code."""
+        serious: Severity = "note" if code in NOTES else "warning"
+        return cls(code=code, severity="serious" if code in SERIOUS else serious, message=message)
+
+    @property
+    def rank(self) -> int:
+        """Where it stands among others: the most serious first."""
+        if self.severity == "serious":
+            return SERIOUS.index(self.code)
+        return len(SERIOUS) + (self.severity == "note")
 
 
 class Position(msgspec.Struct, frozen=True, gc=False):

@@ -18,6 +18,7 @@ from twoarm.explain.uptake import find_uptake
 from twoarm.options import OptionKeywords, Options, chosen, refused
 from twoarm.render.report import Report
 from twoarm.render.several import Candidates
+from twoarm.result.advice import Basis, next_steps
 from twoarm.result.analysis import SCHEMA, Tool
 from twoarm.result.caveats import caveats
 from twoarm.result.promote import promote
@@ -109,6 +110,14 @@ def _report(
             *evidence_caveats(evidence, comparison, options),
             *check_design(comparison, evidence.order),
         )
+    promotion = promote(comparison, evidence, options)
+    basis = Basis(
+        comparison=comparison,
+        evidence=evidence,
+        promotion=promotion,
+        caveats=found,
+        options=options,
+    )
     return Report(
         schema=SCHEMA,
         generated_at_utc=generated_at_utc,
@@ -126,7 +135,8 @@ def _report(
         paired=comparison.paired,
         gates=comparison.gates,
         decision=comparison.decision,
-        promotion=promote(comparison, evidence, options),
+        promotion=promotion,
+        next=tuple(next_steps(basis)),
         adequacy=comparison.adequacy,
         excluded=comparison.screening.excluded,
         diagnostics=diagnose(comparison, tools),

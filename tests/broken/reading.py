@@ -57,6 +57,9 @@ READING = [
     Broken("a line of its own is no array of runs", "runs/foreign.py", "        if _whole(first):", "        if False:", "tests/commands/test_mistakes.py"),
     Broken("a file with a run is a run file", "runs/runfile.py", "        if len(head) < _HEAD and len(self.builder) == before:\n            _refuse", "        if True:\n            _refuse", "tests/commands/test_mistakes.py"),
     Broken("a folder is answered with its run file", "runs/foreign.py", 'if names.get("collected.jsonl") is False:', "if False:", "tests/commands/test_mistakes.py"),
+    Broken("null is called so", "text/escape.py", 'None: "null"', 'None: "None"', "tests/text/test_value_in_words.py"),
+    Broken("a number too long for Python is not written", "text/escape.py", "(isinstance(value, int) and abs(value) > 1e30)", "False", "tests/text/test_value_in_words.py"),
+    Broken("a quoted value is harmless", "text/escape.py", "f'\"{shortened(value, 60)}\"'", "f'\"{value}\"'", "tests/text/test_value_in_words.py"),
     Broken("a mistake is the same whatever the value", "runs/record.py", 'problems.append(where.problem(message, field.name, f"got {_kind(value)}"))', "problems.append(where.problem(message, field.name))", "tests/commands/test_mistakes.py"),
     Broken("the record schema has what it refers to", "runs/record.py", '        "$defs": tidied(definitions),\n', "", "tests/house/test_docs.py::test_the_record_schema_takes_what_is_read_and_refuses_what_is_not"),
 ]  # fmt: skip

@@ -10,6 +10,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import WITH, WITHOUT, both, lines, run, twoarm
+from tests.support.advice import advised
 from tests.support.deterministic import given, st
 from tests.support.formula_runs import spread
 from tests.support.planned_runs import LOST, NOT_YET, infra, interrupted, missing
@@ -61,7 +62,8 @@ def test_a_missing_run_is_in_no_figure_and_makes_no_duplicate() -> None:
         report = package.score([*runs, *lost, *lost], keep_infra=keep_infra)
         found = report.to_dict()
         changed = {key for key in plain if found[key] != plain[key]}
-        assert changed == {"inputs", "run_count", "trials", "excluded", "evidence", "caveats"}
+        words = {"caveats", "next"}
+        assert changed == {"inputs", "run_count", "trials", "excluded", "evidence"} | words
         del found["evidence"]["exclusions"], plain["evidence"]["exclusions"]
         assert found["evidence"] == plain["evidence"]
         assert trials(report) == [(43, 40, 0, 3), (42, 40, 0, 2)]
@@ -269,13 +271,13 @@ def test_what_is_missing_is_a_caveat_by_arm_and_reason() -> None:
 
 
 def test_a_run_that_is_not_finished_is_to_be_finished_first() -> None:
-    first, *_ = summarize(package.score(unfinished())).steps
+    first, *_ = advised(package.score(unfinished()))
     assert (
         first == "finish the run with `twoarm run --resume DIR`: 3 of 96 planned runs are missing"
     )
-    first, *_ = summarize(package.score([*spread(8, 5, 0.5), missing("t0", WITH, 6)])).steps
+    first, *_ = advised(package.score([*spread(8, 5, 0.5), missing("t0", WITH, 6)]))
     assert first.endswith("1 of 81 planned runs is missing")
-    assert not [step for step in summarize(package.score(both())).steps if "finish" in step]
+    assert not [step for step in advised(package.score(both())) if "finish" in step]
 
 
 def test_missing_runs_that_could_flip_the_decision_are_said_like_excluded_ones() -> None:
@@ -288,7 +290,7 @@ def test_missing_runs_that_could_flip_the_decision_are_said_like_excluded_ones()
         "deltas` if all missing runs of `with_skelly` had failed"
     )
     assert "Missing runs could flip this decision." in report.to_text(full=True)
-    steps = summarize(report).steps
+    steps = advised(report)
     assert not [step for step in steps if step.startswith("find out why runs were excluded")]
 
 
@@ -329,9 +331,9 @@ def test_an_arm_of_missing_runs_is_an_arm_without_a_run(
     report = package.score(path, evidence=evidence)
     assert report.decision == "insufficient data"
     assert report.decision.why == why
-    assert summarize(report).steps == (
-        f"finish the run with `twoarm run --resume DIR`: {said} planned runs are missing",
-    )
+    assert advised(report) == [
+        f"finish the run with `twoarm run --resume DIR`: {said} planned runs are missing"
+    ]
     for text in (report.to_text(full=True), report.to_github(), report.to_html()):
         assert "planned run" in text
 

@@ -153,6 +153,8 @@ def test_drift_is_seen_and_its_absence_is_too() -> None:
     assert found.drift.p <= 0.01
     assert "drift" in [caveat.code for caveat in found.caveats]
     assert "drift" not in [caveat.code for caveat in steady.caveats]
+    assert "halves of the repeats differ more than chance" in found.to_text(width=120)
+    assert "halves of the repeats differ no more than chance" in steady.to_text(width=120)
 
 
 def test_drift_goes_by_start_times_where_they_are_known() -> None:

@@ -13,13 +13,13 @@ from scipy import stats
 
 import twoarm as package
 from tests.conftest import WITH, WITHOUT, lines, twoarm
+from tests.support.advice import advised
 from tests.support.effect_runs import suite
 from tests.support.planned_runs import infra, interrupted, missing
 from twoarm.compare.decide import Decision
 from twoarm.options import Options
 from twoarm.render.github import annotations
 from twoarm.render.report import Report
-from twoarm.render.summary import summarize
 from twoarm.render.tables import overview
 from twoarm.result.promote import Promotion, promote
 
@@ -267,7 +267,7 @@ def test_every_report_says_that_a_promotion_is_withheld(evidence: bool, tmp_path
 
 
 def test_what_to_do_next_is_to_find_out_why() -> None:
-    steps = [str(step) for step in summarize(package.score(losing(WITH, 50))).steps]
+    steps = advised(package.score(losing(WITH, 50)))
     assert steps[:2] == [
         "finish the run with `twoarm run --resume DIR`: 50 of 500 planned runs are missing",
         "find out why `with_skelly` lost so many more runs: they may be the bad ones",
@@ -276,14 +276,14 @@ def test_what_to_do_next_is_to_find_out_why() -> None:
     for by in MODES:
         for arm in (WITH, WITHOUT):
             found = package.score(losing(arm, 50, kind=infra), promote_by=by)
-            assert [str(step) for step in summarize(found).steps] == [
+            assert advised(found) == [
                 f"find out why `{arm}` lost so many more runs: they may be the bad ones"
             ]
     runs = [
         one | ({"input_tokens": None} if one["arm"] == WITH and one["repeat"] < 4 else {})
         for one in suite(25, 10, effect=0.6, pass_rate=1.0)
     ]
-    assert [str(step) for step in summarize(package.score(runs)).steps][:1] == [
+    assert advised(package.score(runs))[:1] == [
         "find out why `with_skelly` lacks non-cache tokens so much more often: it may be in the "
         "bad runs"
     ]

@@ -2,14 +2,19 @@
 
 from typing import Any
 
+import msgspec
 import pytest
 
 import twoarm as package
 from tests.conftest import WITH, run
 from tests.result.test_promotion import equal
+from tests.support.advice import advised
 from tests.support.formula_runs import jitter, spread, suite
 from twoarm.evidence.means import tasks_within
-from twoarm.render.summary import stability_word, summarize
+from twoarm.render.summary import summarize
+from twoarm.result.findings import stability_word
+from twoarm.result.step import Step
+from twoarm.text.sentence import Name, say
 
 
 def test_the_margin_rule_is_in_the_summary() -> None:
@@ -101,7 +106,7 @@ def test_stability_in_words(share: float, word: str) -> None:
     ],
 )
 def test_what_to_do_next(runs: list[dict[str, Any]], steps: list[str]) -> None:
-    found = summarize(package.score(runs)).steps
+    found = advised(package.score(runs))
     assert len(found) == len(steps), found
     assert [step[: len(start)] for step, start in zip(found, steps, strict=True)] == steps
 
@@ -131,22 +136,22 @@ def started(runs: list[dict[str, Any]], late: str | None) -> list[dict[str, Any]
 
 
 def test_arms_in_blocks_are_run_again_before_anything_is_promoted() -> None:
-    steps = summarize(package.score(started(spread(8, 5, 0.5), "with_skelly"))).steps
+    steps = advised(package.score(started(spread(8, 5, 0.5), "with_skelly")))
     assert [step[:45] for step in steps] == ["run them again with the arms interleaved: her"]
-    steps = summarize(package.score(started(spread(8, 5, 0.5), None))).steps
-    assert steps == ("promote `with_skelly`: the gates and the evidence agree",)
+    steps = advised(package.score(started(spread(8, 5, 0.5), None)))
+    assert steps == ["promote `with_skelly`: the gates and the evidence agree"]
 
 
 def test_arms_on_two_models_are_not_promoted_for_the_model() -> None:
     runs = [one | {"model": one["arm"]} for one in spread(8, 5, 0.5)]
-    (step,) = summarize(package.score(runs)).steps
+    (step,) = advised(package.score(runs))
     assert step.startswith("use one model in both arms: ")
 
 
 def test_where_nothing_succeeds_the_tasks_are_looked_into() -> None:
     runs = [one | {"success": False} for one in spread(8, 5, 0.5)]
     for by in ("gates", "evidence", "margin"):
-        (step,) = summarize(package.score(runs, promote_by=by)).steps
+        (step,) = advised(package.score(runs, promote_by=by))
         assert step.startswith("check the tasks and the acceptance command: no run succeeded")
 
 
@@ -154,18 +159,18 @@ def test_what_is_missing_is_named() -> None:
     """More repeats do not help where an arm was never run, or tokens were never counted."""
     whole = spread(8, 5, 0.5)
     unrun = [one for one in whole if (one["task_id"], one["arm"]) != ("t3", "with_skelly")]
-    (step, *_) = summarize(package.score(unrun)).steps
+    (step, *_) = advised(package.score(unrun))
     assert step == "run `t3` with `with_skelly`: only the other arm has it"
     unrun = [
         one for one in whole if one["task_id"] not in "t3 t4" or one["arm"] == "without_skelly"
     ]
-    (step, *_) = summarize(package.score(unrun)).steps
+    (step, *_) = advised(package.score(unrun))
     assert step == "run `t3`, `t4` with `with_skelly`: only the other arm has them"
     uncounted = [
         one | {"input_tokens": None if one["task_id"] == "t3" else one["input_tokens"]}
         for one in whole
     ]
-    (step, *_) = summarize(package.score(uncounted)).steps
+    (step, *_) = advised(package.score(uncounted))
     assert step == "record non-cache tokens for `t3`: an arm has none"
 
 
@@ -175,7 +180,7 @@ def test_the_margin_rule_says_what_it_does_not_look_at() -> None:
     assert report.promotion.verdict == "promote"
     said = "it breaks `t7`, but this rule does not look at single tasks"
     assert report.promotion.reasons[0] == said
-    steps = summarize(package.score(runs)).steps
+    steps = advised(package.score(runs))
     assert not any("promote" in step for step in steps)
 
 
@@ -188,12 +193,6 @@ def test_of_few_tasks_the_margin_rule_says_which() -> None:
 def test_a_baseline_that_the_gates_prefer_is_kept_by_the_gates() -> None:
     report = package.score(breaking(spread(8, 5, 2.0), "t0"), promote_by="evidence")
     assert summarize(report).promote.startswith("no, by the gates: `with_skelly` fails")
-
-
-def test_what_was_never_measured_is_said_last() -> None:
-    caveats = summarize(package.score(jitter(8, 5, (0, 1)))).caveats
-    assert [caveat[:14] for caveat in caveats[-2:]] == ["never measured"] * 2
-    assert any("hangs on single tasks" in caveat for caveat in caveats[:-2])
 
 
 # Runs, options, and what to do next.
@@ -279,9 +278,44 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
 def test_what_to_do_next_goes_by_what_the_promotion_goes_by(
     runs: list[dict[str, Any]], options: dict[str, Any], steps: list[str]
 ) -> None:
-    found = summarize(package.score(runs, **options)).steps
+    found = advised(package.score(runs, **options))
     assert len(found) == len(steps), found
     assert [step[: len(start)] for step, start in zip(found, steps, strict=True)] == steps
+
+
+@pytest.mark.parametrize(
+    ("runs", "codes"),
+    [
+        ([run()], ["run_arm"]),
+        ([run("a"), run("b", arm="without_skelly")], ["share_tasks"]),
+        (spread(8, 4, 0.5), ["reach_minimum_repeats"]),
+        (spread(8, 5, 0.5), ["promote"]),
+        (started(spread(8, 5, 0.5), "with_skelly"), ["interleave_arms"]),
+        (jitter(8, 5, (1, 0)), ["claim_nothing", "add_repeats"]),
+        (suite(tasks=1, duration_seconds=99), ["get_more_runs", "add_tasks"]),
+        (dear(spread(12, 5, 0.5)), ["weigh_cost"]),
+        (breaking(spread(25, 10, 0.5), "t7", "t9"), ["look_at_broken_tasks"]),
+        (suite(success=False, duration_seconds=101, input_tokens=1001), ["keep_baseline"]),
+    ],
+)
+def test_programs_go_by_codes(runs: list[dict[str, Any]], codes: list[str]) -> None:
+    assert [step.code for step in package.score(runs).next] == codes
+
+
+def test_the_analysis_file_says_what_to_do_next() -> None:
+    (step,) = package.score(spread(8, 5, 0.5)).to_dict()["next"]
+    assert step == {
+        "code": "promote",
+        "message": "promote `with_skelly`: the gates and the evidence agree",
+    }
+
+
+def test_reports_show_the_steps_of_the_result_and_none_of_their_own() -> None:
+    planted = Step(code="plant", message=say("plant a tree for {}", Name("with_skelly")))
+    report = msgspec.structs.replace(package.score(spread(8, 5, 0.5)), next=(planted,))
+    for shown in (report.to_text(), report.to_markdown(), report.to_github(), report.to_html()):
+        assert "lant a tree for" in shown
+        assert "the gates and the evidence agree" not in shown
 
 
 @pytest.mark.parametrize(("margin", "tasks"), [(0.10, 24), (0.20, 12), (0.39, 7), (0.5, 6)])
@@ -311,7 +345,7 @@ def test_without_a_gain_there_is_none_to_weigh() -> None:
         one | {"total_cost_usd": one["total_cost_usd"] * (2 if one["arm"] == WITH else 1)}
         for one in jitter(8, 5, (0, 1))
     ]
-    found = [str(step) for step in summarize(package.score(runs)).steps]
+    found = advised(package.score(runs))
     assert "keep `without_skelly`: nothing is clearly better, and cost is clearly higher" in found
     assert not [step for step in found if "gain is worth" in step]
 
@@ -334,7 +368,7 @@ def test_a_change_that_is_not_used_comes_first(used: int, failed: int, said: str
         }
         for one in spread(8, 5, 0.5)
     ]
-    steps = summarize(package.score(runs)).steps
+    steps = advised(package.score(runs))
     assert (steps[0] == said) == (said is not None)
 
 
@@ -343,7 +377,7 @@ def test_a_gate_that_is_not_about_success_is_looked_for_where_it_failed() -> Non
         one | {"duration_seconds": one["duration_seconds"] * (4 if one["arm"] == WITH else 1)}
         for one in spread(8, 5, 0.9)
     ]
-    steps = [str(step) for step in summarize(package.score(runs)).steps]
+    steps = advised(package.score(runs))
     assert (
         "look at the tasks whose duration rose: the full report has the change of every task"
         in steps
@@ -355,7 +389,7 @@ def test_where_success_alone_is_open_the_advice_is_about_success() -> None:
     report = package.score(runs)
     assert report.evidence is not None
     assert report.evidence.grade.verdict == "candidate better"
-    steps = [str(step) for step in summarize(report).steps]
+    steps = advised(report)
     assert not [step for step in steps if "uncertainty about duration" in step], steps
 
 
@@ -369,7 +403,7 @@ def test_what_nobody_measured_is_no_lack_of_repeats() -> None:
     assert [str(reason) for reason in report.promotion.reasons] == [
         "not measured in at least one arm: median non-cache tokens"
     ]
-    steps = [str(step) for step in summarize(report).steps]
+    steps = advised(report)
     assert steps[0].startswith("measure what is missing")
     assert not [step for step in steps if step.startswith("run more repeats")]
     few = package.score([one for one in runs if one["repeat"] < 4])

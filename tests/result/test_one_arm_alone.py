@@ -4,7 +4,7 @@ import pytest
 
 import twoarm
 from tests.conftest import run
-from twoarm.render.summary import summarize
+from tests.support.advice import advised
 
 CANDIDATE, BASELINE = "with_skelly", "without_skelly"
 
@@ -26,4 +26,4 @@ CANDIDATE, BASELINE = "with_skelly", "without_skelly"
 def test_the_other_arm_comes_before_everything_else(
     runs: list[dict[str, object]], step: str, evidence: bool
 ) -> None:
-    assert list(map(str, summarize(twoarm.score(runs, evidence=evidence)).steps)) == [step]
+    assert advised(twoarm.score(runs, evidence=evidence)) == [step]

@@ -365,24 +365,24 @@ def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]
     caveats = []
     for name, why in work.broken.items() if guessed else ():
         # The files may have been its own.
-        caveats.append(Caveat(code="format_broken", message=broken(name, why)))
+        caveats.append(Caveat.of(code="format_broken", message=broken(name, why)))
     if numbered:
         message = say(
             "repeats numbered by start time within task and arm, not by the source: {}",
             counted(numbered, "run"),
         )
-        caveats.append(Caveat(code="repeats_numbered", message=message))
+        caveats.append(Caveat.of(code="repeats_numbered", message=message))
         blank = work.spool.without_start()
         if blank:
             message = say("{}: {}", CAVEATS["no_start_time"], counted(blank, "run"))
-            caveats.append(Caveat(code="no_start_time", message=message))
+            caveats.append(Caveat.of(code="no_start_time", message=message))
     attempts = work.spool.attempts()
     if attempts:
         message = say(
             "several attempts at one repeat, all but the last of them infra failures: {}",
             counted(attempts, "run"),
         )
-        caveats.append(Caveat(code="attempted_again", message=message))
+        caveats.append(Caveat.of(code="attempted_again", message=message))
     for code, runs in sorted(work.caveats.items()):
         # Formats of other packages have codes of their own.
         text = CAVEATS.get(code) or Name(code)
@@ -391,5 +391,5 @@ def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]
         if code == "noise_in_output":
             text = say("{} ({})", text, counted(work.skipped_lines, "line"))
         message = say("{}: {}, first {}", text, counted(runs, "run"), work.first[code])
-        caveats.append(Caveat(code=code, message=message))
+        caveats.append(Caveat.of(code=code, message=message))
     return tuple(caveats)

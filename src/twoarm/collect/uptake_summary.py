@@ -68,7 +68,7 @@ class UptakeTally:
                 continue
             if not self._matched[text]:
                 names = [name for name, _ in self._names.most_common()]
-                yield Caveat(
+                yield Caveat.of(
                     code="uptake_no_match",
                     message=say(
                         "uptake {} matches none of {}; tools called: {}",
@@ -78,7 +78,7 @@ class UptakeTally:
                     ),
                 )
             elif self._matched[text] == count > 1:
-                yield Caveat(
+                yield Caveat.of(
                     code="uptake_all_match",
                     message=say(
                         "uptake {} matches every one of {}, so it cannot tell use from no use",

@@ -185,9 +185,7 @@ def _refuse_overlap(given: Given, places: "Iterable[ArmPath]") -> None:
         raise UsageError(f"{visible(output)}: -o is also an input; write it under another name")
 
 
-def _gathered(
-    given: Given, places: "list[ArmPath]", progress: "Progress | None"
-) -> "Collection":
+def _gathered(given: Given, places: "list[ArmPath]", progress: "Progress | None") -> "Collection":
     from twoarm.collect.gather import CollectOptions, gather
     from twoarm.programs.format import Settings
 

@@ -32,6 +32,11 @@ class GateRule(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     metric: Metric
 
+    @property
+    def short(self) -> str:
+        """What it is called where there is little room."""
+        return self.label.replace(self.metric.label, self.metric.short)
+
     def figure(self, values: Floats) -> float | None:
         """The figure of these values of the metric: the share of successes, or the median."""
         return (mean if self.metric is SUCCESS else median)(measured(values))

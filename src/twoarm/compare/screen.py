@@ -245,7 +245,7 @@ def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[
                 counted(absent, "missing value"),
                 Name(arm),
             )
-            caveats.append(Caveat(code="missing_as_zero", message=message))
+            caveats.append(Caveat.of(code="missing_as_zero", message=message))
         numbers = {name: np.nan_to_num(values, nan=0.0) for name, values in numbers.items()}
     success = runs.success[rows]
     own = np.array([outcome.failure == "agent" for outcome in runs.outcomes])
@@ -260,7 +260,7 @@ def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[
             Name(arm),
             Name("agent"),
         )
-        caveats.append(Caveat(code="agent_failure_with_success", message=message))
+        caveats.append(Caveat.of(code="agent_failure_with_success", message=message))
     numbers["success"] = success
     return ArmRuns(
         arm=arm,

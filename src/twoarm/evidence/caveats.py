@@ -24,7 +24,7 @@ def evidence_caveats(
 ) -> Iterator[Caveat]:
     """All of them, the most important first."""
     if evidence.on_shared_tasks != comparison.decision:
-        yield Caveat(
+        yield Caveat.of(
             code="unshared_tasks_decide",
             message=say(
                 "the decision depends on tasks that only one arm has: on the {} that both share it "
@@ -44,7 +44,7 @@ def evidence_caveats(
     yield from _on_zeros(evidence)
     variance = evidence.variance
     if variance is not None and variance.repeats_share < FEW_REPEATS_HELP:
-        yield Caveat(
+        yield Caveat.of(
             code="add_tasks",
             message=say(
                 "about {} of the uncertainty about duration comes from which tasks were used: "
@@ -57,7 +57,7 @@ def evidence_caveats(
 def _on_looks(evidence: Evidence, comparison: Comparison, options: Options) -> Iterator[Caveat]:
     looks = evidence.looks
     if options.ignore_looks and comparison.runs.planned_looks:
-        yield Caveat(
+        yield Caveat.of(
             code="looks_ignored",
             message=say(
                 "these runs were planned to be judged at several looks, which is ignored here: a "
@@ -65,7 +65,7 @@ def _on_looks(evidence: Evidence, comparison: Comparison, options: Options) -> I
             ),
         )
     if looks is not None and looks.incomplete:
-        yield Caveat(
+        yield Caveat.of(
             code="incomplete_look",
             message=say(
                 "{} with fewer than {} counted repeats in an arm at this look: the look is valid, "
@@ -84,7 +84,7 @@ def _on_broken(evidence: Evidence) -> Iterator[Caveat]:
             for one in broken.tasks[:_NAMED]
         ]
         more = len(broken.tasks) - _NAMED
-        yield Caveat(
+        yield Caveat.of(
             code="broken_tasks",
             message=say(
                 "{} {} at most half as often with the candidate: {}{}{}",
@@ -112,7 +112,7 @@ def _on_ungated(evidence: Evidence) -> Iterator[Caveat]:
             change(end, metric.unit) if found.ratio is None or end is None else share(end - 1.0)
             for end in ends
         ]
-        yield Caveat(
+        yield Caveat.of(
             code="ungated_worse",
             message=say(
                 "no gate looks at {}, and it is worse: {}", metric.label, " to ".join(moved)
@@ -129,7 +129,7 @@ def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
         if found.pairs and by_task != by_pair:
             differ.append(f"{gate.metric.label} {by_task}, not {by_pair}")
     if differ:
-        yield Caveat(
+        yield Caveat.of(
             code="weights_differ",
             message=say(
                 "weighed task by task, as in the evidence, mean differences are not those over "
@@ -148,7 +148,7 @@ def _on_zeros(evidence: Evidence) -> Iterator[Caveat]:
         and evidence.deltas[metric.name].tasks
     ]
     if zeros:
-        yield Caveat(
+        yield Caveat.of(
             code="zeros",
             message=say(
                 "some values are zero, so there is no ratio and the test is on plain differences: "
@@ -160,7 +160,7 @@ def _on_zeros(evidence: Evidence) -> Iterator[Caveat]:
 
 def _on_the_winner(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
     if decision.arm is not None and evidence.grade.verdict != f"{decision.kind} better":
-        yield Caveat(
+        yield Caveat.of(
             code="winner_without_evidence",
             message=say(
                 "the gates prefer {}, but the evidence does not show that it is better: even when "
@@ -176,7 +176,7 @@ def _on_excluded(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]
     other = next((one for one in bounds if one.decision != comparison.decision), None)
     lost = lost_runs(comparison.screening.trials)
     if other is not None:
-        yield Caveat(
+        yield Caveat.of(
             code="excluded_could_flip",
             message=say(
                 "{} could flip this decision: it would be {} if all {} of {} had {}",
@@ -189,7 +189,7 @@ def _on_excluded(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]
         )
     p = evidence.exclusions.p
     if p is not None and p <= 1.0 - evidence.level:
-        yield Caveat(
+        yield Caveat.of(
             code="uneven_exclusion",
             message=say(
                 "the arms lost runs at different rates (p = {}, exact test): find out why before "
@@ -209,7 +209,7 @@ def _on_missing(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
             )
         ]
         if found.p <= 1.0 - evidence.level:
-            yield Caveat(
+            yield Caveat.of(
                 code="uneven_missing",
                 message=say(
                     "{} missing in {} and {}: one arm was measured less often (p = {}, exact "
@@ -221,7 +221,7 @@ def _on_missing(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
             )
         other = next((one for one in found.bounds if one.decision != comparison.decision), None)
         if other is not None:
-            yield Caveat(
+            yield Caveat.of(
                 code="missing_could_flip",
                 message=say(
                     "missing values could flip this decision: it would be {} if {} were very {} in "
@@ -237,7 +237,7 @@ def _on_missing(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
 def _on_single_tasks(evidence: Evidence) -> Iterator[Caveat]:
     changes = [one.task_id for one in evidence.influence.decision_changes_without]
     if changes:
-        yield Caveat(
+        yield Caveat.of(
             code="one_task_decides",
             message=say(
                 "the decision hangs on single tasks: dropping any one of {} tasks changes it ({})",
@@ -256,7 +256,7 @@ def _on_single_tasks(evidence: Evidence) -> Iterator[Caveat]:
             moved = driven.setdefault(mean.driven_by, [])
             moved.append(f"{metric.label} {whole} with it, {less} without")
     for task, moved in driven.items():
-        yield Caveat(
+        yield Caveat.of(
             code="one_task_drives",
             message=say("task {} drives the mean delta: {}", Name(task), "; ".join(moved)),
         )

@@ -101,7 +101,7 @@ def _time_blocks(order: RunOrder, comparison: Comparison) -> Iterator[Caveat]:
             counted(order.timed, "task"),
         )
     if message is not None:
-        yield Caveat(code="separate_time_blocks", message=message)
+        yield Caveat.of(code="separate_time_blocks", message=message)
 
 
 def _makers(comparison: Comparison, what: Literal["model", "agent"]) -> Iterator[Caveat]:
@@ -111,9 +111,9 @@ def _makers(comparison: Comparison, what: Literal["model", "agent"]) -> Iterator
         if len(counts) > 1:
             count = counted(len(counts), what)
             message = say("{} in {}: {}", count, Name(arm), _numbered(counts))
-            yield Caveat(code=f"several_{what}s", message=message)
+            yield Caveat.of(code=f"several_{what}s", message=message)
     if found[0] and found[1] and found[0].keys() != found[1].keys():
-        yield Caveat(
+        yield Caveat.of(
             code=f"different_{what}s",
             message=say(
                 "the arms differ in {}: {} vs. {}; {}",
@@ -177,7 +177,7 @@ def _both(gate: Gate) -> str:
 def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:
     counts = [runs for task in tasks for runs in (task.candidate.runs, task.baseline.runs) if runs]
     if counts and min(counts) != max(counts):
-        yield Caveat(
+        yield Caveat.of(
             code="unequal_repeats",
             message=say(
                 "unequal repeats, {} to {} per task and arm: tasks with more repeats weigh more in "
@@ -195,7 +195,7 @@ def _identical_repeats(arm: ArmRuns, task_count: int) -> Iterator[Caveat]:
     for metric in (DURATION, NON_CACHE_TOKENS):
         alike &= _same(arm, metric.name, task_count)
     if alike.any():
-        yield Caveat(
+        yield Caveat.of(
             code="identical_repeats",
             message=say(
                 "repeats are identical in {} of {} of {} (replayed or cached runs?): they add no "
@@ -235,7 +235,7 @@ def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
         return
     # The repeats of a single task that is played back are not a limit.
     if len(np.unique(arm.task[at_limit])) > 1 or len(np.unique(arm.task)) == 1:
-        yield Caveat(
+        yield Caveat.of(
             code="durations_cut",
             message=say(
                 "durations are cut off by a time limit: {} of {} of {} took {} s or just under; "

@@ -24,7 +24,7 @@ def uptake_caveats(uptake: Uptake | None, comparison: Comparison) -> Iterator[Ca
     ours, theirs = uptake.candidate, uptake.baseline
     yield from _on_use(uptake)
     if theirs.used_runs:
-        yield Caveat(
+        yield Caveat.of(
             code="uptake_contaminated",
             message=say(
                 "the baseline {} used the change as well, in {}: it is contaminated, and the arms "
@@ -38,7 +38,7 @@ def uptake_caveats(uptake: Uptake | None, comparison: Comparison) -> Iterator[Ca
         (theirs, ours, "whether {} used the change at all"),
     ):
         if not unknown.known_runs and unknown.runs:
-            yield Caveat(
+            yield Caveat.of(
                 code="uptake_one_arm",
                 message=say(
                     "use of the change is known for {} only; {} cannot be said",
@@ -47,7 +47,7 @@ def uptake_caveats(uptake: Uptake | None, comparison: Comparison) -> Iterator[Ca
                 ),
             )
         elif unknown.known_runs < unknown.runs:
-            yield Caveat(
+            yield Caveat.of(
                 code="uptake_partly_known",
                 message=say(
                     "use of the change is not known for {} of the {} of {}",
@@ -62,7 +62,7 @@ def _unseen(comparison: Comparison) -> Iterator[Caveat]:
     """Uses were to be counted, and no run that counts shows any."""
     asked = comparison.runs.tools.not_shown
     if any(np.isin(asked, arm.rows).any() for arm in comparison.screening.arms):
-        yield Caveat(
+        yield Caveat.of(
             code=UPTAKE_NOT_SHOWN,
             message=say(
                 "no run shows whether it used the change, though that was asked for: what was "
@@ -77,7 +77,7 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
     if ours.used_share is None:
         return
     if not ours.used_runs:
-        yield Caveat(
+        yield Caveat.of(
             code="uptake_never",
             message=say(
                 "the candidate {} never used the change, in {}: whatever differs between the arms, "
@@ -88,7 +88,7 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
         )
         return
     if ours.used_share < _HALF:
-        yield Caveat(
+        yield Caveat.of(
             code="uptake_rare",
             message=say(
                 "the candidate {} used the change in {}, less than half",
@@ -97,7 +97,7 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
             ),
         )
     if ours.failed_uses and ours.failed_uses >= _HALF * ours.uses:
-        yield Caveat(
+        yield Caveat.of(
             code="uptake_failed",
             message=say(
                 "{} of {} of the change in the candidate {} failed: is it allowed, and does it "
@@ -113,7 +113,7 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
         if task.candidate.known_runs and not task.candidate.used_runs
     ]
     if never:
-        yield Caveat(
+        yield Caveat.of(
             code="uptake_some_tasks",
             message=say(
                 "the candidate {} used the change on {} of {}; never on {}",
@@ -135,7 +135,7 @@ def tool_caveats(tools: ToolUse | None, comparison: Comparison) -> Iterator[Cave
     makers = [runs.makers[code] for code in seen.tolist()]
     agents = sorted({maker.agent for maker in makers if maker.agent is not None})
     if len(agents) > 1:
-        yield Caveat(
+        yield Caveat.of(
             code="tools_of_several_agents",
             message=say(
                 "the runs are of several agents ({}), which name their tools differently: a tool "

@@ -32,7 +32,6 @@ FEWEST_TO_SPLIT = 6
 _BETWEEN_SUITES = {"gates": 0.10, "evidence": 0.02, "margin": 0.02}
 # Evidence that names a winner more often than this is not what it says it is.
 _TOO_OFTEN = 0.07
-_DRIFTED = 0.05
 
 
 class CalibrateOptions(AskedOfRuns, frozen=True, kw_only=True):
@@ -99,7 +98,7 @@ def calibrate(
     )
     margins = Margins(success=scoring.margin_success, ratio=scoring.margin_ratio)
     found = deal(dealt.pool, options.trials, frame, margins)
-    drifted = drift(dealt.in_order, options.trials, scoring.seed)
+    drifted = Drift(p=drift(dealt.in_order, options.trials, scoring.seed))
     winners = FalseWinners(
         gates=_share(found.gates, "gates"),
         evidence=_share(found.evidence, "evidence"),
@@ -116,7 +115,7 @@ def calibrate(
         repeats=round(2.0 * dealt.pool.tasks / float((1.0 / dealt.pool.deal).sum())),
         false_winners=winners,
         noise_floor=found.noise_floor(),
-        drift=Drift(p=drifted),
+        drift=drifted,
         caveats=tuple(_caveats(options, dealt, winners, drifted)),
         level=scoring.level,
         seed=scoring.seed,
@@ -222,10 +221,10 @@ def _pool(runs: Runs, sides: list[ArmRuns], tasks: Flags, dealt: Ints) -> Pool:
 
 
 def _caveats(
-    options: CalibrateOptions, dealt: _Dealt, winners: FalseWinners, drifted: float | None
+    options: CalibrateOptions, dealt: _Dealt, winners: FalseWinners, drifted: Drift
 ) -> Iterator[Caveat]:
     if winners.evidence.share > _TOO_OFTEN:
-        yield Caveat(
+        yield Caveat.of(
             code="evidence_cries_wolf",
             message=say(
                 "the evidence names a winner in {} of trials without a difference, where at most "
@@ -234,13 +233,13 @@ def _caveats(
                 f"{1.0 - options.scoring.level:.0%}",
             ),
         )
-    if drifted is not None and drifted <= _DRIFTED:
-        yield Caveat(
+    if drifted.beyond_chance:
+        yield Caveat.of(
             code="drift",
             message=say(
                 "first and second halves of the repeats differ more than chance allows for (p = "
                 "{}): something changed while they ran; interleave the arms",
-                f"{drifted:.3f}",
+                f"{drifted.p:.3f}",
             ),
         )
     if dealt.left_out:
@@ -249,20 +248,20 @@ def _caveats(
             if options.by == "split"
             else "runs in one arm only"
         )
-        yield Caveat(
+        yield Caveat.of(
             code="tasks_left_out",
             message=say("{} left out: {}", counted(dealt.left_out, "task"), why),
         )
     fewest = fewest_tasks(options.scoring.level)
     if dealt.pool.tasks < fewest:
-        yield Caveat(
+        yield Caveat.of(
             code="these_tasks",
             message=say(
                 "with fewer than {} tasks the evidence is about these very tasks only", fewest
             ),
         )
     if options.by == "split":
-        yield Caveat(
+        yield Caveat.of(
             code="half_the_repeats",
             message=say(
                 "a split has half of the repeats: with all of them the noise floor is about 0.7 "
@@ -270,7 +269,7 @@ def _caveats(
             ),
         )
     else:
-        yield Caveat(
+        yield Caveat.of(
             code="both_arms",
             message=say(
                 "labels are exchanged between both arms, so a difference between them counts as "

@@ -368,7 +368,7 @@ class _Found:
 def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[Caveat]:
     design, pilot = basis.design, basis.pilot
     if basis.comparison is None:
-        yield Caveat(
+        yield Caveat.of(
             code="assumed_spreads",
             message=say(
                 "the spreads are assumed, and so is that the gates' metrics are unrelated; a pilot "
@@ -377,7 +377,7 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
             ),
         )
     elif pilot.tasks < FEW_TASKS:
-        yield Caveat(
+        yield Caveat.of(
             code="small_pilot",
             message=say(
                 "a pilot of {} says little about how much tasks differ: plans made from such "
@@ -387,7 +387,7 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
             ),
         )
     if design.tasks < outlook.fewest_tasks:
-        yield Caveat(
+        yield Caveat.of(
             code="these_tasks",
             message=say(
                 "with fewer than {} tasks the power is that of a verdict on these very tasks; it "
@@ -396,7 +396,7 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
             ),
         )
     if basis.comparison is not None and not pilot.task_variance[pilot.at]:
-        yield Caveat(
+        yield Caveat.of(
             code="no_task_spread",
             message=say(
                 "no difference between tasks was seen beyond that of their runs: repeats look as "
@@ -404,12 +404,12 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
             ),
         )
     if basis.pair_usd is None:
-        yield Caveat(
+        yield Caveat.of(
             code="no_cost",
             message=say("no cost is known: dollars are left out"),
         )
     if design.repeats < MINIMUM_REPEATS:
-        yield Caveat(
+        yield Caveat.of(
             code="few_repeats",
             message=say(
                 "a promotion needs at least {} repeats of every task, whatever the power",

@@ -51,15 +51,17 @@ def _lines(calibration: Calibration) -> Iterator[SheetLine]:
         first=True,
     )
     yield SheetLine(label="NOISE", text=_noise(calibration))
-    p = calibration.drift.p
+    drift = calibration.drift
     yield SheetLine(
         label="DRIFT",
         text=say("not known: too few repeats, or nothing varies")
-        if p is None
+        if drift.p is None
         else say(
             "first and second halves of the repeats differ {} (p = {})",
-            "no more than chance allows for" if p > 0.05 else "more than chance allows for",
-            f"{p:.3f}",
+            "more than chance allows for"
+            if drift.beyond_chance
+            else "no more than chance allows for",
+            f"{drift.p:.3f}",
         ),
     )
 

@@ -22,6 +22,7 @@ from twoarm.render.tables import (
 from twoarm.render.tools import tool_tables
 from twoarm.render.uptake import uptake_tables
 from twoarm.result.analysis import Analysis
+from twoarm.result.findings import difference_range, ratio_range
 from twoarm.runs.metric import JUDGED, SUCCESS, Metric
 from twoarm.text.escape import counted
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
@@ -151,24 +152,6 @@ def of_rows(note: str, labels: list[str], rows: int) -> str:
     rest = len(labels) - _ROWS_NAMED
     listed = "; ".join(labels[:_ROWS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
     return f"{note.removesuffix('.')} ({listed})."
-
-
-def difference_range(interval: Interval | None, unit: str) -> str:
-    """Both ends of an interval, the unit said once."""
-    if interval is None:
-        return NOT_MEASURED
-    low, high = change(interval.low, unit), change(interval.high, unit)
-    for said in (" points", " s"):
-        if low.endswith(said) and high.endswith(said):
-            low = low.removesuffix(said)
-    return f"{low} to {high}"
-
-
-def ratio_range(interval: Interval | None) -> str:
-    """Both ends of an interval of ratios, as changes in percent."""
-    if interval is None:
-        return NOT_MEASURED
-    return f"{share(interval.low - 1.0)} to {share(interval.high - 1.0)}"
 
 
 def _interval(interval: Interval | None, unit: str) -> Cell:

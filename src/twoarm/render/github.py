@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from twoarm.render import markdown
-from twoarm.render.summary import ALARMING, PROMOTED_BY, summarize
+from twoarm.render.summary import PROMOTED_BY, summarize
 from twoarm.result.analysis import Analysis
 from twoarm.text.escape import WHOLE_NAME, annotation, annotation_property, shortened
 from twoarm.text.number_format import figure
@@ -61,7 +61,7 @@ def _annotations(analysis: Analysis) -> Iterator[str]:
             yield _command("warning", "twoarm gate", f"{gate.rule.label} is worse: {figures}")
     for caveat in analysis.caveats:
         # A warning with every promotion would not be read when it matters.
-        calm = promotion.verdict == "promote" and caveat.code not in ALARMING
+        calm = promotion.verdict == "promote" and caveat.severity != "serious"
         yield _command(
             "notice" if calm else "warning", f"twoarm caveat {caveat.code}", caveat.message
         )

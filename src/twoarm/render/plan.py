@@ -6,6 +6,7 @@ from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.render.sheet import Sheet, SheetLine
 from twoarm.render.summary import SCOPES
 from twoarm.render.tables import Cell, Column, Table, number, words
+from twoarm.result.plan_advice import often, percent, recommended
 from twoarm.result.plan_file import Plan, PlanKind, PlanOption, Spreads
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS
 from twoarm.text.escape import counted
@@ -51,13 +52,6 @@ def amount(plan: Plan, change: float | None) -> str:
     return share(change, 0 if abs(change * 100 - round(change * 100)) < 1e-9 else 1)
 
 
-def percent(power: float) -> str:
-    """A chance in whole percent; what is not certain is not called so."""
-    if 0.995 <= power < 1.0:
-        return "over 99%"
-    return f"{power:.0%}"
-
-
 def _lines(plan: Plan) -> Iterator[SheetLine]:
     yield SheetLine(label="PLAN", text=recommended(plan), first=True)
     chance = say(
@@ -71,9 +65,9 @@ def _lines(plan: Plan) -> Iterator[SheetLine]:
     found = (plan, plan.upper_limits) if plan.upper_limits is not None else (plan,)
     ends = dict.fromkeys(amount(plan, one.smallest_detectable) for one in found)
     smallest = (
-        say("no change is large enough to be seen {}", _often(plan))
+        say("no change is large enough to be seen {}", often(plan))
         if plan.smallest_detectable is None
-        else say("{} is the smallest change they show {}", " to ".join(ends), _often(plan))
+        else say("{} is the smallest change they show {}", " to ".join(ends), often(plan))
     )
     yield SheetLine(label="SMALLEST", text=smallest)
     if plan.within_budget is not None and plan.budget_usd is not None:
@@ -86,13 +80,6 @@ def _down_to(plan: Plan) -> str:
     if least >= plan.power or percent(least) == percent(plan.power):
         return ""
     return f" ({percent(least)} if the spreads are at their upper limits)"
-
-
-def _often(plan: Plan) -> str:
-    """How often is often enough: `4 times out of 5`."""
-    if abs(plan.wanted_power - 0.8) < 1e-9:
-        return "4 times out of 5"
-    return f"with a power of {plan.wanted_power:.0%}"
 
 
 def _budget(plan: Plan) -> Sentence:
@@ -109,51 +96,6 @@ def _budget(plan: Plan) -> Sentence:
         percent(found.power),
         dollars(found.usd),
     )
-
-
-def recommended(plan: Plan) -> Sentence:
-    """What to do, in one sentence."""
-    if plan.power >= plan.wanted_power and plan.scope == "tasks_like_these":
-        if plan.upper_limits is None or plan.upper_limits.power >= plan.wanted_power:
-            return say("nothing more: these runs are enough to see it {}", _often(plan))
-        safe = _best(plan.upper_limits.options)
-        if safe is not None:
-            return say("nothing more, or to be safe {}", _design(safe, not plan.assumed))
-    best = _best(plan.options)
-    if best is None:
-        return say("no number of tasks or repeats that anyone would run shows it {}", _often(plan))
-    parts = [_design(best, not plan.assumed)]
-    if plan.upper_limits is not None:
-        safe = _best(plan.upper_limits.options)
-        if safe is not None and safe != best:
-            parts.append(f"to be safe {_design(safe, not plan.assumed)}")
-    said = ", or ".join(parts)
-    if plan.scope == "these_tasks":
-        return say("{}, to see it on tasks like these", said)
-    if any(option.kind == "repeats" for option in plan.options):
-        return say("{}", said)
-    return say(
-        "{}; no number of repeats of {}{} gets beyond a chance of {}",
-        said,
-        "" if plan.assumed else "these ",
-        counted(plan.tasks, "task"),
-        percent(plan.power_with_endless_repeats),
-    )
-
-
-def _best(options: tuple[PlanOption, ...]) -> PlanOption | None:
-    by_kind = {option.kind: option for option in options}
-    for kind in ("cheapest", "tasks", "repeats"):
-        if kind in by_kind:
-            return by_kind[kind]
-    return None
-
-
-def _design(option: PlanOption, more: bool) -> str:
-    design = f"{counted(option.tasks, 'task')} x {counted(option.repeats, 'repeat')}"
-    if option.usd is None:
-        return f"{design}, {option.more_runs:,} more runs"
-    return f"{design} for about {dollars(option.usd)}{' more' if more else ''}"
 
 
 def _tables(plan: Plan) -> Iterator[Table]:

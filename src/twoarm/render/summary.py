@@ -11,13 +11,20 @@ import msgspec
 from twoarm.compare.decide import Decision, Gate, fails, number_of_gates
 from twoarm.evidence.results import FEWEST_TASKS, Estimate, Evidence, Interval, Scope
 from twoarm.options import PromoteBy
-from twoarm.render.evidence import OTHER, difference_range, level, ratio_range
-from twoarm.render.findings import broken_said, evidence_said, is_clear, short_label
-from twoarm.render.steps import FAIRLY_STABLE, STABLE, next_steps
+from twoarm.render.evidence import OTHER, level
 from twoarm.render.tables import Role, overview
 from twoarm.result.analysis import Analysis
+from twoarm.result.caveats import foremost
+from twoarm.result.findings import (
+    broken_said,
+    difference_range,
+    evidence_said,
+    is_clear,
+    ratio_range,
+    stability_word,
+)
 from twoarm.result.promote import Verdict, gates_decide
-from twoarm.runs.metric import COST, SUCCESS, Better, Metric
+from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Better, Metric
 from twoarm.text.escape import counted
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name, Sentence, joined, say
@@ -32,37 +39,6 @@ ANSWERS: dict[Verdict, str] = {
 PROMOTED_BY = {"gates": "the gates", "evidence": "the evidence", "margin": "the margin rule"}
 
 NO_DIFFERENCE = "~"
-
-# What should make a reader stop comes first; the others follow as they were found.
-ALARMING = (
-    "arms_look_swapped",
-    "uptake_never",
-    "uptake_failed",
-    "uptake_contaminated",
-    "uptake_rare",
-    "looks_ignored",
-    "broken_tasks",
-    "ungated_worse",
-    "nothing_succeeded",
-    "nothing_differs",
-    "unshared_tasks_decide",
-    "tasks_in_one_arm",
-    "unpaired_runs_decide",
-    "excluded_could_flip",
-    "uneven_exclusion",
-    "missing_could_flip",
-    "uneven_missing",
-    "missing_runs",
-    "separate_time_blocks",
-    "different_models",
-    "different_agents",
-    "zeros",
-    "bad_lines",
-)
-# What hardly anyone can act on comes last.
-_QUIET = ("never_measured", "unknown_keys")
-# What the lines above the caveats say already.
-_SAID = ("too_few_repeats", "insufficient_data", "add_tasks")
 
 _NOT_A_GATE = "not a gate"
 # A test and an interval that also allows for tasks unlike these do not have to agree.
@@ -138,7 +114,7 @@ def summarize(analysis: Analysis) -> Summary:
         decision=analysis.decision,
         fails=_fails(analysis),
         why=analysis.decision.why,
-        evidence=evidence_said(analysis),
+        evidence=evidence_said(evidence),
         amounts=amounts,
         # Without the evidence it is the change of the two figures beside it.
         change="change" if evidence is None else "task by task",
@@ -146,8 +122,8 @@ def summarize(analysis: Analysis) -> Summary:
         scope=_scope(evidence) if evidence is not None and ranged else "",
         broken=broken_said(evidence) if evidence is not None and evidence.tasks else None,
         stability=_stability(analysis),
-        steps=tuple(next_steps(analysis)),
-        caveats=_caveats(analysis),
+        steps=tuple(step.message for step in analysis.next),
+        caveats=tuple(caveat.message for caveat in foremost(analysis.caveats)),
     )
 
 
@@ -165,19 +141,6 @@ def _fails(analysis: Analysis) -> str:
     return fails(analysis.gates) if analysis.decision.kind == "mixed" else ""
 
 
-def _caveats(analysis: Analysis) -> tuple[Sentence, ...]:
-    left = [caveat for caveat in analysis.caveats if caveat.code not in _SAID]
-    first = sorted(
-        (caveat for caveat in left if caveat.code in ALARMING),
-        key=lambda caveat: ALARMING.index(caveat.code),
-    )
-    rest = sorted(
-        (caveat for caveat in left if caveat.code not in ALARMING),
-        key=lambda caveat: caveat.code in _QUIET,
-    )
-    return tuple(caveat.message for caveat in (*first, *rest))
-
-
 # Amounts ------------------------------------------------------------------------------------------
 
 
@@ -187,7 +150,7 @@ def _amounts(analysis: Analysis) -> Iterator[Amount]:
         yield _amount(
             analysis,
             gate.rule.metric,
-            gate.rule.label.replace("non-cache ", ""),
+            gate.rule.short,
             (gate.candidate, gate.baseline),
             gate,
         )
@@ -257,7 +220,7 @@ def _why_unclear(evidence: Evidence) -> str:
     """Why a metric that is clear on its own is not in the verdict."""
     first = evidence.grade.primary
     if first is not None and not is_clear(evidence, first):
-        return f"clear on its own, but {short_label(first)}, named first, is not"
+        return f"clear on its own, but {BY_NAME[first].short}, named first, is not"
     return f"clear on its own, not after allowing for {number_of_gates()}"
 
 
@@ -345,10 +308,3 @@ def _stability(analysis: Analysis) -> str:
         f"{counted(found.resamples, 'resample')} ({found.method}); this is not the probability of "
         "being right"
     )
-
-
-def stability_word(share: float) -> str:
-    """What a share of resamples with the same decision means."""
-    if share >= STABLE:
-        return "stable"
-    return "fairly stable" if share >= FAIRLY_STABLE else "could easily change"

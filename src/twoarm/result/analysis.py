@@ -16,6 +16,7 @@ from twoarm.explain.tools import ToolUse
 from twoarm.explain.uptake import Uptake
 from twoarm.options import Options
 from twoarm.result.promote import Promotion
+from twoarm.result.step import Step
 from twoarm.runs.record import tidied
 from twoarm.runs.runs import Input
 from twoarm.text.escape import counted, inert_json, shortened
@@ -55,6 +56,8 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
     gates: tuple[Gate, ...]
     decision: Decision
     promotion: Promotion
+    # What to do, the most important first.
+    next: tuple[Step, ...]
     adequacy: Adequacy
     excluded: tuple[Excluded, ...]
     diagnostics: Diagnostics

@@ -13,6 +13,8 @@ SCHEMA: Literal["twoarm.calibration/1"] = "twoarm.calibration/1"
 
 By = Literal["split", "relabel"]
 
+_DRIFTED = 0.05
+
 
 class Share(msgspec.Struct, frozen=True, kw_only=True):
     """A share of trials, and the range in which that of all suites like this one should be."""
@@ -34,6 +36,11 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
     """The chance that first and second halves differ as much as here, if nothing drifts."""
 
     p: float | None
+
+    @property
+    def beyond_chance(self) -> bool:
+        """Whether something changed while the repeats ran."""
+        return self.p is not None and self.p <= _DRIFTED
 
 
 class Calibration(msgspec.Struct, frozen=True, kw_only=True):

@@ -13,6 +13,8 @@ from twoarm.runs.metric import METRICS
 from twoarm.text.escape import counted
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
 
+# What the promotion and the advice say already.
+_TOLD = ("too_few_repeats", "insufficient_data", "add_tasks")
 # How many reasons for missing runs are named for an arm.
 _REASONS = 3
 
@@ -31,13 +33,19 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
     )
 
 
+def foremost(caveats: tuple[Caveat, ...]) -> tuple[Caveat, ...]:
+    """What a reader in a hurry must know beyond promotion and advice, the most serious first."""
+    left = (caveat for caveat in caveats if caveat.code not in _TOLD)
+    return tuple(sorted(left, key=lambda caveat: caveat.rank))
+
+
 def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
     gates, summaries = comparison.gates, comparison.summaries
     if comparison.decision.why is not None:
         message = say("no decision: {}", comparison.decision.why)
-        yield Caveat(code="insufficient_data", message=message)
+        yield Caveat.of(code="insufficient_data", message=message)
     elif all(gate.standing == "tied" for gate in gates):
-        yield Caveat(
+        yield Caveat.of(
             code="nothing_differs",
             message=say(
                 "nothing differs: the arms are tied on all {}, and a tie counts as holding; the "
@@ -47,7 +55,7 @@ def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
         )
     candidate, baseline = comparison.arms.both
     if opposite(candidate) == baseline and baseline.startswith(WITH):
-        yield Caveat(
+        yield Caveat.of(
             code="arms_look_swapped",
             message=say(
                 "going by their names, the arms are swapped, and so is every delta: the candidate "
@@ -57,7 +65,7 @@ def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
             ),
         )
     if all(summary.runs and not summary.successes for summary in summaries):
-        yield Caveat(
+        yield Caveat.of(
             code="nothing_succeeded",
             message=say("no run succeeded in either arm: failing faster or cheaper is not success"),
         )
@@ -66,7 +74,7 @@ def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
 def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
     adequacy, tasks = comparison.adequacy, len(comparison.tasks)
     if adequacy.below_minimum:
-        yield Caveat(
+        yield Caveat.of(
             code="too_few_repeats",
             message=say(
                 "not enough repeats to promote: {} of {} with fewer than {} measured repeats in an "
@@ -79,10 +87,10 @@ def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
         )
     if tasks == 1:
         message = say("only one task: nothing here applies to other tasks")
-        yield Caveat(code="one_task", message=message)
+        yield Caveat.of(code="one_task", message=message)
     if adequacy.high_variance.suite and adequacy.status != "preferred met":
         varied = adequacy.high_variance.tasks
-        yield Caveat(
+        yield Caveat.of(
             code="high_variance",
             message=say(
                 "high-variance suite: {} of {} {} a lot between repeats ({}); prefer {} repeats of "
@@ -100,7 +108,7 @@ def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
 def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
     runs, screening = comparison.runs, comparison.screening
     if runs.bad_lines:
-        yield Caveat(
+        yield Caveat.of(
             code="bad_lines",
             message=say(
                 "{} left out (--skip-bad); {} lists them",
@@ -113,7 +121,7 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
             say("{} in {}", screening.excluded_runs("infra", arm), Name(arm))
             for arm in comparison.arms.both
         ]
-        yield Caveat(
+        yield Caveat.of(
             code="infra_excluded",
             message=say(
                 "{} excluded: {}{}",
@@ -123,7 +131,7 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
             ),
         )
     if any(arm.missing for arm in screening.trials):
-        yield Caveat(
+        yield Caveat.of(
             code="missing_runs",
             message=say(
                 "{} of {} missing: {}",
@@ -133,7 +141,7 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
             ),
         )
     if options.keep_infra and any(outcome.failure == "infra" for outcome in runs.outcomes):
-        yield Caveat(
+        yield Caveat.of(
             code="infra_kept",
             message=say(
                 "infra failures count as runs (--keep-infra): these numbers include provider and "
@@ -141,7 +149,7 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
             ),
         )
     if screening.excluded_runs("duplicate"):
-        yield Caveat(
+        yield Caveat.of(
             code="duplicates",
             message=say(
                 "{} excluded: same task, arm and repeat as another run",
@@ -152,7 +160,7 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
     if others:
         gone = counted(screening.excluded_runs("other arm"), "run")
         message = say("{} in other arms excluded: {}", gone, listed(others))
-        yield Caveat(code="other_arms", message=message)
+        yield Caveat.of(code="other_arms", message=message)
 
 
 def _nothing_else(screening: Screening) -> str:
@@ -179,7 +187,7 @@ def _on_tasks(comparison: Comparison) -> Iterator[Caveat]:
         (arms.baseline, [t.task_id for t in comparison.tasks if not t.candidate.runs]),
     ):
         if only:
-            yield Caveat(
+            yield Caveat.of(
                 code="tasks_in_one_arm",
                 message=say(
                     "{} ran only in {}, so the arms are not compared on the same tasks: {}",
@@ -193,7 +201,7 @@ def _on_tasks(comparison: Comparison) -> Iterator[Caveat]:
 def _on_pairs(comparison: Comparison) -> Iterator[Caveat]:
     unpaired = comparison.paired.unpaired_runs
     if unpaired:
-        yield Caveat(
+        yield Caveat.of(
             code="unpaired_runs",
             message=say(
                 "{} no partner, the same task and repeat in the other arm: {} counts in its arm, "
@@ -203,7 +211,7 @@ def _on_pairs(comparison: Comparison) -> Iterator[Caveat]:
             ),
         )
     if comparison.on_pairs != comparison.decision:
-        yield Caveat(
+        yield Caveat.of(
             code="unpaired_runs_decide",
             message=say(
                 "without the unpaired runs the decision would be {}: the paired deltas do not "
@@ -223,7 +231,7 @@ def _on_missing(summary: ArmSummary) -> Iterator[Caveat]:
     ]
     never = [metric.label for metric in METRICS if summary.missing[metric.name] == summary.runs]
     if partly:
-        yield Caveat(
+        yield Caveat.of(
             code="missing_values",
             message=say(
                 "missing in some of the {} of {}: {}; each number leaves out the runs that lack it",
@@ -233,7 +241,7 @@ def _on_missing(summary: ArmSummary) -> Iterator[Caveat]:
             ),
         )
     if never:
-        yield Caveat(
+        yield Caveat.of(
             code="never_measured",
             message=say("never measured in {}: {}", Name(summary.arm), ", ".join(never)),
         )
@@ -243,4 +251,4 @@ def _on_unknown_keys(keys: tuple[str, ...]) -> Iterator[Caveat]:
     if keys:
         count = counted(len(keys), "unknown key")
         message = say("{}, ignored: {}", count, listed(keys))
-        yield Caveat(code="unknown_keys", message=message)
+        yield Caveat.of(code="unknown_keys", message=message)

@@ -169,8 +169,7 @@ def notes(setting: Setting) -> list[str]:
         )
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         said.append(
-            'format = "none" measures no tokens: the three gates can only end in '
-            "`insufficient data`"
+            'format = "none" measures no tokens: the gates can only end in `insufficient data`'
         )
     if setting.terms.kind == "soft":
         said.append(

@@ -25,7 +25,7 @@ from twoarm.run.suite import (
     Workspace,
     placeholders,
 )
-from twoarm.text.escape import named, shortened, visible
+from twoarm.text.escape import named, value_in_words, visible
 
 # A suite is written by people; nothing longer is one.
 LARGEST_FILE = 64 * 2**20
@@ -166,7 +166,7 @@ def mismatches(value: Any, kind: Any, key: str) -> Iterator[tuple[str, str]]:
             msgspec.convert(value, kind)
         except (msgspec.ValidationError, OverflowError) as error:
             words = _WORDS.get(kind) or _WORDS.get(origin) or visible(str(error))
-            yield key, f"expected {words}, got {_shown(value)}"
+            yield key, f"expected {words}, got {value_in_words(value, 'a table')}"
 
 
 def _without_none(kind: Any, value: Any) -> Any:
@@ -180,7 +180,7 @@ def _without_none(kind: Any, value: Any) -> Any:
 
 def _table(value: Any, kind: type[msgspec.Struct], key: str) -> Iterator[tuple[str, str]]:
     if not isinstance(value, Mapping):
-        yield key, f"expected a table, got {_shown(value)}"
+        yield key, f"expected a table, got {value_in_words(value)}"
         return
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     prefix = f"{key}." if key else ""
@@ -194,16 +194,6 @@ def _table(value: Any, kind: type[msgspec.Struct], key: str) -> Iterator[tuple[s
             yield from mismatches(value[name], field.type, f"{prefix}{name}")
         elif field.required:
             yield f"{prefix}{name}", "missing"
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, Mapping):
-        return "a table"
-    if isinstance(value, list):
-        return "an array"
-    if isinstance(value, str):
-        return f'"{shortened(value, 60)}"'
-    return shortened(str(value).lower() if isinstance(value, bool) else str(value), 60)
 
 
 def _parts(path: str, suite: Suite) -> Iterator[Problem]:

@@ -31,6 +31,11 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     spread: bool
     words: tuple[str, str] | None
 
+    @property
+    def short(self) -> str:
+        """What it is called where there is little room."""
+        return self.label.removeprefix("non-cache ")
+
 
 SUCCESS = Metric(
     name="success",

@@ -1,6 +1,5 @@
 """Run: one attempt of one arm at one task; its types and bounds are defined here, once."""
 
-import math
 from collections.abc import Mapping, Sequence
 from functools import reduce
 from operator import add
@@ -11,7 +10,7 @@ from msgspec import UNSET, Meta, UnsetType
 from msgspec.structs import astuple
 
 from twoarm.errors import Position, Problem
-from twoarm.text.escape import named, nearest, shortened
+from twoarm.text.escape import named, nearest, value_in_words
 
 # The largest whole number that a double holds together with all smaller ones.
 LARGEST = 2**53 - 1
@@ -154,7 +153,7 @@ _WORDS: dict[Any, str] = {
 def explain(found: object, where: Position) -> list[Problem]:
     """Everything that keeps a decoded line from being a run, one problem per field."""
     if not isinstance(found, Mapping):
-        message = f"expected a JSON object, got {_shown(found)}"
+        message = f"expected a JSON object, got {value_in_words(found)}"
         return [where.problem(message, mistake=f"got {_kind(found)}")]
     problems = []
     unknown = [key for key in found if key not in Line.__struct_fields__]
@@ -172,7 +171,7 @@ def explain(found: object, where: Position) -> list[Problem]:
         try:
             msgspec.convert(value, field.type)
         except (ValueError, OverflowError):
-            message = f"expected {_WORDS[field.type]}, got {_shown(value)}"
+            message = f"expected {_WORDS[field.type]}, got {value_in_words(value)}"
             problems.append(where.problem(message, field.name, f"got {_kind(value)}"))
     return problems
 
@@ -182,22 +181,6 @@ def _kind(value: object) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         return "a number"
     return type(value).__name__
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, float) and math.isnan(value):
-        return "NaN"
-    if value in (math.inf, -math.inf) or (isinstance(value, int) and abs(value) > 1e30):
-        return "a number too large for a double"
-    if isinstance(value, Mapping):
-        return "an object"
-    if isinstance(value, list | tuple):
-        return "an array"
-    if isinstance(value, bool) or value is None:
-        return {True: "true", False: "false", None: "null"}[value]
-    if isinstance(value, str):
-        return f'"{shortened(value, 60)}"'
-    return shortened(repr(value), 60)
 
 
 def tidied(schema: Any) -> Any:

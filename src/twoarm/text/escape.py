@@ -4,8 +4,9 @@ The runners of CI systems execute lines of a log: GitHub's `::command::` after l
 `##[command]` anywhere in a line; Azure's `##vso[command]` and TeamCity's `##teamcity[command]`.
 """
 
+import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 # Invisible, and ignored when a runner compares text by culture.
 _UNSEEN = (
@@ -127,6 +128,23 @@ def series(parts: Sequence[str], word: str = "and") -> str:
 def named(text: str) -> str:
     """A name inside a sentence: short, and a code span wherever the sentence is Markdown."""
     return markdown_code(shortened(text, 60))
+
+
+def value_in_words(value: object, mapping: str = "an object") -> str:
+    """A value that somebody wrote and nobody can use, as an error quotes it."""
+    if isinstance(value, Mapping):
+        return mapping
+    if isinstance(value, list | tuple):
+        return "an array"
+    if isinstance(value, bool) or value is None:
+        return {True: "true", False: "false", None: "null"}[value]
+    if isinstance(value, str):
+        return f'"{shortened(value, 60)}"'
+    if isinstance(value, float) and math.isnan(value):
+        return "NaN"
+    if value in (math.inf, -math.inf) or (isinstance(value, int) and abs(value) > 1e30):
+        return "a number too large for a double"
+    return shortened(str(value), 60)
 
 
 def nearest(word: str, choices: Iterable[str]) -> str | None:

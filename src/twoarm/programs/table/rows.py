@@ -9,7 +9,7 @@ import msgspec
 from twoarm.errors import Position, Problem
 from twoarm.programs.folder import LONGEST_LINE, Folder, SourceError, decoded
 from twoarm.programs.table.parquet import read_rows
-from twoarm.text.escape import named, shortened, visible
+from twoarm.text.escape import named, value_in_words, visible
 
 # A JSON document may be anything: in a folder it is not taken for a table.
 SUFFIXES = (".csv", ".tsv", ".jsonl", ".parquet")
@@ -58,8 +58,8 @@ def _elements(folder: Folder, name: str) -> Iterator[tuple[Position, Row | Probl
         if isinstance(row, dict):
             yield where, row
         else:
-            shown = shortened(str(row), 60)
-            yield where, where.problem(f"expected an object, got {shown}", mistake="no object")
+            message = f"expected an object, got {value_in_words(row)}"
+            yield where, where.problem(message, mistake="no object")
 
 
 def _delimited(

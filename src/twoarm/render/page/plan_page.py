@@ -5,7 +5,8 @@ from typing import Any
 from twoarm.render.html import require_extra
 from twoarm.render.page import sheet_page
 from twoarm.render.page.marks import BASELINE, CANDIDATE, MUTED, Chart, chart_spec, layer, short
-from twoarm.render.plan import amount, label, percent, recommended, sheet_of
+from twoarm.render.plan import amount, label, sheet_of
+from twoarm.result.plan_advice import percent, recommended
 from twoarm.result.plan_file import Plan
 from twoarm.text.number_format import dollars
 

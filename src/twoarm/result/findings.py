@@ -3,17 +3,19 @@
 from collections.abc import Iterator
 
 from twoarm.evidence.results import Evidence, Interval
-from twoarm.render.evidence import difference_range, ratio_range
-from twoarm.result.analysis import Analysis
 from twoarm.result.promote import here
 from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
+from twoarm.text.number_format import NOT_MEASURED, change, share
 from twoarm.text.sentence import Sentence, listed, say
 
+# From this share of resamples with the same decision on, new runs would hardly change it.
+STABLE = 0.95
+FAIRLY_STABLE = 0.80
 
-def evidence_said(analysis: Analysis) -> Sentence:
+
+def evidence_said(evidence: Evidence | None) -> Sentence:
     """The line that every report has."""
-    evidence = analysis.evidence
     if evidence is None:
         return say("not weighed (--no-evidence)")
     if not evidence.tasks:
@@ -27,8 +29,7 @@ def evidence_said(analysis: Analysis) -> Sentence:
     if evidence.looks is not None:
         number = evidence.looks.looks.index(evidence.looks.after) + 1
         at = f"look {number} of {len(evidence.looks.looks)}: "
-    found = "; ".join(_found(evidence))
-    return say("{}{}{}{}", at, _named_first(evidence), found, where)
+    return say("{}{}{}{}", at, _named_first(evidence), "; ".join(_clear(evidence)), where)
 
 
 def _named_first(evidence: Evidence) -> str:
@@ -36,25 +37,26 @@ def _named_first(evidence: Evidence) -> str:
     first = evidence.grade.primary
     if first is None:
         return ""
+    label = BY_NAME[first].short
     if is_clear(evidence, first):
-        return f"with {short_label(first)} named first: "
-    return f"{short_label(first)}, named first, is not clear, so nothing else can be: "
+        return f"with {label} named first: "
+    return f"{label}, named first, is not clear, so nothing else can be: "
 
 
-def is_clear(evidence: Evidence, metric: str) -> bool:
-    """Whether the verdict found a metric better or worse."""
+def has_standing(evidence: Evidence, metric: str, *standings: str) -> bool:
+    """Whether the verdict on a metric is one of these."""
     return any(
-        finding.metric == metric and finding.standing in ("better", "worse")
+        finding.metric == metric and finding.standing in standings
         for finding in evidence.grade.findings
     )
 
 
-def short_label(metric: str) -> str:
-    """What a metric is called where there is little room."""
-    return LABELS[metric].replace("non-cache ", "")
+def is_clear(evidence: Evidence, metric: str) -> bool:
+    """Whether the verdict calls a metric better or worse."""
+    return has_standing(evidence, metric, "better", "worse")
 
 
-def _found(evidence: Evidence) -> Iterator[str]:
+def _clear(evidence: Evidence) -> Iterator[str]:
     """What is clear, what is not and so could still be, and what could not be tested."""
     grade = evidence.grade
     clear = [
@@ -76,7 +78,7 @@ def _found(evidence: Evidence) -> Iterator[str]:
             perhaps.append(f"{leaning} ({ends})")
         else:
             could = "" if unclear else "could be "
-            unclear.append(short_label(finding.metric) + (f" ({could}{ends})" if ends else ""))
+            unclear.append(metric.short + (f" ({could}{ends})" if ends else ""))
     if perhaps:
         yield f"perhaps {series(perhaps)}"
     if unclear:
@@ -84,7 +86,7 @@ def _found(evidence: Evidence) -> Iterator[str]:
     untested = [finding.metric for finding in grade.findings if finding.standing == "no test"]
     same = [name for name in untested if evidence.deltas[name].mean.estimate == 0.0]
     if same:
-        yield f"no difference at all in {series([short_label(name) for name in same], 'or')}"
+        yield f"no difference at all in {series([BY_NAME[name].short for name in same], 'or')}"
     if len(untested) > len(same):
         yield f"{series([LABELS[name] for name in untested if name not in same])} not tested"
 
@@ -108,6 +110,31 @@ def _not_ruled_out(evidence: Evidence, metric: Metric) -> str:
     return difference_range(one, metric.unit) if found.ratio is None else ratio_range(one)
 
 
+def difference_range(interval: Interval | None, unit: str) -> str:
+    """Both ends of an interval, with its unit once."""
+    if interval is None:
+        return NOT_MEASURED
+    low, high = change(interval.low, unit), change(interval.high, unit)
+    for ending in (" points", " s"):
+        if low.endswith(ending) and high.endswith(ending):
+            low = low.removesuffix(ending)
+    return f"{low} to {high}"
+
+
+def ratio_range(interval: Interval | None) -> str:
+    """Both ends of an interval of ratios, as changes in percent."""
+    if interval is None:
+        return NOT_MEASURED
+    return f"{share(interval.low - 1.0)} to {share(interval.high - 1.0)}"
+
+
+def stability_word(held: float) -> str:
+    """What a share of resamples with the same decision means."""
+    if held >= STABLE:
+        return "stable"
+    return "fairly stable" if held >= FAIRLY_STABLE else "could easily change"
+
+
 def broken_said(evidence: Evidence) -> Sentence:
     """Whole tasks that the candidate broke, or how many still could."""
     broken = evidence.guard.broken
@@ -119,9 +146,7 @@ def broken_said(evidence: Evidence) -> Sentence:
         return say("not known: no task has enough successful baseline runs to tell")
     if evidence.tasks == 1:
         return say("not this task; what happens to others is not known")
-    if any(
-        one.metric == SUCCESS.name and one.standing == "worse" for one in evidence.grade.findings
-    ):
+    if has_standing(evidence, SUCCESS.name, "worse"):
         return say(
             "no single task for certain, but success is lower in {} of {}",
             broken.got_worse,

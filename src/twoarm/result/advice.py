@@ -1,0 +1,382 @@
+"""What to do next, the most important first."""
+
+from collections.abc import Iterator
+
+import msgspec
+
+from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
+from twoarm.errors import Caveat
+from twoarm.evidence.results import FUTILE, Evidence, Looks, OneSided
+from twoarm.options import Options
+from twoarm.result.findings import FAIRLY_STABLE
+from twoarm.result.more_runs import more_runs
+from twoarm.result.promote import Promotion
+from twoarm.result.step import Step, step
+from twoarm.runs.metric import LABELS, SUCCESS
+from twoarm.text.escape import counted, series
+from twoarm.text.sentence import Name, listed
+
+
+class Basis(msgspec.Struct, frozen=True, kw_only=True):
+    """What advice rests on: the comparison, and what was concluded from it."""
+
+    comparison: Comparison
+    evidence: Evidence | None
+    promotion: Promotion
+    caveats: tuple[Caveat, ...]
+    options: Options
+
+
+def next_steps(basis: Basis) -> Iterator[Step]:
+    """What to do next, the most important first."""
+    comparison, evidence = basis.comparison, basis.evidence
+    unfinished, alone = _unfinished(comparison), _other_arm(comparison)
+    if unfinished is not None:
+        yield unfinished
+    if alone is not None:
+        if unfinished is None:
+            yield alone
+        return
+    yield from map(_one_sided, basis.promotion.withheld)
+    yield from _unused(basis.caveats)
+    if not any(summary.successes for summary in comparison.summaries):
+        yield step(
+            "check_tasks",
+            "check the tasks and the acceptance command: no run succeeded in either arm, and to "
+            "fail faster is no gain",
+        )
+        return
+    tied = all(gate.standing == "tied" for gate in comparison.gates)
+    if tied:
+        yield step(
+            "claim_no_difference",
+            "do not claim a difference: the {} are tied, and a tie counts as holding; nothing here "
+            "says that {} helps",
+            number_of_gates(),
+            Name(comparison.arms.candidate),
+        )
+    if comparison.decision.kind == "insufficient":
+        yield step(
+            "measure_missing",
+            "measure what is missing, then score again: without it there is no decision",
+        )
+    if lacks_repeats(comparison.adequacy, comparison.gates):
+        yield from _lacking(comparison)
+    if evidence is not None and evidence.looks is not None:
+        yield from _looks(evidence.looks)
+    if evidence is not None and evidence.exclusions.could_flip and _unexplained(basis):
+        yield step(
+            "explain_exclusions",
+            "find out why runs were excluded: counting them could change the decision",
+        )
+    if evidence is not None and evidence.on_shared_tasks != comparison.decision:
+        yield step(
+            "share_tasks",
+            "run both arms on the same tasks: the ones they share give a different decision",
+        )
+    yield from _verdict(basis, tied)
+    if evidence is not None and evidence.influence.decision_changes_without:
+        yield _deciding([task.task_id for task in evidence.influence.decision_changes_without])
+
+
+def _unfinished(comparison: Comparison) -> Step | None:
+    """That planned runs are missing, and how to make them."""
+    trials = comparison.screening.trials
+    missing = sum(arm.missing for arm in trials)
+    if not missing:
+        return None
+    return step(
+        "finish_run",
+        "finish the run with {}: {} of {} {} missing",
+        Name("twoarm run --resume DIR"),
+        f"{missing:,}",
+        counted(sum(arm.planned for arm in trials), "planned run"),
+        "is" if missing == 1 else "are",
+    )
+
+
+def _one_sided(lost: OneSided) -> Step:
+    """What has to be looked into before a promotion that was withheld."""
+    if lost.metric is None:
+        return step(
+            "explain_losses",
+            "find out why {} lost so many more runs: they may be the bad ones",
+            Name(lost.arm),
+        )
+    return step(
+        "explain_missing_values",
+        "find out why {} lacks {} so much more often: it may be in the bad runs",
+        Name(lost.arm),
+        LABELS[lost.metric],
+    )
+
+
+def _unexplained(basis: Basis) -> bool:
+    """Whether runs were excluded, and no other step asks why."""
+    asked = any(lost.metric is None for lost in basis.promotion.withheld)
+    return not asked and any(arm.excluded for arm in basis.comparison.screening.trials)
+
+
+def _other_arm(comparison: Comparison) -> Step | None:
+    """What has to be run before anything can be compared."""
+    empty = [summary.arm for summary in comparison.summaries if not summary.runs]
+    if empty:
+        return step(
+            "run_arm", "run {} on the same tasks: no run of it counts so far", listed(empty)
+        )
+    if not any(task.candidate.runs and task.baseline.runs for task in comparison.tasks):
+        return step("share_tasks", "run both arms on the same tasks: so far they share none")
+    return None
+
+
+# What to do about a change that is hardly used, by the code of the caveat that says so.
+_UNUSED = {
+    "uptake_never": step(
+        "explain_no_use",
+        "find out why the change was never used: until then this compares noise with noise",
+    ),
+    "uptake_rare": step(
+        "explain_rare_use",
+        "find out why the change was used in less than half of the runs",
+    ),
+    "uptake_failed": step("explain_failed_use", "find out why uses of the change fail"),
+}
+
+
+def _unused(caveats: tuple[Caveat, ...]) -> Iterator[Step]:
+    """A change that is not used has to be looked into before its figures are."""
+    for caveat in caveats:
+        if caveat.code in _UNUSED:
+            yield _UNUSED[caveat.code]
+
+
+def _lacking(comparison: Comparison) -> Iterator[Step]:
+    """What to run or to record before a promotion."""
+    arms, adequacy = comparison.arms, comparison.adequacy
+    runs = {
+        (task.task_id, arm): side.runs
+        for task in comparison.tasks
+        for arm, side in ((arms.candidate, task.candidate), (arms.baseline, task.baseline))
+    }
+    unrun: dict[str, list[str]] = {}
+    unmeasured: dict[str, list[str]] = {}
+    few: set[str] = set()
+    for entry in adequacy.below_minimum:
+        if not runs[entry.task_id, entry.arm]:
+            kind, key = unrun, entry.arm
+        elif not entry.repeats:
+            kind, key = unmeasured, entry.metric
+        else:
+            few.add(entry.task_id)
+            continue
+        tasks = kind.setdefault(key, [])
+        if entry.task_id not in tasks:
+            tasks.append(entry.task_id)
+    for arm, tasks in unrun.items():
+        yield step(
+            "run_tasks",
+            "run {} with {}: only the other arm has {}",
+            listed(tasks, 3),
+            Name(arm),
+            "it" if len(tasks) == 1 else "them",
+        )
+    for metric, tasks in unmeasured.items():
+        yield step(
+            "record_metric",
+            "record {} for {}: an arm has none",
+            LABELS[metric],
+            listed(tasks, 3),
+        )
+    if few:
+        yield step(
+            "reach_minimum_repeats",
+            "run more repeats: a promotion needs at least {} of every task in both arms ({} "
+            "below that)",
+            adequacy.minimum_repeats,
+            counted(len(few), "task"),
+        )
+
+
+def _unlike(basis: Basis) -> Iterator[Step]:
+    """What else differed between the arms, and could be all there is to the difference."""
+    evidence = basis.evidence
+    if evidence is not None and evidence.order.in_separate_blocks:
+        yield step(
+            "interleave_arms",
+            "run them again with the arms interleaved: here one ran after the other, and whatever "
+            "changed in between looks like an effect",
+        )
+    if any(caveat.code == "different_models" for caveat in basis.caveats):
+        yield step(
+            "use_one_model",
+            "use one model in both arms: otherwise its effect cannot be told from that of the "
+            "change",
+        )
+
+
+def _hurt(comparison: Comparison) -> Step:
+    """Where the failed gates come from."""
+    failed = [gate.rule for gate in comparison.gates if gate.holds is False]
+    if not failed or any(rule.metric is SUCCESS for rule in failed):
+        return step(
+            "look_at_hurt_tasks",
+            "look at the tasks that were hurt: the full report lists them first",
+        )
+    return step(
+        "look_at_hurt_tasks",
+        "look at the tasks whose {} rose: the full report has the change of every task",
+        series([rule.metric.label for rule in failed], "or"),
+    )
+
+
+def _looks(looks: Looks) -> Iterator[Step]:
+    """Whether to go on to the next look."""
+    if looks.stop == "futility":
+        yield step(
+            "stop_for_futility",
+            "stop if you like: even after all {} repeats a verdict is unlikely (below {}; this "
+            "advice is not binding)",
+            looks.r_max,
+            f"{FUTILE:.0%}",
+        )
+    elif looks.stop is not None:
+        yield step(
+            "stop",
+            "stop: {} is clear after {} of {} repeats",
+            looks.stop,
+            looks.after,
+            looks.r_max,
+        )
+    elif looks.after < looks.r_max:
+        following = next(look for look in looks.looks if look > looks.after)
+        yield step("run_to_next_look", "run on to the next look, after {} repeats", following)
+
+
+def _deciding(tasks: list[str]) -> Step:
+    """The tasks without which the decision would be another."""
+    code = "look_at_deciding_tasks"
+    if len(tasks) == 1:
+        return step(code, "look at {}: dropping it changes the decision", Name(tasks[0]))
+    if len(tasks) == 2:
+        template = "look at {} and {}: dropping either one changes the decision"
+        return step(code, template, *map(Name, tasks))
+    return step(
+        code,
+        "look at {} and {} more: dropping any one of them changes the decision",
+        Name(tasks[0]),
+        len(tasks) - 1,
+    )
+
+
+def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
+    """What the promotion means, and where more runs would help if it is in doubt."""
+    evidence, verdict = basis.evidence, basis.promotion.verdict
+    by_gates = basis.options.promote_by == "gates"
+    unlike, harm = tuple(_unlike(basis)), tuple(_harm(basis))
+    yield from unlike
+    yield from harm
+    graded = evidence.grade.verdict if evidence is not None else None
+    shaky = graded == "too few tasks"
+    if basis.promotion.withheld:
+        return
+    if verdict == "do not promote":
+        yield from _not_promoted(basis, bool(harm))
+        shaky = shaky or (graded == "no clear difference" and not _equal(basis))
+    elif not by_gates and verdict == "promote":
+        yield from _although(basis)
+    elif not by_gates:
+        shaky = graded not in ("baseline better", "trade-off")
+        if not shaky:
+            yield _hurt(basis.comparison)
+    elif verdict == "promote" and evidence is not None and not tied:
+        shaky = True
+        if graded != "candidate better":
+            yield step(
+                "get_more_runs",
+                "get more runs before telling anyone: the evidence does not show a gain",
+            )
+        elif harm or unlike:
+            shaky = False
+        elif evidence.stability is None or evidence.stability.decision_share < FAIRLY_STABLE:
+            yield step(
+                "promote_if_cheap",
+                "promote if being wrong is cheap; otherwise get more runs first",
+            )
+        else:
+            shaky = False
+            candidate = Name(basis.comparison.arms.candidate)
+            yield step("promote", "promote {}: the gates and the evidence agree", candidate)
+    if shaky and evidence is not None:
+        yield from more_runs(evidence, basis.options)
+
+
+def _harm(basis: Basis) -> Iterator[Step]:
+    """What no gate looks at, and should keep a reader from promoting without a second look."""
+    evidence = basis.evidence
+    if evidence is None or basis.comparison.decision.kind == "baseline":
+        return
+    broken, paid = evidence.guard.broken, evidence.guard.paid
+    if broken.beyond_chance:
+        yield step(
+            "look_at_broken_tasks",
+            "look at {} before anything else: the candidate breaks {}",
+            listed([task.task_id for task in broken.tasks], 3),
+            "it" if len(broken.tasks) == 1 else "them",
+        )
+    if paid.worse and paid.metric is not None:
+        higher = LABELS[paid.metric]
+        if any(finding.standing == "better" for finding in evidence.grade.findings):
+            yield step(
+                "weigh_cost", "decide whether the gain is worth it: {} is clearly higher", higher
+            )
+        else:
+            yield step(
+                "keep_baseline",
+                "keep {}: nothing is clearly better, and {} is clearly higher",
+                Name(basis.comparison.arms.baseline),
+                higher,
+            )
+
+
+def _equal(basis: Basis) -> bool:
+    evidence = basis.evidence
+    by_margin = basis.options.promote_by == "margin"
+    return by_margin and evidence is not None and evidence.margin.verdict == "no difference"
+
+
+def _not_promoted(basis: Basis, harm: bool) -> Iterator[Step]:
+    comparison = basis.comparison
+    graded = basis.evidence.grade.verdict if basis.evidence else None
+    by_gates = basis.options.promote_by == "gates"
+    if comparison.decision.kind == "baseline" or (not by_gates and graded == "baseline better"):
+        yield step("keep_baseline", "keep {}", Name(comparison.arms.baseline))
+    elif _equal(basis):
+        yield step(
+            "treat_as_equal",
+            "treat the arms as equal: they differ by less than the margins, if at all",
+        )
+    elif graded == "no clear difference":
+        yield step(
+            "claim_nothing",
+            "do not read too much into a mixed result: the evidence shows no clear difference"
+            if by_gates
+            else "do not claim a difference, nor that there is none: the runs show neither",
+        )
+    elif not harm:
+        yield _hurt(comparison)
+    if not by_gates:
+        yield from _although(basis)
+
+
+def _although(basis: Basis) -> Iterator[Step]:
+    """What the gates say, where it is something else."""
+    comparison = basis.comparison
+    promoted = basis.promotion.verdict == "promote"
+    if promoted == (comparison.decision.kind == "candidate"):
+        return
+    failed = fails(comparison.gates)
+    if promoted and failed:
+        yield step("note_gates", "note that {} {}", Name(comparison.arms.candidate), failed)
+    elif not failed:
+        yield step("note_gates", "the gates alone would promote it: all {} hold", number_of_gates())
