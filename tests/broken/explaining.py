@@ -9,6 +9,7 @@ TOOL_USE = "tests/explain/test_tool_use.py"
 RUN_PAGES = "tests/run_pages/test_pages.py"
 HOSTILE_RUNS = "tests/run_pages/test_hostile_runs.py"
 TRANSCRIPTS = "tests/run_pages/test_transcripts.py"
+TOKENS = "tests/run_pages/test_tokens.py"
 SHOW = "tests/run_pages/test_show.py"
 
 EXPLAINING = [
@@ -41,7 +42,7 @@ EXPLAINING = [
     Broken("a text is cut by what it takes on a page", "programs/entry.py", "sum(len(html(line).encode(", "sum(len(line.encode(", TRANSCRIPTS),
     Broken("the last events are kept", "programs/entry.py", "while self._tail > LAST_EVENTS and len(self._last) > 1:", "while self._last:", TRANSCRIPTS),
     Broken("events are limited", "programs/entry.py", "while self._tail > LAST_EVENTS and len(self._last) > 1:", "while False:", HOSTILE_RUNS),
-    Broken("an endless line is not decoded", "programs/streams.py", "if len(line) > LONGEST_LINE:", "if False:", HOSTILE_RUNS),
+    Broken("an endless line is not decoded", "programs/event.py", "if len(line) > LONGEST_LINE:", "if False:", HOSTILE_RUNS),
     Broken("what a run wrote is escaped on its page", "run_pages/page.py", 'return "\\n".join(html(line) for line in text.split("\\n"))', "return text", HOSTILE_RUNS),
     Broken("the name of a tool is escaped on a page", "run_pages/page.py", "<code>{html(shortened(entry.tool, NAME))}</code>", "<code>{entry.tool}</code>", HOSTILE_RUNS),
     Broken("a run page allows nothing but its style", "render/page/head.py", "default-src 'none'; {allowed}style-src {_hash(style)};", "style-src 'unsafe-inline';", HOSTILE_RUNS),
@@ -51,7 +52,27 @@ EXPLAINING = [
     Broken("a pattern that is given twice counts once", "collect/uptake_summary.py", "chosen = {one.text: one for", "chosen = {id(one): one for", UPTAKE_REPORT),
     Broken("a pattern is held against the calls of its arm", "collect/uptake_summary.py", "for one in self.patterns(arm)}", "for one in [*self._every, *(p for of in self._of.values() for p in of)]}", UPTAKE_REPORT),
     Broken("a run that contradicts itself tells nothing", "explain/uptake.py", "np.where(failed <= counts, failed, np.nan)", "failed", UPTAKE_REPORT),
-    Broken("a trajectory that is too long is not decoded", "programs/documents.py", "if folder.size(name) > LONGEST_DOCUMENT:", "if False:", TRANSCRIPTS),
+    Broken("a trajectory that is too long is not decoded", "programs/event.py", "if size > LONGEST_DOCUMENT:", "if False:", TRANSCRIPTS),
+    Broken("the page of a Claude Code run has all its tokens", "programs/claude_code/events.py", "                yield from rest(counted, self._spends, why)\n", "", TOKENS),
+    Broken("a message of Claude Code is counted once on its page", "programs/claude_code/events.py", "message.id not in self._counted", "True", TOKENS),
+    Broken("a second result of Claude Code adds to the first", "programs/claude_code/events.py", "                self._spends = counted\n", "", TOKENS),
+    Broken("the page of a Codex run counts what a turn adds", "programs/codex/events.py", "before, self._total = self._total, total", "before = NOTHING", TOKENS),
+    Broken("the page of a resumed thread says so", "programs/codex/events.py", ".resumed_from is not None", ".resumed_from == 0", TOKENS),
+    Broken("the page of a thread with several turns says so", "programs/codex/events.py", 'message.type == "task_started" and', 'message.type == "never" and', TOKENS),
+    Broken("the page of an opencode run knows its version", "programs/opencode/events.py", "reader.version = document(folder, record.EXPORT, _HEADER).info.version", "pass", TOKENS),
+    Broken("the page of an opencode run has its sub-agents", "programs/opencode/events.py", "children(folder, {reader.session}, set())", "children(folder, set(), set())", TOKENS),
+    Broken("the page of a sample leaves graders out", "programs/inspect/events.py", "event.model in (None, model)", "True", TOKENS),
+    Broken("the page of a sample has all its tokens", "programs/inspect/events.py", "    yield from rest(counted or (), spends,", "    yield from rest((), (),", TOKENS),
+    Broken("a log that is given as a file has its pages", "collect/gather.py", 'if below.startswith(":") and not', "if False and not", TOKENS),
+    Broken("a sample of an archive has its page", "run_pages/view.py", '":" in path:', '":" in os.path.basename(path):', TOKENS),
+    Broken("an odd message of Claude Code is a note", "programs/claude_code/events.py", "decoded(bytes(line.message), _MESSAGE, self._where)", "_MESSAGE.decode(line.message)", TRANSCRIPTS),
+    Broken("an odd event of a sample is a note", "programs/inspect/events.py", "decoded(bytes(event.output), _OUTPUT, where)", "_OUTPUT.decode(event.output)", TRANSCRIPTS),
+    Broken("a trial without a trajectory says so", "programs/harbor/events.py", "if folder.holds(record.TRAJECTORY):", "if True:", TRANSCRIPTS),
+    Broken("a long export hides no events", "programs/opencode/events.py", " and folder.size(record.EXPORT) <= LONGEST_DOCUMENT", "", TOKENS),
+    Broken("the page of a trial has all its tokens", "programs/harbor/events.py", "yield from rest([counted], spends,", "yield from rest((), (),", TOKENS),
+    Broken("a record that counts less than its events is named", "programs/event.py", "if min(left) < 0:", "if False:", TOKENS),
+    Broken("tokens of one entry are added up", "programs/entry.py", "summed((entry.spend, spend))", "entry.spend", TOKENS),
+    Broken("tokens before the first entry are not lost", "programs/entry.py", "self._early.append(spend)", "pass", TOKENS),
     Broken("marks lead to their own run", "render/page/links.py", "for t in deltas.tasks for r in t.repeats", "for t in deltas.tasks for r in t.repeats[::-1]", RUN_PAGES),
     Broken("a terminal is shown no escapes", "run_pages/text.py", "for line in visible_lines(part.rstrip(", "for line in str(part.rstrip(", HOSTILE_RUNS),
     Broken("a pattern is matched inside bash -c", "programs/shell.py", "if program in _SHELLS:", "if False:", UPTAKE),

@@ -251,8 +251,10 @@ def test_a_closed_pipe_ends_quietly(tmp_path: Path) -> None:
 def test_a_format_of_another_package_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """One module and one entry point are a format."""
-    (tmp_path / "mine.py").write_text(
+    """One folder and one entry point are a program."""
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").touch()
+    (tmp_path / "mine" / "record.py").write_text(
         "from twoarm.programs.format import Attempt\n"
         "class Mine:\n"
         "    name = 'mine'\n"
@@ -266,11 +268,12 @@ def test_a_format_of_another_package_is_found(
         "            failure=None, duration_seconds=1.0, started=None, ended=None, cost_usd=None,\n"
         "            spends=None, took_steps=False, document={}, configuration=(), scope='',\n"
         "            caveats=())\n"
+        "record = Mine\n"
     )
     info = tmp_path / "mine-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[twoarm.formats]\nmine = mine:Mine\n")
+    (info / "entry_points.txt").write_text("[twoarm.programs]\nmine = mine\n")
     runs = tmp_path / "runs"
     runs.mkdir()
     (runs / "mine.txt").write_text("x")
@@ -286,7 +289,7 @@ def test_a_format_that_cannot_be_loaded_is_named(
     info = tmp_path / "broken-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: broken\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[twoarm.formats]\nbroken = no_such_module:X\n")
+    (info / "entry_points.txt").write_text("[twoarm.programs]\nbroken = no_such_module\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     result = twoarm("collect", "broken", "--arm", f"a={JOB}")
     assert result.code == 2

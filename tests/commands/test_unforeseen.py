@@ -21,11 +21,13 @@ JOB = HARBOR
 
 def plug_in(folder: Path, text: str) -> dict[str, str]:
     """An environment in which a package gives a format, made of the text."""
-    (folder / "mine.py").write_text(text)
+    (folder / "mine").mkdir()
+    (folder / "mine" / "__init__.py").touch()
+    (folder / "mine" / "record.py").write_text(f"{text}record = Mine\n")
     info = folder / "mine-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: mine\nVersion: 1.0\n")
-    (info / "entry_points.txt").write_text("[twoarm.formats]\nmine = mine:Mine\n")
+    (info / "entry_points.txt").write_text("[twoarm.programs]\nmine = mine\n")
     path = os.pathsep.join(filter(None, (str(folder), os.environ.get("PYTHONPATH"))))
     return {**os.environ, "PYTHONPATH": path}
 

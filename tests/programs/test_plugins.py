@@ -11,7 +11,10 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.collect_fixtures import FIXTURES, copied, refusal
+from twoarm.errors import UsageError
+from twoarm.programs.agent import load_agent
 from twoarm.programs.inspect.record import InspectAi
+from twoarm.programs.settings import Program
 from twoarm.runs.record import LARGEST
 
 
@@ -20,13 +23,18 @@ def plugged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], 
     """Installs a package with one format, `odd`, from the text of its module."""
 
     def plug(code: str) -> None:
-        (tmp_path / "odd_format.py").write_text(code)
+        package = tmp_path / "odd_program"
+        package.mkdir()
+        (package / "__init__.py").write_text("")
+        (package / "record.py").write_text(f"{code}\nrecord = Odd\n")
         info = tmp_path / "odd-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("[twoarm.formats]\nodd = odd_format:Odd\n")
+        (info / "entry_points.txt").write_text("[twoarm.programs]\nodd = odd_program\n")
         monkeypatch.syspath_prepend(str(tmp_path))
-        monkeypatch.delitem(sys.modules, "odd_format", raising=False)
+        for part in ("", ".record", ".events", ".launch"):
+            module = f"odd_program{part}"
+            monkeypatch.delitem(sys.modules, module, raising=False)
 
     return plug
 
@@ -174,6 +182,37 @@ def test_a_plug_in_does_not_take_the_name_of_a_format_of_twoarm(
 ) -> None:
     plugged(plug_in())
     (tmp_path / "odd-1.0.dist-info" / "entry_points.txt").write_text(
-        "[twoarm.formats]\nopencode = odd_format:Odd\n"
+        "[twoarm.programs]\nopencode = odd_program\n"
     )
     assert twoarm("collect", "opencode", "--arm", f"a={RUN}").code == 0
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("raise SystemExit(0)", "cannot be loaded: SystemExit: 0"),
+        ("def launch(program):\n    raise KeyError('x')", "cannot be loaded: KeyError: 'x'"),
+        ("launch = 3", "cannot be loaded: TypeError: `launch` is not a function"),
+        ("launch = lambda program: 3", "is not an agent: it has no `name`"),
+    ],
+)
+def test_an_agent_that_cannot_be_loaded_is_named_and_breaks_no_other(
+    code: str, reason: str, tmp_path: Path, plugged: Callable[[str], None]
+) -> None:
+    plugged("Odd = None")
+    (tmp_path / "odd_program" / "launch.py").write_text(code)
+    with pytest.raises(UsageError) as caught:
+        load_agent(Program(program="odd"))
+    assert str(caught.value) == f"agent `odd` {reason}"
+    assert load_agent(Program(program="codex")).name == "codex"
+
+
+def test_a_package_that_cannot_be_imported_hides_no_other_agent(
+    tmp_path: Path, plugged: Callable[[str], None]
+) -> None:
+    plugged("Odd = None")
+    (tmp_path / "odd_program" / "__init__.py").write_text("raise SystemExit(0)")
+    with pytest.raises(UsageError, match="no agent `codec`; did you mean `codex`"):
+        load_agent(Program(program="codec"))
+    with pytest.raises(UsageError, match="agent `odd` cannot be loaded: SystemExit: 0"):
+        load_agent(Program(program="odd"))

@@ -23,15 +23,15 @@ SUITES = dict(re.findall(r"^```toml\n# (\S+)\n(.*?)^```", DOCUMENT, re.MULTILINE
 
 # What each agent prints: what a real one did.
 AGENTS = {
-    "claude": (claude_code.ClaudeCode.oldest, cat("claude-code/ok/stream.jsonl")),
+    "claude": (claude_code.ClaudeCodeAgent.oldest, cat("claude-code/ok/stream.jsonl")),
     # No two runs have the same thread.
     "codex": (
-        codex.Codex.oldest,
+        codex.CodexAgent.oldest,
         f"{cat('codex/ok/events.jsonl')} | sed s/01a1ddd2-e465-7190-b911-/$$-/",
     ),
-    "gemini": (gemini_cli.GeminiCli.oldest, cat("gemini-cli/ok_stream/stdout.txt")),
+    "gemini": (gemini_cli.GeminiCliAgent.oldest, cat("gemini-cli/ok_stream/stdout.txt")),
     "opencode": (
-        opencode.Opencode.oldest,
+        opencode.OpencodeAgent.oldest,
         f'if [ "$1" = export ]; then {cat("opencode/ok/export.json")}; '
         f"else {cat('opencode/ok/events.jsonl')}; fi",
     ),

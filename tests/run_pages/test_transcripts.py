@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import run
-from twoarm.programs.entry import Event, cut, keep
+from twoarm.programs.entry import cut, keep
+from twoarm.programs.event import Event
 from twoarm.run_pages.page import outcome_of
 from twoarm.run_pages.view import RunView, Views, why
 
@@ -250,6 +251,9 @@ def test_gemini_cli(tmp_path: Path) -> None:
     assert found.prompt.head == "do it"
 
 
+TRIAL = {"id": "i", "task_name": "t", "trial_name": "t", "agent_info": {}, "config": {}}
+
+
 def test_mini_swe_agent_and_inspect_and_harbor(tmp_path: Path) -> None:
     action = {"command": "ls", "tool_call_id": "a"}
     messages = [
@@ -262,7 +266,7 @@ def test_mini_swe_agent_and_inspect_and_harbor(tmp_path: Path) -> None:
             "extra": {"returncode": 1, "timestamp": 12.0},
         },
     ]
-    document = {"trajectory_format": "mini-swe-agent-1.1", "messages": messages}
+    document = {"trajectory_format": "mini-swe-agent-1.1", "info": {}, "messages": messages}
     found = view(tmp_path / "mini", "t.traj.json", json.dumps(document))
     assert told(found) == [
         ("message", "", "ok", None, None, None),
@@ -280,7 +284,7 @@ def test_mini_swe_agent_and_inspect_and_harbor(tmp_path: Path) -> None:
         "version": 2,
         "status": "success",
         "eval": {},
-        "samples": [{"uuid": "u", "input": "sum", "events": [event]}],
+        "samples": [{"id": 1, "epoch": 1, "uuid": "u", "input": "sum", "events": [event]}],
     }
     path = tmp_path / "inspect" / "run" / "log.json"
     path.parent.mkdir(parents=True)
@@ -299,8 +303,11 @@ def test_mini_swe_agent_and_inspect_and_harbor(tmp_path: Path) -> None:
     (place / "agent").mkdir(parents=True)
     (place / "agent" / "trajectory.json").write_text(json.dumps({"steps": [step]}))
     (place / "config.json").write_text("{}")
-    seen = view(tmp_path / "harbor", "result.json", json.dumps({"trial_name": "t"}))
+    seen = view(tmp_path / "harbor", "result.json", json.dumps(TRIAL))
     assert told(seen)[1] == ("call", "Bash", "ls", "x", None, None)
+    (place / "agent" / "trajectory.json").unlink()
+    seen = view(tmp_path / "harbor", "result.json", json.dumps(TRIAL))
+    assert [event[2] for event in told(seen)] == ["the agent left no trajectory"]
 
 
 def test_a_trajectory_that_is_too_long_is_not_decoded(
@@ -311,10 +318,10 @@ def test_a_trajectory_that_is_too_long_is_not_decoded(
     steps = [{"source": "agent", "message": "x" * 1000}]
     (place / "trajectory.json").write_text(json.dumps({"steps": steps}))
     (place.parent / "config.json").write_text("{}")
-    monkeypatch.setattr("twoarm.programs.documents.LONGEST_DOCUMENT", 1000)
-    seen = view(tmp_path, "result.json", json.dumps({"trial_name": "t"}))
+    monkeypatch.setattr("twoarm.programs.event.LONGEST_DOCUMENT", 1000)
+    seen = view(tmp_path, "result.json", json.dumps(TRIAL))
     assert [event[:3] for event in told(seen)] == [
-        ("note", "", "the trajectory is too long to show, or not JSON")
+        ("note", "", "cannot be shown: 1,047 bytes, too long to be shown")
     ]
 
 
@@ -345,3 +352,14 @@ def test_any_bytes_give_a_view(tmp_path: Path, head: str, text: str) -> None:
     for name in ("events.jsonl", "stdout.txt"):
         found = view(tmp_path / name, name, head + text)
         assert found.entries is not None
+
+
+def test_what_is_odd_inside_a_document_is_a_note(tmp_path: Path) -> None:
+    lines = [{"type": "system", "subtype": "init"}, {"type": "assistant", "message": 3}]
+    found = view(tmp_path / "claude", "result.json", json.dumps(lines))
+    assert told(found)[-1][2] == "cannot be shown: expected `object`, got `int`"
+    events = [{"event": "model", "output": 3}]
+    sample = {"id": 1, "epoch": 1, "uuid": "u", "events": events}
+    log = {"version": 2, "status": "success", "eval": {}, "samples": [sample]}
+    found = view(tmp_path / "inspect", "log.json", json.dumps(log), run_id="u")
+    assert told(found)[-1][2] == "cannot be shown: expected `object | null`, got `int`"

@@ -34,7 +34,9 @@ def claude(*blocks: dict[str, Any], results: dict[str, Any] | None = None) -> li
         "duration_ms": 1000,
         "total_cost_usd": 0.1,
     }
-    return [*lines, {**done, "usage": {"input_tokens": 1, "output_tokens": 2}}]
+    spent = [1000 + number for number in range(len(blocks))]
+    usage = {"input_tokens": sum(spent), "output_tokens": 50 * len(spent)}
+    return [*lines, {**done, "usage": usage}]
 
 
 def say(text: str) -> dict[str, Any]:

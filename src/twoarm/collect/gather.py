@@ -328,7 +328,11 @@ class _Work:
         """The file of a run, as seen from the folder of the records; a line of a table is none."""
         if self._relative_to is None or where.line is not None:
             return None
-        below = where.source[len(self._place) :].lstrip(os.sep)
+        below = where.source[len(self._place) :]
+        if below.startswith(":") and not self._place.endswith(os.sep):
+            # A sample of a log that was given as a file.
+            return f"{self._place_seen}{below}"
+        below = below.lstrip(os.sep)
         if self._place_seen == os.curdir:
             return below
         return f"{self._place_seen}{os.sep}{below}" if below else self._place_seen

@@ -12,7 +12,7 @@ from twoarm.options import either, option
 from twoarm.programs.folder import shown
 from twoarm.programs.format import Settings
 from twoarm.programs.prices import Prices
-from twoarm.programs.registry import OWN_FORMATS
+from twoarm.programs.program import OWN_PROGRAMS
 
 # Which formats look at what the user chose, and flags that are named differently.
 _USED_BY = {
@@ -89,7 +89,7 @@ def check_options(places: Sequence[ArmPath], options: CollectOptions) -> None:
 
 def check_used(format_name: str, options: CollectOptions) -> None:
     """Refuse what a format of twoarm has no use for; those of other packages may use anything."""
-    if format_name not in OWN_FORMATS:
+    if format_name not in OWN_PROGRAMS:
         return
     usual = msgspec.structs.asdict(Settings()) | {"reports": {}}
     said = msgspec.structs.asdict(options.settings) | {"reports": options.reports}

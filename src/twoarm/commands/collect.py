@@ -220,13 +220,14 @@ def _gathered(given: Given, places: "list[ArmPath]", progress: "Progress | None"
 
 
 def _mapping(given: Given) -> "TableMapping":
-    from twoarm.programs.registry import AUTO, OWN_FORMATS
+    from twoarm.programs.program import OWN_PROGRAMS
+    from twoarm.programs.registry import AUTO
     from twoarm.programs.table.mapping import NO_MAPPING, read_mapping
 
     name = given["format"]
     if "mapping" not in given:
         return NO_MAPPING
-    if name in (AUTO, *OWN_FORMATS) and name != "table":
+    if name in (AUTO, *OWN_PROGRAMS) and name != "table":
         raise UsageError(f"--mapping has no effect with format {name}; it applies to table")
     return read_mapping(given["mapping"])
 

@@ -6,8 +6,9 @@
 
 A program has as many of them as make sense for it. What several share lies beside the folders:
 
+program     which programs are installed, and their parts
 format      the interface of a format, and the attempt it gives
-registry    which programs are installed, and which the files under a path are of
+registry    the formats, and which of them the files under a path are of
 folder      what may be read under a path, and its limits
 run_folder  what the folders of agent programs share, with the sidecar `run.json`
 failure     who failed: by what a program said, and by how its run ended
@@ -16,6 +17,6 @@ tokens, prices, moment, version, value
             counts, costs, times, versions and other values as programs write them
 shell       the commands inside a shell command; `script` reads the shell's language
 uptake      what an agent called, and which of it is a use of the change
-entry       what a run did, event by event; `streams` and `documents` read it
+event       what a run did, event by event, and what reading that takes; `entry` is what is kept
 agent       the interface of an agent that can be run; `settings` is what a suite says of it
 """

@@ -10,13 +10,12 @@ import msgspec
 from twoarm.errors import UsageError
 from twoarm.programs.format import Refusal
 from twoarm.programs.prices import Prices
+from twoarm.programs.program import GROUP, described, has_part, installed, is_foreign, part_of
 from twoarm.programs.settings import Program
 from twoarm.text.escape import did_you_mean, named
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
-
-GROUP = "twoarm.agents"
 
 # How well the cost of a trial is known: it can be stopped at a limit; it is told at the end; or
 # nobody can know it.
@@ -175,27 +174,44 @@ def first_version(said: str) -> str | None:
     return found[0] if found else None
 
 
-def _installed() -> "dict[str, EntryPoint]":
-    from importlib.metadata import entry_points
-
-    return {entry.name: entry for entry in entry_points(group=GROUP)}
-
-
 def why_unknown(name: str) -> str | None:
     """What is said of an agent that is not there; None of one that is."""
-    known = sorted(_installed())
+    known = sorted(name for name, entry in installed().items() if _can_be_run(entry))
     if name in known:
         return None
     listing = ", ".join(known) or f"none: the entry points {GROUP} are not installed"
     return f"no agent {named(name)}{did_you_mean(name, known) or f'; the agents are {listing}'}"
 
 
+def _can_be_run(entry: "EntryPoint") -> bool:
+    try:
+        return has_part(entry, "launch")
+    # The code of another package may raise anything; whoever asks for it is told what.
+    except (Exception, SystemExit):  # noqa: BLE001
+        return True
+
+
+_MEMBERS = (
+    *("name", "oldest", "executable", "format", "nests", "overshoot"),
+    *("version", "cost", "launch", "meter"),
+)
+
+
 def load_agent(program: Program) -> Agent:
     """The agent that a suite names; twoarm's own and any that is installed."""
     if unknown := why_unknown(program.program):
         raise UsageError(unknown)
+    entry = installed()[program.program]
     try:
-        agent: Agent = _installed()[program.program].load()(program)
-    except (ImportError, AttributeError, TypeError) as error:
-        raise UsageError(f"agent {named(program.program)} cannot be loaded: {error}") from error
+        launch = part_of(entry, "launch")
+        assert launch is not None
+        agent: Agent = launch(program)
+        members = _MEMBERS if is_foreign(entry) else ()
+        lacking = next((member for member in members if not hasattr(agent, member)), None)
+    # As above.
+    except (Exception, SystemExit) as error:
+        why = described(error)
+        raise UsageError(f"agent {named(program.program)} cannot be loaded: {why}") from error
+    if lacking is not None:
+        raise UsageError(f"agent {named(program.program)} is not an agent: it has no `{lacking}`")
     return agent

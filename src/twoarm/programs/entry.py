@@ -1,4 +1,4 @@
-"""Events of a run, and what is kept of them: the first and the last, each of a limited length."""
+"""What is kept of the events of a run: the first and the last, each of a limited length."""
 
 import re
 from collections import deque
@@ -7,7 +7,9 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.programs.tokens import Spend
+from twoarm.programs.event import Event
+from twoarm.programs.folder import Folder, SourceError
+from twoarm.programs.tokens import Spend, summed
 from twoarm.text.escape import html
 
 # What a run may take on a page, in bytes of HTML: its first events and its last.
@@ -16,6 +18,8 @@ LAST_EVENTS = 14_000
 # What one text of an event may take, and what stands around it.
 LONGEST_TEXT = 4_000
 _AROUND = 220
+# Bytes that are read of each end of a file.
+_END = 2**16
 # Calls whose result may still come.
 _MOST_OPEN = 1_000
 
@@ -28,22 +32,6 @@ class Text(msgspec.Struct, frozen=True, kw_only=True):
     head: str
     tail: str = ""
     left_out: int = 0
-
-
-class Event(msgspec.Struct, frozen=True, kw_only=True):
-    """One thing that happened, as a program wrote it down."""
-
-    kind: Literal["prompt", "message", "piece", "thinking", "call", "result", "spend", "note"]
-    text: str = ""
-    # Of a call and its result.
-    id: str | None = None
-    tool: str = ""
-    result: str | None = None
-    failed: bool | None = None
-    seconds: float | None = None
-    # Seconds since 1970.
-    at: float | None = None
-    spend: Spend | None = None
 
 
 class Entry(msgspec.Struct, kw_only=True):
@@ -90,6 +78,24 @@ def cut(text: str, most: int = LONGEST_TEXT) -> Text:
     )
 
 
+def ends_of(folder: Folder, name: str, most: int) -> Text:
+    """A file as text, or its two ends if it is long: no more than those is read."""
+    try:
+        size = folder.size(name)
+        with folder.open(name) as stream:
+            start: bytes = stream.read(2 * _END)
+            end = b""
+            if size > 2 * _END:
+                start = start[:_END]
+                stream.seek(size - _END)
+                end = stream.read(_END)
+    except (SourceError, OSError):
+        return Text(head="")
+    text = cut(f"{start.decode('utf-8', 'replace')}{end.decode('utf-8', 'replace')}", most)
+    gone = size - 2 * _END if end else 0
+    return Text(head=text.head, tail=text.tail, left_out=text.left_out + gone)
+
+
 def _fitting(text: str, most: int) -> str:
     """As much of the beginning as takes so many bytes of HTML."""
     while text and (weight := _weight(tidy(text))) > most:
@@ -114,6 +120,7 @@ class _Keeper:
         self._left_out = 0
         self._open: dict[str, Entry] = {}
         self._newest: Entry | None = None
+        self._early: list[Spend] = []
         self._pieces: list[str] = []
         self._began: float | None = None
         self.prompt: Text | None = None
@@ -132,9 +139,8 @@ class _Keeper:
             self.prompt = self.prompt or cut(event.text, 2 * LONGEST_TEXT)
         elif event.kind == "result":
             self._close(event)
-        elif event.kind == "spend":
-            if self._newest is not None and self._newest.spend is None:
-                self._newest.spend = event.spend
+        elif event.kind == "spend" and event.spend is not None:
+            self._spend(event.spend)
         elif event.text.strip() or event.kind == "call":
             self._keep(event)
 
@@ -143,6 +149,14 @@ class _Keeper:
         if self._pieces:
             text, self._pieces = "".join(self._pieces), []
             self.add(Event(kind="message", text=text))
+
+    def _spend(self, spend: Spend) -> None:
+        """Tokens belong to the newest entry; those that come before any wait for the first."""
+        entry = self._newest
+        if entry is None:
+            self._early.append(spend)
+        else:
+            entry.spend = spend if entry.spend is None else summed((entry.spend, spend))
 
     def _close(self, event: Event) -> None:
         entry = self._open.pop(event.id or "", None)
@@ -173,6 +187,9 @@ class _Keeper:
             spend=event.spend,
         )
         self._newest = entry
+        for spend in self._early:
+            self._spend(spend)
+        self._early.clear()
         if event.kind == "message":
             self.last_words = entry.text
         if event.kind == "call" and event.id is not None and len(self._open) < _MOST_OPEN:
@@ -201,6 +218,8 @@ class _Keeper:
 
     def entries(self) -> Entries:
         self.flush()
+        if self._early:
+            self._keep(Event(kind="note", text="tokens alone: no event tells what for"))
         return Entries(
             first=tuple(self._first),
             left_out=self._left_out,

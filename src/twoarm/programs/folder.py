@@ -86,6 +86,10 @@ class Folder:
     def __contains__(self, name: str) -> bool:
         return name in self.names
 
+    def holds(self, name: str) -> bool:
+        """Whether there is such a file, in the folder itself or one below."""
+        return name.split("/", 1)[0] in self.names and os.path.lexists(self._path(name))
+
     def refuse(self, message: str, name: str = "") -> SourceError:
         """The error that names this folder, or a file in it."""
         return SourceError(self.where(name), message)
@@ -135,8 +139,7 @@ class Folder:
 
     def decode_if_there(self, name: str, decoder: "msgspec.json.Decoder[T]") -> T | None:
         """A JSON document one folder below, or None if there is none."""
-        first = name.split("/", 1)[0]
-        if first not in self.names or not os.path.lexists(self._path(name)):
+        if not self.holds(name):
             return None
         text = self._read(name, LARGEST_DOCUMENT, "one JSON document")
         return decoded(text, decoder, self.where(name))

@@ -1,33 +1,23 @@
 """The formats that are installed, and which of them the files under a path are of."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 import msgspec
 
-from twoarm.errors import InputError, Position, Problem, TwoarmError, UsageError
+from twoarm.errors import InputError, Position, Problem, UsageError
+from twoarm.programs.command.events import events as shown_as_it_is
+from twoarm.programs.event import Event
 from twoarm.programs.folder import Folder, SourceError, shown, walk
 from twoarm.programs.format import Attempt, Format, LeftOut, Settings
-from twoarm.text.escape import did_you_mean, named, shortened
+from twoarm.programs.program import GROUP, described, guarded, installed, is_foreign, part_of
+from twoarm.text.escape import did_you_mean, named
 from twoarm.text.sentence import Name, Sentence, say
 
-GROUP = "twoarm.formats"
-AUTO = "auto"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
-# In this order they are listed; those of other packages come after them.
-OWN_FORMATS = (
-    "harbor",
-    "opencode",
-    "claude-code",
-    "codex",
-    "inspect",
-    "gemini-cli",
-    "mini-swe-agent",
-    "table",
-    "command",
-)
-_OWN = "twoarm.programs."
+AUTO = "auto"
 
 _MEMBERS = ("name", "one_run_per_folder", "recognizes", "claims", "read")
 
@@ -51,78 +41,70 @@ class Formats(msgspec.Struct, frozen=True, kw_only=True):
 
 def load_formats() -> Formats:
     """The formats of twoarm and of other packages; one that is broken does not touch the others."""
-    from importlib.metadata import entry_points
-
     known: dict[str, Format] = {}
     broken: dict[str, str] = {}
-    found = [
-        (not entry.value.startswith(_OWN), entry.name, entry) for entry in entry_points(group=GROUP)
-    ]
-    for foreign, name, entry in sorted(found, key=lambda one: (*_rank(one[1]), one[0])):
-        if name in known:
-            # Twoarm's own formats keep their names.
-            continue
+    for name, entry in installed().items():
         try:
-            one = entry.load()()
+            record = part_of(entry, "record")
+            if record is None:
+                continue
+            reader: Format = record()
         # The code of another package may raise anything, and may even try to end the program.
         except (Exception, SystemExit) as error:  # noqa: BLE001
-            broken[name] = _described(error)
+            broken[name] = described(error)
             continue
-        lacking = next((member for member in _MEMBERS if not hasattr(one, member)), None)
+        lacking = next((member for member in _MEMBERS if not hasattr(reader, member)), None)
         if lacking is not None:
             broken[name] = f"not a format: it has no `{lacking}`"
             continue
-        known[name] = cast(Format, _PlugIn(name, one)) if foreign else one
+        known[name] = cast(Format, _PlugIn(name, reader)) if is_foreign(entry) else reader
     if not known:
         raise UsageError(f"no formats: the entry points {GROUP} of twoarm are not installed")
     return Formats(known=known, broken=broken)
 
 
-def _rank(name: str) -> tuple[int, str]:
-    return (OWN_FORMATS.index(name) if name in OWN_FORMATS else len(OWN_FORMATS)), name
-
-
-def _described(error: BaseException) -> str:
-    return shortened(f"{type(error).__name__}: {error}", 200)
-
-
 class _PlugIn:
     """A format of another package: whatever it raises is a problem of the folder it was given."""
 
-    def __init__(self, name: str, one: Format) -> None:
+    def __init__(self, name: str, reader: Format) -> None:
         self.name = name
-        self.one_run_per_folder = bool(one.one_run_per_folder)
-        self._one = one
+        self.one_run_per_folder = bool(reader.one_run_per_folder)
+        self._reader = reader
 
     def recognizes(self, folder: Folder) -> bool:
-        with self._guarded(folder):
-            return bool(self._one.recognizes(folder))
+        with guarded(self.name, folder):
+            return bool(self._reader.recognizes(folder))
 
     def claims(self, folder: Folder) -> Sequence[str]:
-        with self._guarded(folder):
-            return [str(name) for name in self._one.claims(folder)]
+        with guarded(self.name, folder):
+            return [str(name) for name in self._reader.claims(folder)]
 
     def read(
         self, folder: Folder, name: str, settings: Settings
     ) -> Iterator[Attempt | Problem | LeftOut]:
-        with self._guarded(folder, name):
-            for found in self._one.read(folder, name, settings):
-                if not isinstance(found, Attempt | Problem | LeftOut):
-                    kind = named(type(found).__name__)
+        with guarded(self.name, folder, name):
+            for run in self._reader.read(folder, name, settings):
+                if not isinstance(run, Attempt | Problem | LeftOut):
+                    kind = named(type(run).__name__)
                     raise TypeError(f"it gave a {kind}, not an `Attempt`")
                 # A struct is not checked when it is made.
-                yield msgspec.convert(msgspec.structs.asdict(found), type(found))
+                yield msgspec.convert(msgspec.structs.asdict(run), type(run))
 
-    @contextmanager
-    def _guarded(self, folder: Folder, name: str = "") -> Iterator[None]:
-        try:
-            yield
-        except TwoarmError:
-            raise
-        # As above: what it raises is the problem of one folder.
-        except (Exception, SystemExit) as error:
-            text = f"format {named(self.name)} failed: {_described(error)}"
-            raise folder.refuse(text, name) from error
+
+def events_of(
+    entry: "EntryPoint", folder: Folder, name: str, run_id: str | None
+) -> Iterator[Event]:
+    """What a run did, as its program tells it; of one that does not, its output as it is."""
+    if not is_foreign(entry):
+        events = part_of(entry, "events") or shown_as_it_is
+        yield from events(folder, name, run_id)
+        return
+    with guarded(entry.name, folder, name):
+        events = part_of(entry, "events") or shown_as_it_is
+        for event in events(folder, name, run_id):
+            if not isinstance(event, Event):
+                raise TypeError(f"it gave a {named(type(event).__name__)}, not an `Event`")
+            yield msgspec.convert(msgspec.structs.asdict(event), Event)
 
 
 def recognize(paths: Sequence[str], formats: Formats) -> str:

@@ -59,6 +59,14 @@ def output_of(folder: Folder) -> str | None:
     return found[0] if found else None
 
 
+def shown_output(folder: Folder) -> str:
+    """The saved output of the agent, which a run page cannot do without."""
+    name = output_of(folder)
+    if name is None:
+        raise folder.refuse("the program left no output")
+    return name
+
+
 def claim(folder: Folder, others: Iterable[str] = ()) -> Sequence[str]:
     """The file that makes a folder a run folder."""
     for name in (*OUTPUTS, *others, NAME):

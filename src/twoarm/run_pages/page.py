@@ -138,12 +138,8 @@ def about_entry(entry: Entry) -> Iterator[str]:
 
 def _spent(spend: Spend) -> str:
     words = ("input", "output", "cache read", "cache write")
-    parts = [
-        f"{count:,} {word}"
-        for count, word in zip(spend.counts, words, strict=True)
-        if count is not None
-    ]
-    return f"{', '.join(parts)} tokens" if any(spend.counts) else "tokens not counted"
+    parts = [f"{count:,} {word}" for count, word in zip(spend.counts, words, strict=True) if count]
+    return f"{', '.join(parts)} tokens" if parts else "tokens not counted"
 
 
 def facts_of(record: Line) -> Iterator[tuple[str, str]]:

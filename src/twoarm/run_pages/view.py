@@ -10,15 +10,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 
 from twoarm.errors import InputError
-from twoarm.programs import documents, streams
 from twoarm.programs.caveats import CAVEATS
-from twoarm.programs.entry import LONGEST_TEXT, Entries, Event, Text, cut, keep
+from twoarm.programs.entry import Entries, Text, ends_of, keep
+from twoarm.programs.event import Event
 from twoarm.programs.folder import Folder, SourceError, inside, walk
 from twoarm.programs.format import Format
-from twoarm.programs.harbor.record import TRAJECTORY
-from twoarm.programs.mini_swe_agent.record import SUFFIX
-from twoarm.programs.opencode.record import EXPORT
-from twoarm.programs.registry import load_formats, recognized
+from twoarm.programs.program import installed
+from twoarm.programs.registry import events_of, load_formats, recognized
 from twoarm.programs.run_folder import OUTPUTS
 from twoarm.programs.sidecar import NAME as SIDECAR
 from twoarm.runs.record import Line
@@ -33,8 +31,8 @@ _LOGS = (
 )
 _PROMPT = "prompt.txt"
 _LONGEST_PROMPT = 8_000
-# Bytes that are read from each end of a log.
-_END = 2**16
+# Files that are linked to where they are there.
+_FILES = (*OUTPUTS, "export.json", "agent/trajectory.json", SIDECAR)
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):
@@ -63,6 +61,7 @@ class Views:
     """Reads runs from the files that their records name."""
 
     def __init__(self) -> None:
+        self._programs = installed()
         self._formats: Mapping[str, Format] = load_formats().known
 
     def of(self, record: Line, base: str) -> RunView:
@@ -73,12 +72,10 @@ class Views:
             return _bare(record, str(error))
         prompt = None
         if _PROMPT in folder:
-            prompt = _read(folder, _PROMPT, _LONGEST_PROMPT)
+            prompt = ends_of(folder, _PROMPT, _LONGEST_PROMPT)
         entries = keep(self._events(folder, name, record))
         logs = tuple(_logs(folder))
-        others = [
-            one for one in (*OUTPUTS, "export.json", TRAJECTORY, SIDECAR) if _there(folder, one)
-        ]
+        others = [file for file in _FILES if _there(folder, file)]
         return RunView(
             record=record,
             why=tuple(why(record)),
@@ -86,15 +83,23 @@ class Views:
             missing="",
             prompt=prompt or entries.prompt,
             logs=logs,
-            files=tuple(os.path.join(folder.path, one) for one in dict.fromkeys((name, *others))),
+            files=tuple(os.path.join(folder.path, file) for file in dict.fromkeys((name, *others))),
         )
 
     def _events(self, folder: Folder, name: str, record: Line) -> Iterator[Event]:
         try:
-            programs = recognized(folder, self._formats)
-            yield from _of_program(programs[0] if programs else "", folder, name, record)
+            program = self._programs[self._program(folder, name)]
+            yield from events_of(program, folder, name, record.run_id)
         except SourceError as error:
             yield Event(kind="note", text=f"cannot be shown: {error.problem.message}")
+        except RecursionError:
+            yield Event(kind="note", text="cannot be shown: nested too deeply")
+
+    def _program(self, folder: Folder, name: str) -> str:
+        """The program of a folder: of several, the one that claims the file of the run."""
+        programs = recognized(folder, self._formats)
+        claiming = (each for each in programs if name in self._formats[each].claims(folder))
+        return next(claiming, programs[0] if programs else "command")
 
 
 def _bare(record: Line, missing: str) -> RunView:
@@ -117,8 +122,8 @@ def _place(run_path: str | None, base: str) -> tuple[Folder, str]:
             "the runs again"
         )
     path = os.path.normpath(os.path.join(base, run_path))
-    # A sample of a log has its number after the path.
-    while not os.path.isfile(path) and ":" in os.path.basename(path):
+    # A sample of a log has its number after the path, or its place in the archive.
+    while not os.path.isfile(path) and ":" in path:
         path = path.rpartition(":")[0]
     if "\0" in path or not os.path.isfile(path):
         raise InputError("its files are not there any more, or not beside the run file")
@@ -132,48 +137,6 @@ def _place(run_path: str | None, base: str) -> tuple[Folder, str]:
     return found, name
 
 
-def _of_program(program: str, folder: Folder, name: str, record: Line) -> Iterator[Event]:
-    output = next((one for one in OUTPUTS if one in folder), None)
-    if program == "inspect":
-        yield from documents.inspect_sample(folder, name, record.run_id)
-    elif name.endswith(SUFFIX):
-        yield from documents.mini_swe_agent(documents.document(folder, name))
-    elif program == "harbor":
-        if _there(folder, TRAJECTORY):
-            yield from documents.harbor_trajectory(documents.document(folder, TRAJECTORY))
-        else:
-            yield Event(kind="note", text="the agent left no trajectory")
-    elif program == "opencode" and output is None:
-        yield from documents.opencode_export(documents.document(folder, EXPORT))
-    elif output is None:
-        yield Event(kind="note", text="the program left no output")
-    elif program == "gemini-cli" and not folder.head(output).startswith(b'{"type":'):
-        yield from documents.gemini_document(documents.document(folder, output))
-    elif program == "codex":
-        rollout = next((one for one in folder.names if one.startswith("rollout")), None)
-        reader = streams.codex if rollout is None else streams.codex_rollout
-        yield from streams.of_lines(folder, rollout or output, reader)
-    elif program == "claude-code" and output.endswith(".json"):
-        reader = streams.ClaudeCode()
-        found = documents.document(folder, output)
-        for one in streams.rows(found if isinstance(found, list) else [found]):
-            yield from reader(one)
-    elif program == "claude-code":
-        yield from streams.of_lines(folder, output, streams.ClaudeCode())
-    elif program in _STREAMS:
-        yield from streams.of_lines(folder, output, _STREAMS[program])
-    else:
-        found = _read(folder, output, LONGEST_TEXT)
-        gap = f"\n... {found.left_out:,} characters left out ...\n" if found.left_out else ""
-        yield Event(kind="message", text=f"{found.head}{gap}{found.tail}")
-
-
-_STREAMS: dict[str, streams.Reader] = {
-    "gemini-cli": streams.gemini_cli,
-    "opencode": streams.opencode,
-}
-
-
 def _there(folder: Folder, name: str) -> bool:
     first = name.split("/", 1)[0]
     return first in folder and os.path.isfile(os.path.join(folder.path, name))
@@ -183,28 +146,10 @@ def _logs(folder: Folder) -> Iterator[Log]:
     for label, names, most, says in _LOGS:
         for name in names:
             if _there(folder, name):
-                text = _read(folder, name, most)
+                text = ends_of(folder, name, most)
                 if says or text.head.strip():
                     yield Log(label=label, text=text, path=os.path.join(folder.path, name))
                 break
-
-
-def _read(folder: Folder, name: str, most: int) -> Text:
-    """A file as text, or its two ends if it is long: no more than those is read."""
-    try:
-        size = folder.size(name)
-        with folder.open(name) as stream:
-            start: bytes = stream.read(2 * _END)
-            end = b""
-            if size > 2 * _END:
-                start = start[:_END]
-                stream.seek(size - _END)
-                end = stream.read(_END)
-    except (SourceError, OSError):
-        return Text(head="")
-    text = cut(f"{start.decode('utf-8', 'replace')}{end.decode('utf-8', 'replace')}", most)
-    gone = size - 2 * _END if end else 0
-    return Text(head=text.head, tail=text.tail, left_out=text.left_out + gone)
 
 
 def why(record: Line) -> Iterator[Sentence]:

@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twoarm.programs.agent import Cost, Launch, Lines, Meter, Start
+from twoarm.programs.agent import Agent, Cost, Launch, Lines, Meter, Start
 from twoarm.programs.claude_code.record import Asking
 from twoarm.programs.format import Refusal
 from twoarm.programs.installed import Installed
@@ -21,7 +21,7 @@ _MODE = Default(
 )
 
 
-class ClaudeCode(Installed):
+class ClaudeCodeAgent(Installed):
     """Claude Code, not interactive."""
 
     name: ClassVar[str] = "claude-code"
@@ -63,6 +63,9 @@ class ClaudeCode(Installed):
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
         """It keeps to the limit itself; but it asks for minutes with a key that is refused."""
         return _Watch(os.path.join(start.output, OUTPUT))
+
+
+launch: type[Agent] = ClaudeCodeAgent
 
 
 class _Watch:

@@ -8,7 +8,7 @@ import msgspec
 from twoarm.errors import Position, Problem
 from twoarm.programs.failure import agent, http_status, infra, of_provider
 from twoarm.programs.folder import WHOLE_FILE, Folder, decoded
-from twoarm.programs.format import Attempt, Failed, Refusal, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Refusal, Settings
 from twoarm.programs.run_folder import AgentOutput, claim, finish, output_of, without_events
 from twoarm.programs.sidecar import read_sidecar
 from twoarm.programs.tokens import Cost, Count, Spend
@@ -24,7 +24,9 @@ AGENT_ENDS = {
 }
 
 
-class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ClaudeUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a message spent, or a whole run; the four counts are disjoint."""
+
     input_tokens: Count
     output_tokens: Count
     cache_read_input_tokens: Count | None = 0
@@ -39,7 +41,9 @@ class _ModelUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="c
     cost_usd: Cost = msgspec.field(default=0.0, name="costUSD")
 
 
-class _Block(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ClaudeBlock(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A part of a message: a text, a call."""
+
     type: str
     id: str | None = None
     name: str | None = None
@@ -51,8 +55,8 @@ class _Spoken(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     id: str
     model: str | None = None
-    usage: _Usage | None = None
-    content: list[_Block] = []
+    usage: ClaudeUsage | None = None
+    content: list[ClaudeBlock] = []
 
 
 class _Heard(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -61,9 +65,12 @@ class _Heard(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     content: Any = None
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class ClaudeLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A line of a stream, or a result."""
+
     type: str
     subtype: str | None = None
+    timestamp: Any = None
     session_id: str | None = None
     model: str | None = None
     message: msgspec.Raw = msgspec.Raw(b"null")
@@ -76,15 +83,15 @@ class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     stop_reason: Any = None
     total_cost_usd: Cost | None = None
     cost_usd: Cost | None = None
-    usage: _Usage | None = None
+    usage: ClaudeUsage | None = None
     model_usage: dict[str, _ModelUsage] | None = msgspec.field(default=None, name="modelUsage")
     api_error_status: Any = None
     error: Any = None
     error_status: Any = None
 
 
-_LINE = msgspec.json.Decoder(_Line)
-_LINES = msgspec.json.Decoder(list[_Line])
+LINE = msgspec.json.Decoder(ClaudeLine)
+_ARRAY = msgspec.json.Decoder(list[ClaudeLine])
 _SPOKEN = msgspec.json.Decoder(_Spoken)
 _HEARD = msgspec.json.Decoder(_Heard)
 
@@ -125,23 +132,31 @@ class ClaudeCode:
         yield finish(folder, sidecar, output)
 
 
-def _lines(folder: Folder, name: str) -> list[_Line]:
+record: type[Format] = ClaudeCode
+
+
+def _lines(folder: Folder, name: str) -> list[ClaudeLine]:
     """The messages of one object, an array or a stream."""
     if folder.size(name) > WHOLE_FILE:
         where = folder.where(name)
-        return [_shrunk(line, where) for line in folder.decode_lines(name, _LINE)]
+        return [_shrunk(line, where) for line in folder.decode_lines(name, LINE)]
     if name.endswith(".jsonl"):
-        return list(folder.decode_lines(name, _LINE))
+        return list(folder.decode_lines(name, LINE))
+    return read_lines(folder, name)
+
+
+def read_lines(folder: Folder, name: str) -> list[ClaudeLine]:
+    """The messages of a file that may be any of the three."""
     text = folder.document(name)
     if text.startswith(b"["):
-        return decoded(text, _LINES, folder.where(name))
+        return decoded(text, _ARRAY, folder.where(name))
     first = text.split(b"\n", 1)[0].rstrip()
     if first.endswith(b"}") or not text:
-        return list(folder.decode_lines(name, _LINE))
-    return [decoded(text, _LINE, folder.where(name))]
+        return list(folder.decode_lines(name, LINE))
+    return [decoded(text, LINE, folder.where(name))]
 
 
-def _shrunk(line: _Line, where: Position) -> _Line:
+def _shrunk(line: ClaudeLine, where: Position) -> ClaudeLine:
     """A line without the texts of its message: a raw part would hold all of it."""
     kept: Any = None
     if line.type == "assistant":
@@ -157,7 +172,7 @@ def _shrunk(line: _Line, where: Position) -> _Line:
     return msgspec.structs.replace(line, message=msgspec.Raw(msgspec.json.encode(kept)))
 
 
-def _parse_output(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
+def _parse_output(folder: Folder, name: str, lines: list[ClaudeLine]) -> AgentOutput:
     where = folder.where(name)
     spoken = [
         (line, decoded(bytes(line.message), _SPOKEN, where))
@@ -202,7 +217,7 @@ def _parse_output(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
     )
 
 
-def _model(start: _Line | None, result: _Line | None) -> str | None:
+def _model(start: ClaudeLine | None, result: ClaudeLine | None) -> str | None:
     """The model that the stream starts with, or else the one that cost the most."""
     if start is not None and start.model is not None:
         return start.model
@@ -211,20 +226,25 @@ def _model(start: _Line | None, result: _Line | None) -> str | None:
 
 
 def _spends(
-    result: _Line | None, messages: list[_Spoken], model: str | None
+    result: ClaudeLine | None, messages: list[_Spoken], model: str | None
 ) -> tuple[list[Spend], list[str]]:
     """What was spent, and what is wrong with it."""
     if result is None:
         used = [(one.usage, one.model) for one in messages if one.usage is not None]
         if all(name is None for _, name in used):
             used = [(usage, model) for usage, _ in used]
-        return [_spend(usage, name) for usage, name in used], ["spend_incomplete"]
+        return [spend_of(usage, name) for usage, name in used], ["spend_incomplete"]
+    return result_spends(result, model), []
+
+
+def result_spends(result: ClaudeLine, model: str | None) -> list[Spend]:
+    """What a result counts in all, of every model if it tells them apart."""
     if result.model_usage:
-        return [_spend(usage, name) for name, usage in result.model_usage.items()], []
-    return ([] if result.usage is None else [_spend(result.usage, model)]), []
+        return [spend_of(usage, name) for name, usage in result.model_usage.items()]
+    return [] if result.usage is None else [spend_of(result.usage, model)]
 
 
-def _verdict(result: _Line | None) -> Failed | None:
+def _verdict(result: ClaudeLine | None) -> Failed | None:
     if result is None:
         return agent("no result was written")
     if result.stop_reason == "refusal":
@@ -245,7 +265,7 @@ def _verdict(result: _Line | None) -> Failed | None:
     return agent(result.subtype)
 
 
-def _waiting(lines: list[_Line]) -> Refusal | None:
+def _waiting(lines: list[ClaudeLine]) -> Refusal | None:
     """What the provider said to the last try, unless an answer or a tool came after it."""
     for line in reversed(lines):
         if line.type in ("assistant", "user") or (line.type == "result" and not line.is_error):
@@ -255,7 +275,7 @@ def _waiting(lines: list[_Line]) -> Refusal | None:
     return None
 
 
-def _refusal(line: _Line) -> Refusal:
+def _refusal(line: ClaudeLine) -> Refusal:
     said = f"{as_text(line.error)} ({as_text(line.error_status)})"
     return Refusal(said=said, status=http_status(line.error_status))
 
@@ -271,7 +291,7 @@ class Asking:
     def add(self, line: bytes) -> None:
         """One more line; one that cannot be read tells nothing, and is refused at the end."""
         try:
-            found = _LINE.decode(line)
+            found = LINE.decode(line)
         except (ValueError, RecursionError):
             return
         if found.type in ("assistant", "user"):
@@ -281,7 +301,8 @@ class Asking:
             self.refusal = _refusal(found)
 
 
-def _spend(used: _Usage | _ModelUsage, model: str | None) -> Spend:
+def spend_of(used: ClaudeUsage | _ModelUsage, model: str | None) -> Spend:
+    """What was spent, as one count of four."""
     return Spend(
         model=model,
         input=used.input_tokens,
@@ -291,7 +312,7 @@ def _spend(used: _Usage | _ModelUsage, model: str | None) -> Spend:
     )
 
 
-def _calls(lines: list[_Line], spoken: list[_Spoken], where: Position) -> Calls:
+def _calls(lines: list[ClaudeLine], spoken: list[_Spoken], where: Position) -> Calls:
     """Every call, and whether its result was an error; those of sub-agents are among them."""
     failed: dict[str, bool] = {}
     for line in lines:
@@ -308,7 +329,7 @@ def _calls(lines: list[_Line], spoken: list[_Spoken], where: Position) -> Calls:
     return Calls(made=tuple(made.values()), shows=KINDS, tells_failures=True)
 
 
-def _results(line: _Line, where: Position) -> dict[str, bool]:
+def _results(line: ClaudeLine, where: Position) -> dict[str, bool]:
     """The calls that a line has results of, and whether each is an error."""
     content = decoded(bytes(line.message), _HEARD, where).content
     return {

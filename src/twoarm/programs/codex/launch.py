@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twoarm.programs.agent import Cost, Launch, Meter, Start
+from twoarm.programs.agent import Agent, Cost, Launch, Meter, Start
 from twoarm.programs.codex.record import Tally
 from twoarm.programs.installed import Installed
 from twoarm.programs.metered import Files, can_price
@@ -25,7 +25,7 @@ _PLUGINS = Default(("--disable", "plugins"), frozenset({"plugins"}))
 _QUIET = Default(("-c", "analytics.enabled=false", "-c", "check_for_update_on_startup=false"))
 
 
-class Codex(Installed):
+class CodexAgent(Installed):
     """Codex, not interactive."""
 
     name: ClassVar[str] = "codex"
@@ -59,6 +59,9 @@ class Codex(Installed):
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
         """The rollouts of the session and of its sub-agents."""
         return None if start.trial_usd is None else _Meter(start.home, prices or {})
+
+
+launch: type[Agent] = CodexAgent
 
 
 class _Meter:

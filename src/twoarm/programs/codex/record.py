@@ -21,7 +21,7 @@ from twoarm.programs.codex.shapes import (
 )
 from twoarm.programs.failure import agent, http_status, infra, of_provider
 from twoarm.programs.folder import Folder, SourceError, decoded, inside, walk
-from twoarm.programs.format import Attempt, Failed, Refusal, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Refusal, Settings
 from twoarm.programs.moment import seconds
 from twoarm.programs.run_folder import AgentOutput, claim, finish, output_of, without_events
 from twoarm.programs.sidecar import NAME, Sidecar, read_sidecar
@@ -74,19 +74,19 @@ class Codex:
 
     def recognizes(self, folder: Folder) -> bool:
         """Events that start a thread, or a rollout."""
-        if _rollout_names(folder):
+        if rollout_names(folder):
             return True
         name = output_of(folder)
         return name is not None and b'"type":"thread.started"' in folder.head(name)
 
     def claims(self, folder: Folder) -> Sequence[str]:
         """A run folder, by any of its files."""
-        return claim(folder, _rollout_names(folder))
+        return claim(folder, rollout_names(folder))
 
     def read(self, folder: Folder, name: str, settings: Settings) -> Iterator[Attempt | Problem]:
         """The run of one folder."""
         saved = output_of(folder)
-        rollouts = _rollout_names(folder)
+        rollouts = rollout_names(folder)
         if len(rollouts) > 1:
             raise folder.refuse(f"{len(rollouts)} rollout files; keep one run per folder")
         if saved is None and not rollouts:
@@ -124,7 +124,11 @@ class Codex:
         )
 
 
-def _rollout_names(folder: Folder) -> list[str]:
+record: type[Format] = Codex
+
+
+def rollout_names(folder: Folder) -> list[str]:
+    """The rollouts of a folder; more than one is refused."""
     return sorted(
         name for name in folder.names if name.startswith("rollout") and name.endswith(".jsonl")
     )
@@ -230,7 +234,7 @@ def _parse_output(
         waiting=_waiting(events, turn),
         cut=cut,
         cost_usd=None,
-        spends=None if usage is None else (_spend(usage, before, model, where),),
+        spends=None if usage is None else (spend_between(usage, before, model, where),),
         took_steps=ran or bool(tools) or bool(turn is not None and turn.calls),
         step_count=turn.calls if turn is not None else None,
         tool_call_count=len(tools) if events is not None else None,
@@ -279,7 +283,8 @@ def _usage_of(folder: Folder, resumed: str) -> Usage:
     raise folder.refuse(f"no `turn.completed` in {named(resumed)}, which it resumed", NAME)
 
 
-def _spend(usage: Usage, before: Usage, model: str | None, where: Position) -> Spend:
+def spend_between(usage: Usage, before: Usage, model: str | None, where: Position) -> Spend:
+    """What a thread spent from one count to another."""
     now, then = (
         (
             outside_cache(
@@ -321,7 +326,7 @@ class Tally:
                 counted = MESSAGE.decode(found.payload).info
                 if counted is not None:
                     total = counted.total_token_usage
-                    self.spend = _spend(total, NOTHING, self._model, Position(""))
+                    self.spend = spend_between(total, NOTHING, self._model, Position(""))
         except (ValueError, RecursionError, SourceError):
             return
 

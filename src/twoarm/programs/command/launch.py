@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twoarm.programs.agent import Cost, Launch, Meter, Start
+from twoarm.programs.agent import Agent, Cost, Launch, Meter, Start
 from twoarm.programs.installed import Installed
 from twoarm.programs.prices import Prices
 from twoarm.programs.settings import NO_FORMAT
@@ -12,7 +12,7 @@ from twoarm.programs.settings import NO_FORMAT
 UNREAD = "command"
 
 
-class Command(Installed):
+class CommandAgent(Installed):
     """A program that the suite spells out."""
 
     name: ClassVar[str] = "command"
@@ -45,3 +45,6 @@ class Command(Installed):
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
         """Nothing is known of it while it runs."""
         return None
+
+
+launch: type[Agent] = CommandAgent

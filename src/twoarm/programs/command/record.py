@@ -8,7 +8,7 @@ import msgspec
 from twoarm.errors import Problem
 from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder
-from twoarm.programs.format import Attempt, Failed, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.run_folder import AgentOutput, finish
 from twoarm.programs.sidecar import NAME, read_sidecar
 from twoarm.programs.tokens import Cost, Count, Spend
@@ -92,6 +92,9 @@ class Command:
         sidecar = read_sidecar(folder, name)
         told = _told(folder.read(USAGE)) if USAGE in folder else None
         yield finish(folder, sidecar, _parse_output(told))
+
+
+record: type[Format] = Command
 
 
 def _told(text: bytes) -> _Told:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from twoarm.errors import Position
-from twoarm.programs.agent import Cost, Launch, Meter, Start
+from twoarm.programs.agent import Agent, Cost, Launch, Meter, Start
 from twoarm.programs.gemini_cli.record import chat_spend
 from twoarm.programs.installed import Installed
 from twoarm.programs.metered import Files, can_price
@@ -28,7 +28,7 @@ _SETTINGS = {
 }
 
 
-class GeminiCli(Installed):
+class GeminiCliAgent(Installed):
     """Gemini CLI, not interactive."""
 
     name: ClassVar[str] = "gemini-cli"
@@ -57,6 +57,9 @@ class GeminiCli(Installed):
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
         """The chats of the session and of its sub-agents."""
         return None if start.trial_usd is None else _Meter(start.home, prices or {})
+
+
+launch: type[Agent] = GeminiCliAgent
 
 
 class _Meter:

@@ -10,7 +10,7 @@ import msgspec
 from twoarm.errors import Position, Problem
 from twoarm.programs.failure import agent, http_status, infra, of_provider
 from twoarm.programs.folder import Folder, SourceError, decoded
-from twoarm.programs.format import Attempt, Failed, Refusal, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Refusal, Settings
 from twoarm.programs.moment import between, seconds
 from twoarm.programs.run_folder import AgentOutput, claim, finish, output_of, without_events
 from twoarm.programs.sidecar import Sidecar, read_sidecar
@@ -72,8 +72,11 @@ class _Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     code: Any = None
 
 
-class _Document(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class GeminiDocument(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The output in json mode."""
+
     session_id: str | None = None
+    response: Any = None
     stats: _Stats | None = None
     error: _Error | None = None
 
@@ -93,7 +96,9 @@ class _Totals(_Streamed, frozen=True, kw_only=True, gc=False):
     models: dict[str, _Streamed] = {}
 
 
-class _Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class GeminiLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A line of a stream."""
+
     type: str
     timestamp: datetime
     session_id: str | None = None
@@ -122,9 +127,9 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     model: str | None = None
 
 
-_DOCUMENT = msgspec.json.Decoder(_Document)
+DOCUMENT = msgspec.json.Decoder(GeminiDocument)
 _MESSAGE = msgspec.json.Decoder(_Message)
-_LINE = msgspec.json.Decoder(_Line)
+_LINE = msgspec.json.Decoder(GeminiLine)
 
 
 class GeminiCli:
@@ -158,11 +163,18 @@ class GeminiCli:
         yield finish(folder, sidecar, _parse_output(folder, sidecar, saved))
 
 
+record: type[Format] = GeminiCli
+
+
+def is_streamed(folder: Folder, name: str) -> bool:
+    """Whether an output is lines of stream-json, not one document."""
+    return name.endswith(".jsonl") or folder.opening(name).startswith(b'{"type":')
+
+
 def _parse_output(folder: Folder, sidecar: Sidecar, name: str) -> AgentOutput:
-    streamed = name.endswith(".jsonl") or folder.opening(name).startswith(b'{"type":')
-    text = b"" if streamed else folder.document(name)
+    text = b"" if is_streamed(folder, name) else folder.document(name)
     if text:
-        return _parse_document(folder, name, decoded(text, _DOCUMENT, folder.where(name)))
+        return _parse_document(folder, name, decoded(text, DOCUMENT, folder.where(name)))
     lines = list(folder.decode_lines(name, _LINE))
     if lines:
         return _parse_stream(folder, name, lines)
@@ -172,21 +184,11 @@ def _parse_output(folder: Folder, sidecar: Sidecar, name: str) -> AgentOutput:
     return without_events(folder, sidecar, name, AGENT)
 
 
-def _parse_document(folder: Folder, name: str, document: _Document) -> AgentOutput:
+def _parse_document(folder: Folder, name: str, document: GeminiDocument) -> AgentOutput:
     where = folder.where(name)
     if document.stats is None and document.error is None:
         raise folder.refuse("neither statistics nor an error of Gemini CLI in it", name)
     models = document.stats.models if document.stats is not None else {}
-    spends = tuple(
-        Spend(
-            model=model,
-            input=outside_cache(used.tokens.prompt, used.tokens.cached, where=where),
-            output=used.tokens.candidates + used.tokens.thoughts,
-            cache_read=used.tokens.cached,
-            cache_write=None,
-        )
-        for model, used in models.items()
-    )
     steps = sum(used.api.total_requests for used in models.values())
     return AgentOutput(
         name=name,
@@ -198,7 +200,7 @@ def _parse_document(folder: Folder, name: str, document: _Document) -> AgentOutp
         last_event=None,
         cut=False,
         cost_usd=None,
-        spends=spends or None,
+        spends=document_spends(document, where) or None,
         took_steps=steps > 0,
         step_count=steps if document.stats is not None else None,
         tool_call_count=document.stats.tools.total_calls if document.stats is not None else None,
@@ -210,6 +212,21 @@ def _parse_document(folder: Folder, name: str, document: _Document) -> AgentOutp
     )
 
 
+def document_spends(document: GeminiDocument, where: Position) -> tuple[Spend, ...]:
+    """What each model spent."""
+    models = document.stats.models if document.stats is not None else {}
+    return tuple(
+        Spend(
+            model=model,
+            input=outside_cache(used.tokens.prompt, used.tokens.cached, where=where),
+            output=used.tokens.candidates + used.tokens.thoughts,
+            cache_read=used.tokens.cached,
+            cache_write=None,
+        )
+        for model, used in models.items()
+    )
+
+
 def _counted(tools: _Tools) -> Calls | None:
     """The calls of a document, which are only counted; None if the names do not account for all."""
     made = tuple(Call(name=name, times=tool.count) for name, tool in tools.by_name.items())
@@ -218,7 +235,7 @@ def _counted(tools: _Tools) -> Calls | None:
     return Calls(made=made, shows=("tool",), tells_failures=False)
 
 
-def _document_on_stderr(folder: Folder) -> _Document | None:
+def _document_on_stderr(folder: Folder) -> GeminiDocument | None:
     """The error object that ends the standard error of a run without output; None without it."""
     for log in ERRORS:
         if log not in folder:
@@ -226,11 +243,11 @@ def _document_on_stderr(folder: Folder) -> _Document | None:
         text = folder.read(log)
         start = text.rfind(b"\n{\n") + 1
         if text[start : start + 1] == b"{":
-            return decoded(text[start:], _DOCUMENT, folder.where(log))
+            return decoded(text[start:], DOCUMENT, folder.where(log))
     return None
 
 
-def _parse_stream(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
+def _parse_stream(folder: Folder, name: str, lines: list[GeminiLine]) -> AgentOutput:
     where = folder.where(name)
     start = next((line for line in lines if line.type == "init"), None)
     result = next((line for line in reversed(lines) if line.type == "result"), None)
@@ -256,7 +273,7 @@ def _parse_stream(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
         last_event=last,
         cut=result is None,
         cost_usd=None,
-        spends=_streamed_spends(stats, start.model, where) or None,
+        spends=streamed_spends(stats, start.model, where) or None,
         took_steps=answered or failure is None,
         step_count=None,
         tool_call_count=stats.tool_calls if stats is not None else len(uses),
@@ -273,9 +290,8 @@ def _parse_stream(folder: Folder, name: str, lines: list[_Line]) -> AgentOutput:
     )
 
 
-def _streamed_spends(
-    stats: _Totals | None, model: str | None, where: Position
-) -> tuple[Spend, ...]:
+def streamed_spends(stats: _Totals | None, model: str | None, where: Position) -> tuple[Spend, ...]:
+    """What each model spent."""
     if stats is None:
         return ()
     return tuple(
@@ -295,7 +311,7 @@ def _most_asked(models: dict[str, _Model]) -> str | None:
     return max(sorted(models), key=lambda name: models[name].api.total_requests, default=None)
 
 
-def _waiting(folder: Folder, last: _Line) -> Refusal | None:
+def _waiting(folder: Folder, last: GeminiLine) -> Refusal | None:
     """What the provider last said, if an answer of the model was still to come."""
     if last.type != "tool_result" and not (last.type == "message" and last.role == "user"):
         return None

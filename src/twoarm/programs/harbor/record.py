@@ -10,7 +10,7 @@ from twoarm.errors import Position, Problem
 from twoarm.options import option
 from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder
-from twoarm.programs.format import Attempt, Failed, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.moment import between, seconds
 from twoarm.programs.tokens import Cost, Count, Spend, model_name, outside_cache
 from twoarm.programs.uptake import Call, Calls, Kind, takes_command
@@ -42,7 +42,9 @@ class _Phase(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     finished_at: datetime | None = None
 
 
-class _AgentResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class HarborResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What the agent spent in all; input includes what was cached."""
+
     n_input_tokens: Count | None = None
     n_cache_tokens: Count | None = None
     n_output_tokens: Count | None = None
@@ -58,7 +60,7 @@ class _Raised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    agent_result: _AgentResult | None = None
+    agent_result: HarborResult | None = None
     verifier_result: _Verified | None = None
     exception_info: _Raised | None = None
     agent_execution: _Phase | None = None
@@ -81,7 +83,9 @@ class _Config(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     extra_instructions: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Trial(_Step, frozen=True, kw_only=True, gc=False):
+class HarborTrial(_Step, frozen=True, kw_only=True, gc=False):
+    """The result of a trial."""
+
     id: str
     task_name: str
     trial_name: str
@@ -92,41 +96,61 @@ class _Trial(_Step, frozen=True, kw_only=True, gc=False):
     finished_at: datetime | None = None
     step_results: list[_Step] | None = None
 
+    @property
+    def steps(self) -> Sequence[_Step]:
+        """The steps of a trial that has several, or the trial itself."""
+        return self.step_results or (self,)
 
-class _Metrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    @property
+    def results(self) -> list[HarborResult]:
+        """What the agent told, step by step."""
+        return [step.agent_result for step in self.steps if step.agent_result is not None]
+
+
+class HarborMetrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What a step spent."""
+
     extra: dict[str, Any] | None = None
 
 
-class _ToolCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class HarborCall(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A call of a tool."""
+
     function_name: str = ""
     arguments: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _TrajectoryStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    tool_calls: list[_ToolCall] | None = None
-    metrics: _Metrics | None = None
+class HarborStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A step of a trajectory."""
+
+    tool_calls: Sequence[HarborCall] | None = None
+    metrics: HarborMetrics | None = None
 
 
 class _FinalMetrics(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     total_steps: Count | None = None
 
 
-class _Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class HarborTrajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What an agent did."""
+
     session_id: str | None = None
-    steps: list[_TrajectoryStep] = []
+    steps: Sequence[HarborStep] = ()
     final_metrics: _FinalMetrics | None = None
 
     @property
     def step_count(self) -> int | None:
+        """As the agent counts them."""
         return None if self.final_metrics is None else self.final_metrics.total_steps
 
     @property
     def tool_call_count(self) -> int:
+        """The calls of all steps."""
         return sum(len(step.tool_calls or ()) for step in self.steps)
 
 
-_TRIAL = msgspec.json.Decoder(_Trial)
-_TRAJECTORY = msgspec.json.Decoder(_Trajectory)
+TRIAL = msgspec.json.Decoder(HarborTrial)
+_TRAJECTORY = msgspec.json.Decoder(HarborTrajectory)
 
 
 class Harbor:
@@ -155,12 +179,12 @@ class Harbor:
         """One trial."""
         if name != RESULT:
             raise folder.refuse(f"no {RESULT}; the trial did not finish")
-        trial = folder.decode(RESULT, _TRIAL)
+        trial = folder.decode(RESULT, TRIAL)
         document = folder.read(RESULT)
         where = folder.where(RESULT)
         trajectory = folder.decode_if_there(TRAJECTORY, _TRAJECTORY)
-        steps: Sequence[_Step] = trial.step_results or (trial,)
-        results = [step.agent_result for step in steps if step.agent_result is not None]
+        steps = trial.steps
+        results = trial.results
         caveats: list[str] = []
         failure = _failure(trial, steps)
         reward = _reward(folder, trial, steps, settings)
@@ -180,7 +204,7 @@ class Harbor:
         model = None
         if info.model_info is not None and info.model_info.name:
             model = model_name(info.model_info.provider, info.model_info.name)
-        spend = _spend(results, trajectory, info, model, where, caveats)
+        spend = spend_of(results, trajectory, info, model, where, caveats)
         yield Attempt(
             where=where,
             task_id=trial.task_name,
@@ -213,6 +237,9 @@ class Harbor:
         )
 
 
+record: type[Format] = Harbor
+
+
 # Agents whose trajectories hold their commands, and those that have a tool for skills.
 _WITH_COMMANDS = frozenset(
     {"claude-code", "opencode", "codex", "gemini-cli", "mini-swe-agent", "terminus-2"}
@@ -220,7 +247,7 @@ _WITH_COMMANDS = frozenset(
 _WITH_SKILLS = frozenset({"claude-code", "opencode", "gemini-cli"})
 
 
-def _calls(trajectory: _Trajectory, agent_name: str | None) -> Calls:
+def _calls(trajectory: HarborTrajectory, agent_name: str | None) -> Calls:
     """The calls of a trajectory, under the names that the agent gave its tools."""
     made = tuple(
         Call(name=call.function_name, asked=call.arguments)
@@ -235,7 +262,7 @@ def _calls(trajectory: _Trajectory, agent_name: str | None) -> Calls:
     return Calls(made=made, shows=tuple(shows), tells_failures=False)
 
 
-def _failure(trial: _Trial, steps: Sequence[_Step]) -> Failed | None:
+def _failure(trial: HarborTrial, steps: Sequence[_Step]) -> Failed | None:
     """Whatever is not known to be the agent's own makes the reward invalid: infra."""
     raised = [step.exception_info for step in (trial, *steps) if step.exception_info is not None]
     for exception in raised:
@@ -245,7 +272,7 @@ def _failure(trial: _Trial, steps: Sequence[_Step]) -> Failed | None:
 
 
 def _reward(
-    folder: Folder, trial: _Trial, steps: Sequence[_Step], settings: Settings
+    folder: Folder, trial: HarborTrial, steps: Sequence[_Step], settings: Settings
 ) -> float | None:
     """The reward of the trial; of a trial in steps that has none, the least of its steps."""
     verified = [trial.verifier_result] if trial.verifier_result else []
@@ -284,19 +311,20 @@ def _agent_time(steps: Sequence[_Step]) -> float | None:
     return total
 
 
-def _cost(results: Sequence[_AgentResult]) -> float | None:
+def _cost(results: Sequence[HarborResult]) -> float | None:
     costs = [result.cost_usd for result in results if result.cost_usd is not None]
     return round(sum(costs), 9) if costs and len(costs) == len(results) else None
 
 
-def _spend(
-    results: Sequence[_AgentResult],
-    trajectory: _Trajectory | None,
+def spend_of(
+    results: Sequence[HarborResult],
+    trajectory: HarborTrajectory | None,
     info: _AgentInfo,
     model: str | None,
     where: Position,
     caveats: list[str],
 ) -> Spend | None:
+    """What results come to, with what only the trajectory tells; None if one has no counts."""
     if not results:
         return None
     with_cache = output = read = 0
@@ -328,7 +356,7 @@ def _spend(
     )
 
 
-def _reasoning(trajectory: _Trajectory | None, version: str | None, caveats: list[str]) -> int:
+def _reasoning(trajectory: HarborTrajectory | None, version: str | None, caveats: list[str]) -> int:
     """Reasoning tokens that opencode counts beside its output."""
     if opencode_output_includes_reasoning(version):
         return 0
@@ -338,7 +366,7 @@ def _reasoning(trajectory: _Trajectory | None, version: str | None, caveats: lis
     return _extra(trajectory, "reasoning_tokens") or 0
 
 
-def _extra(trajectory: _Trajectory | None, key: str) -> int | None:
+def _extra(trajectory: HarborTrajectory | None, key: str) -> int | None:
     """The sum of a count that agents put beside the metrics of each step."""
     if trajectory is None:
         return None

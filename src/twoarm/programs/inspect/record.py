@@ -10,7 +10,7 @@ from twoarm.errors import Position, Problem
 from twoarm.options import option
 from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder, SourceError, decoded
-from twoarm.programs.format import Attempt, Failed, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.inspect.archive import Archive, open_archive
 from twoarm.programs.moment import seconds
 from twoarm.programs.tokens import Cost, Count, Spend, outside_cache
@@ -31,7 +31,9 @@ _LETTERS = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0}
 _FATAL_LIMITS = ("time", "working", "context")
 
 
-class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class InspectUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """What was spent; whether input includes the cache depends on the version."""
+
     input_tokens: Count
     output_tokens: Count
     total_tokens: Count | None = None
@@ -42,6 +44,7 @@ class _Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 class _Score(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     value: Any
+    explanation: Any = None
 
 
 class _Raised(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -52,18 +55,28 @@ class _Limit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     type: str
 
 
-class _Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class InspectEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """Something that happened in a sample."""
+
     event: str
     function: Any = None
     arguments: msgspec.Raw = msgspec.Raw(b"null")
     error: Any = None
+    timestamp: Any = None
+    completed: Any = None
+    model: Any = None
+    result: msgspec.Raw = msgspec.Raw(b"null")
+    output: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class _Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class InspectSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """A run."""
+
     id: int | str
     epoch: Repeat
+    input: msgspec.Raw = msgspec.Raw(b"null")
     scores: dict[str, _Score] | None = None
-    model_usage: dict[str, _Usage] = {}
+    model_usage: dict[str, InspectUsage] = {}
     uuid: str | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
@@ -73,7 +86,7 @@ class _Sample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     limit: _Limit | None = None
     error_retries: list[msgspec.Raw] | None = None
     turn_count: Count | None = None
-    events: list[_Event] = []
+    events: Sequence[InspectEvent] = ()
 
 
 class _Headline(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -101,9 +114,9 @@ class _Start(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 _LOG = msgspec.json.Decoder(_Log)
-_WHOLE = msgspec.json.Decoder(_Whole)
+WHOLE = msgspec.json.Decoder(_Whole)
 _START = msgspec.json.Decoder(_Start)
-_SAMPLE = msgspec.json.Decoder(_Sample)
+SAMPLE = msgspec.json.Decoder(InspectSample)
 
 
 class InspectAi:
@@ -127,16 +140,19 @@ class InspectAi:
             with open_archive(folder, name) as archive:
                 yield from _samples(archive, settings)
             return
-        log = folder.decode(name, _WHOLE)
+        log = folder.decode(name, WHOLE)
         _check_version(folder, name, log.version)
         if not log.samples:
             raise folder.refuse("a log without samples; write it with samples", name)
         for number, sample in enumerate(log.samples, 1):
             where = Position(f"{folder.where(name)}:sample {number}")
             try:
-                yield _attempt(decoded(bytes(sample), _SAMPLE, where), where, log, settings)
+                yield _attempt(decoded(bytes(sample), SAMPLE, where), where, log, settings)
             except SourceError as error:
                 yield error.problem
+
+
+record: type[Format] = InspectAi
 
 
 def _is_log(folder: Folder, name: str, *, claimed: bool) -> bool:
@@ -157,15 +173,7 @@ def _is_log(folder: Folder, name: str, *, claimed: bool) -> bool:
 
 def _samples(archive: Archive, settings: Settings) -> Iterator[Attempt | Problem]:
     """The samples of an archive, one member each."""
-    if "header.json" in archive:
-        log = decoded(archive.read("header.json"), _LOG, archive.where("header.json"))
-    elif "_journal/start.json" in archive:
-        start = decoded(archive.read("_journal/start.json"), _START, archive.where("start.json"))
-        log = _Log(version=start.version, status="started", eval=start.eval)
-    else:
-        raise archive.folder.refuse(
-            "not a log of Inspect: it has neither a header nor a journal", archive.name
-        )
+    log = log_of(archive)
     _check_version(archive.folder, archive.name, log.version)
     samples = archive.samples()
     if not samples:
@@ -173,7 +181,7 @@ def _samples(archive: Archive, settings: Settings) -> Iterator[Attempt | Problem
     for member in samples:
         where = archive.where(member)
         try:
-            yield _attempt(decoded(archive.read(member), _SAMPLE, where), where, log, settings)
+            yield _attempt(decoded(archive.read(member), SAMPLE, where), where, log, settings)
         except SourceError as error:
             if archive.spent:
                 # Nothing else of it is unpacked: each member could take as long.
@@ -181,12 +189,24 @@ def _samples(archive: Archive, settings: Settings) -> Iterator[Attempt | Problem
             yield error.problem
 
 
+def log_of(archive: Archive) -> _Log:
+    """The log of an archive without its samples, even if it was never finished."""
+    if "header.json" in archive:
+        return decoded(archive.read("header.json"), _LOG, archive.where("header.json"))
+    if "_journal/start.json" in archive:
+        start = decoded(archive.read("_journal/start.json"), _START, archive.where("start.json"))
+        return _Log(version=start.version, status="started", eval=start.eval)
+    raise archive.folder.refuse(
+        "not a log of Inspect: it has neither a header nor a journal", archive.name
+    )
+
+
 def _check_version(folder: Folder, name: str, version: int) -> None:
     if not 1 <= version <= NEWEST_VERSION:
         raise unsupported(folder, name, f"log version {version}", f"1 to {NEWEST_VERSION}")
 
 
-def _attempt(sample: _Sample, where: Position, log: _Log, settings: Settings) -> Attempt:
+def _attempt(sample: InspectSample, where: Position, log: _Log, settings: Settings) -> Attempt:
     header = log.eval
     model = header.get("model")
     model = model if isinstance(model, str) else None
@@ -210,7 +230,7 @@ def _attempt(sample: _Sample, where: Position, log: _Log, settings: Settings) ->
         caveats.append("retried")
     if log.status != "success":
         caveats.append("log_unfinished")
-    spends, cost = _spends(sample, where, header, model, caveats)
+    spends, cost = spends_of(sample, where, header, model, caveats)
     kinds = [event.event for event in sample.events]
     steps = sample.turn_count if sample.turn_count is not None else kinds.count("model")
     return Attempt(
@@ -246,7 +266,7 @@ def _attempt(sample: _Sample, where: Position, log: _Log, settings: Settings) ->
     )
 
 
-def _calls(events: list[_Event]) -> Calls:
+def _calls(events: Sequence[InspectEvent]) -> Calls:
     """Every tool that ran, with its error; how a command ended is not in a log."""
     made = tuple(
         Call(name=str(event.function or ""), failed=event.error is not None, asked=event.arguments)
@@ -257,7 +277,7 @@ def _calls(events: list[_Event]) -> Calls:
 
 
 def _task_id(
-    sample: _Sample, where: Position, header: Mapping[str, Any], settings: Settings
+    sample: InspectSample, where: Position, header: Mapping[str, Any], settings: Settings
 ) -> str:
     if not settings.task_names:
         return str(sample.id)
@@ -267,7 +287,7 @@ def _task_id(
     return f"{task}/{sample.id}"
 
 
-def _duration(sample: _Sample, where: Position, settings: Settings) -> float:
+def _duration(sample: InspectSample, where: Position, settings: Settings) -> float:
     took = sample.working_time if settings.working_time else sample.total_time
     if took is None:
         name = "working_time" if settings.working_time else "total_time"
@@ -275,7 +295,7 @@ def _duration(sample: _Sample, where: Position, settings: Settings) -> float:
     return took
 
 
-def _passed(sample: _Sample, where: Position, log: _Log, settings: Settings) -> bool:
+def _passed(sample: InspectSample, where: Position, log: _Log, settings: Settings) -> bool:
     scores = sample.scores or {}
     chosen = settings.scorer or _default_scorer(log)
     if chosen not in scores:
@@ -313,8 +333,8 @@ def _default_scorer(log: _Log) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def _spends(
-    sample: _Sample,
+def spends_of(
+    sample: InspectSample,
     where: Position,
     header: Mapping[str, Any],
     model: str | None,
@@ -327,18 +347,23 @@ def _spends(
     if model in used and len(used) > 1:
         caveats.append("other_models_left_out")
         used = {model: used[model]}
-    version = _version(header)
+    version = version_of(header)
     spends = tuple(
-        _spend(usage, where, version, name, caveats) for name, usage in sorted(used.items())
+        spend_of(usage, where, version, name, caveats) for name, usage in sorted(used.items())
     )
     costs = [usage.total_cost for usage in used.values()]
     known = [cost for cost in costs if cost is not None]
     return spends, round(sum(known), 9) if len(known) == len(costs) else None
 
 
-def _spend(
-    usage: _Usage, where: Position, version: tuple[int, ...] | None, model: str, caveats: list[str]
+def spend_of(
+    usage: InspectUsage,
+    where: Position,
+    version: tuple[int, ...] | None,
+    model: str | None,
+    caveats: list[str],
 ) -> Spend:
+    """What was spent, outside the cache and in it."""
     read, written = usage.input_tokens_cache_read or 0, usage.input_tokens_cache_write or 0
     tokens = usage.input_tokens
     if read or written:
@@ -370,6 +395,7 @@ def _version_text(header: Mapping[str, Any]) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def _version(header: Mapping[str, Any]) -> tuple[int, ...] | None:
+def version_of(header: Mapping[str, Any]) -> tuple[int, ...] | None:
+    """The Inspect that wrote a log; None if it does not say."""
     found = numbers(_version_text(header) or "")[:3]
     return found if len(found) == 3 else None

@@ -1,14 +1,14 @@
 """mini-swe-agent: `*.traj.json` trajectories, with a SWE-bench report or a sidecar for success."""
 
 from collections.abc import Iterator, Sequence
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
 from twoarm.errors import Position, Problem
 from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder
-from twoarm.programs.format import Attempt, Failed, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.moment import Seconds, between
 from twoarm.programs.run_folder import AgentOutput, finish
 from twoarm.programs.sidecar import NAME, read_sidecar
@@ -55,10 +55,12 @@ class _Extra(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     timestamp: Seconds | None = None
     returncode: int | None = None
     actions: list[_Action] | None = None
+    exit_status: Any = None
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     role: str
+    content: msgspec.Raw = msgspec.Raw(b"null")
     extra: _Extra = _Extra()
     tool_call_id: str | None = None
 
@@ -86,14 +88,14 @@ class _Info(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class _Trajectory(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     trajectory_format: str
     info: _Info
-    messages: list[_Message] = []
+    messages: Sequence[_Message] = ()
 
 
 class _Version(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     trajectory_format: str
 
 
-_TRAJECTORY = msgspec.json.Decoder(_Trajectory)
+TRAJECTORY = msgspec.json.Decoder(_Trajectory)
 _VERSION = msgspec.json.Decoder(_Version)
 
 
@@ -118,7 +120,7 @@ class MiniSweAgent:
             supported = " and ".join(TRAJECTORY_FORMATS)
             raise unsupported(folder, name, f"trajectory format {named(version)}", supported)
         document = folder.read(name)
-        output = _parse_output(folder, name, folder.decode(name, _TRAJECTORY))
+        output = _parse_output(folder, name, folder.decode(name, TRAJECTORY))
         if NAME in folder:
             if len(self.claims(folder)) > 1:
                 raise folder.refuse(
@@ -157,6 +159,9 @@ class MiniSweAgent:
         )
 
 
+record: type[Format] = MiniSweAgent
+
+
 def _parse_output(folder: Folder, name: str, trajectory: _Trajectory) -> AgentOutput:
     where = folder.where(name)
     info, extras = trajectory.info, [message.extra for message in trajectory.messages]
@@ -179,7 +184,7 @@ def _parse_output(folder: Folder, name: str, trajectory: _Trajectory) -> AgentOu
         waiting=None,
         cut=not info.exit_status,
         cost_usd=info.model_stats.instance_cost,
-        spends=(_spend(usages, model, where),) if usages else None,
+        spends=(spend_of(usages, model, where),) if usages else None,
         took_steps=bool(info.model_stats.api_calls),
         step_count=info.model_stats.api_calls,
         tool_call_count=len(calls.made),
@@ -199,7 +204,8 @@ def _verdict(status: str | None) -> Failed | None:
     return agent(AGENT_ENDS[status]) if status in AGENT_ENDS else infra(status)
 
 
-def _spend(usages: list[_Usage], model: str | None, where: Position) -> Spend:
+def spend_of(usages: list[_Usage], model: str | None, where: Position) -> Spend:
+    """What calls of the model spent."""
     details = [usage.prompt_tokens_details for usage in usages]
     known = [one.cached_tokens for one in details if one is not None]
     cached = sum(count or 0 for count in known)
@@ -217,7 +223,7 @@ def _spend(usages: list[_Usage], model: str | None, where: Position) -> Spend:
 TOOL = "bash"
 
 
-def _calls(messages: list[_Message]) -> Calls:
+def _calls(messages: Sequence[_Message]) -> Calls:
     codes = {m.tool_call_id: m.extra.returncode for m in messages if m.tool_call_id is not None}
     made = []
     for message in messages:

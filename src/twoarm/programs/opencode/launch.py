@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from twoarm.programs.agent import After, Cost, Launch, Lines, Meter, Start
+from twoarm.programs.agent import After, Agent, Cost, Launch, Lines, Meter, Start
 from twoarm.programs.installed import Installed
 from twoarm.programs.opencode.log import LOG
 from twoarm.programs.opencode.record import EVENTS, EXPORT, Step, step_of
@@ -31,7 +31,7 @@ _CHILDREN = """
 """
 
 
-class Opencode(Installed):
+class OpencodeAgent(Installed):
     """opencode, not interactive."""
 
     name: ClassVar[str] = "opencode"
@@ -77,6 +77,9 @@ class Opencode(Installed):
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
         """The steps of the run, and the sessions of its sub-agents."""
         return None if start.trial_usd is None else _Meter(start, prices)
+
+
+launch: type[Agent] = OpencodeAgent
 
 
 class _Meter:

@@ -8,7 +8,7 @@ import msgspec
 from twoarm.errors import Problem
 from twoarm.programs.failure import agent, http_status, infra, of_provider
 from twoarm.programs.folder import Folder
-from twoarm.programs.format import Attempt, Failed, Refusal, Settings
+from twoarm.programs.format import Attempt, Failed, Format, Refusal, Settings
 from twoarm.programs.moment import between
 from twoarm.programs.opencode.log import refused_since
 from twoarm.programs.opencode.shapes import (
@@ -106,6 +106,9 @@ class Opencode:
         yield finish(folder, sidecar, output)
 
 
+record: type[Format] = Opencode
+
+
 def _parse_output(
     folder: Folder, sidecar: Sidecar, events: list[Event] | None, export: Export | None
 ) -> AgentOutput:
@@ -117,14 +120,16 @@ def _parse_output(
     included = _includes_reasoning(folder, version, work)
     if export is not None:
         messages = [entry.info for entry in export.messages if entry.info.tokens is not None]
-        spends = [_spend(m.tokens, included, _model(m)) for m in messages if m.tokens is not None]
+        spends = [spend_of(m.tokens, included, _model(m)) for m in messages if m.tokens is not None]
         cost = sum(message.cost for message in messages)
         if exported is not None and len(exported.steps) != len(work.steps):
             caveats.append("sources_disagree")
     else:
-        spends = [_spend(step.tokens, included, None) for step in work.steps if step.tokens]
+        spends = [spend_of(step.tokens, included, None) for step in work.steps if step.tokens]
         cost = sum(step.cost for step in work.steps)
-    below = _children(folder, work, export)
+    family = {work.session_id} | ({export.info.id} if export is not None else set())
+    asked = {session for tool in work.tools if (session := _child(tool)) is not None}
+    below = children(folder, family, asked)
     if below.missing:
         caveats.append("subagents_left_out")
     calls = _calls(work.tools)
@@ -239,7 +244,7 @@ def _status(data: Any) -> int | None:
 
 def _waiting(export: Export | None) -> Refusal | None:
     """What the provider said to the last try, if that is the last there is; events lack it."""
-    parts = export.messages[-1].parts if export is not None and export.messages else []
+    parts = export.messages[-1].parts if export is not None and export.messages else ()
     if not parts or parts[-1].type != "retry":
         return None
     error = parts[-1].error
@@ -247,8 +252,8 @@ def _waiting(export: Export | None) -> Refusal | None:
     return Refusal(said=_message(data), status=_status(data))
 
 
-def _spend(tokens: Tokens | None, included: bool, model: str | None) -> Spend:
-    assert tokens is not None
+def spend_of(tokens: Tokens, included: bool, model: str | None) -> Spend:
+    """What a step spent; reasoning is output, whether it is included there or not."""
     return Spend(
         model=model,
         input=tokens.input,
@@ -274,7 +279,7 @@ def step_of(line: bytes, model: str | None) -> Step | None:
         return None
     if part is None or part.type != "step-finish" or part.tokens is None:
         return None
-    return Step(cost=part.cost, spend=_spend(part.tokens, included=False, model=model))
+    return Step(cost=part.cost, spend=spend_of(part.tokens, included=False, model=model))
 
 
 def _model(message: Message) -> str | None:
@@ -294,13 +299,11 @@ def _includes_reasoning(folder: Folder, version: str | None, work: _Work) -> boo
         return known
     steps = [step.tokens for step in work.steps if step.tokens and step.tokens.reasoning]
     for tokens in steps:
-        if tokens.total is None:
+        included = total_includes_reasoning(tokens)
+        if included is None:
             break
-        outer = tokens.input + tokens.output + tokens.cache.read + tokens.cache.write
-        if tokens.total == outer:
+        if included:
             return True
-        if tokens.total != outer + tokens.reasoning:
-            break
     else:
         return False
     raise folder.refuse(
@@ -308,6 +311,14 @@ def _includes_reasoning(folder: Folder, version: str | None, work: _Work) -> boo
         f"of opencode; save `opencode export` as {EXPORT}, which names the version",
         EVENTS,
     )
+
+
+def total_includes_reasoning(tokens: Tokens) -> bool | None:
+    """The same of one step, by its total; None if that does not settle it."""
+    outer = tokens.input + tokens.output + tokens.cache.read + tokens.cache.write
+    if tokens.total not in (outer, outer + tokens.reasoning):
+        return None
+    return tokens.total == outer
 
 
 class _Below(NamedTuple):
@@ -319,19 +330,21 @@ class _Below(NamedTuple):
     missing: bool
 
 
-def _children(folder: Folder, work: _Work, export: Export | None) -> _Below:
-    """The sub-agents, from their exports."""
-    asked = {found for tool in work.tools if (found := _child(tool)) is not None}
-    others = sorted(
+def exports_below(folder: Folder) -> list[str]:
+    """The exports of sub-agents."""
+    return sorted(
         name
         for name in folder.names
         if name.startswith("export.") and name.endswith(".json") and name != EXPORT
     )
-    family = {work.session_id} | ({export.info.id} if export is not None else set())
+
+
+def children(folder: Folder, family: set[str | None], asked: set[str]) -> _Below:
+    """The sub-agents of a session, from their exports; `asked` are those that were started."""
     spends: list[Spend] = []
     tools: list[Part] = []
     cost = 0.0
-    exports = [(name, folder.decode(name, EXPORT_FILE)) for name in others]
+    exports = [(name, folder.decode(name, EXPORT_FILE)) for name in exports_below(folder)]
     more = True
     while more:
         more = False
@@ -347,7 +360,7 @@ def _children(folder: Folder, work: _Work, export: Export | None) -> _Below:
             included = bool(opencode_output_includes_reasoning(child.info.version))
             for entry in child.messages:
                 if entry.info.tokens is not None:
-                    spends.append(_spend(entry.info.tokens, included, _model(entry.info)))
+                    spends.append(spend_of(entry.info.tokens, included, _model(entry.info)))
                     cost += entry.info.cost
             asked |= {
                 below
@@ -376,13 +389,13 @@ _EXIT = msgspec.json.Decoder(_Exit | None)
 def _calls(tools: Iterable[Part]) -> tuple[Call, ...]:
     """The calls that have ended."""
     return tuple(
-        Call(name=tool.tool or "", failed=_failed(tool.state), asked=tool.state.input)
+        Call(name=tool.tool or "", failed=has_failed(tool.state), asked=tool.state.input)
         for tool in tools
         if tool.state is not None and tool.state.status in ("completed", "error")
     )
 
 
-def _failed(state: State) -> bool:
+def has_failed(state: State) -> bool:
     """Whether a tool says so, or a command ended with another exit code than 0."""
     if state.status == "error":
         return True

@@ -1,5 +1,6 @@
 """What opencode writes: the lines of its events, and the export of a session."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -89,7 +90,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A message with its parts."""
 
     info: Message
-    parts: list[Part] = []
+    parts: Sequence[Part] = ()
 
 
 class Session(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -105,7 +106,7 @@ class Export(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A whole session."""
 
     info: Session
-    messages: list[Entry]
+    messages: Sequence[Entry]
 
 
 EVENT_LINE = msgspec.json.Decoder(Event)

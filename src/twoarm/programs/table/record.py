@@ -9,7 +9,7 @@ from twoarm.errors import Position, Problem, UsageError
 from twoarm.options import either, option
 from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder, SourceError
-from twoarm.programs.format import Attempt, Condition, Failed, LeftOut, Settings
+from twoarm.programs.format import Attempt, Condition, Failed, Format, LeftOut, Settings
 from twoarm.programs.moment import Moment, between, seconds
 from twoarm.programs.table.rows import ARRAY, SUFFIXES, Row, of_one_shape, table_rows
 from twoarm.programs.tokens import Spend, outside_cache
@@ -127,6 +127,9 @@ class Table:
             message = f"two tasks would both be {named(name)}: {both}; rename one"
             raise SourceError(row.where, message)
         return name
+
+
+record: type[Format] = Table
 
 
 def _check_columns(cells: Row, where: Position, settings: Settings) -> None:
