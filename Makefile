@@ -6,16 +6,19 @@ BIN = $(VENV)/bin
 export OPENBLAS_NUM_THREADS ?= 1
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test attacks core check golden broken fuzz bench bench-run coverage coverage-page clean
+.PHONY: demo test agents attacks core check golden broken fuzz bench bench-run coverage coverage-page clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
 
 # A file stays with one worker, so that what a module starts, such as the real agents, starts once.
+# The last lines say what was skipped for want of a browser or of agents, and how to have it.
 test: $(VENV)/dev
-	@tools/chromium.sh
-	@tools/agents.sh
 	$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/attacks
+
+# The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
+agents:
+	@tools/agents.sh
 
 # What `twoarm run` must withstand: about 750 agents, suites and run folders that mean harm.
 attacks: $(VENV)/dev
@@ -46,9 +49,9 @@ check: $(VENV)/dev
 golden: $(VENV)/dev
 	$(BIN)/python -m pytest --update-golden tests/render/test_golden.py tests/render/test_ci.py tests/page/test_page.py tests/collect/test_cli.py
 
-# Breaks every scoring rule once, on purpose, and fails if the tests do not notice.
+# Breaks every rule once, on purpose, and fails if the tests do not notice; SHARE=10 breaks a tenth of them.
 broken: $(VENV)/dev
-	$(BIN)/python -m tests.break_rules $(ONLY)
+	$(BIN)/python -m tests.break_rules $(SHARE:%=--share %) $(SEED:%=--seed %) $(ONLY)
 
 # Fresh seeds for every fuzzer in tests/fuzz; a finding is printed with the seed that repeats it.
 FUZZ_SECONDS ?= 600

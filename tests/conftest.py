@@ -107,13 +107,26 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
 
 
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """A line for each thing that tests were skipped for: which tests, and how to have it."""
+    skipped: dict[str, list[str]] = {}
+    for report in terminalreporter.getreports("skipped"):
+        reason = report.longrepr[2].removeprefix("Skipped: ")
+        skipped.setdefault(reason, []).append(report.nodeid.partition("::")[0])
+    for reason, files in skipped.items():
+        where = ", ".join(sorted(set(files)))
+        terminalreporter.write_line(f"{len(files)} tests skipped in {where}: {reason}")
+
+
 @pytest.fixture(scope="session")
 def chromium() -> "Iterator[Browser]":
     """A real browser; without one CI fails, and elsewhere the test is skipped."""
     names = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
     path = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, names)), None)
     if path is None:
-        message = "no chromium: the page is not tested; install it or name one in CHROMIUM"
+        message = (
+            "no chromium; to test the page, tools/install-chromium.sh, or name one in CHROMIUM"
+        )
         if os.environ.get("CI"):
             pytest.fail(message)
         pytest.skip(message)

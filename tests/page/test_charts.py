@@ -2,8 +2,10 @@
 
 import html
 import json
+import re
 from pathlib import Path
 
+import altair as alt
 import pytest
 from playwright.sync_api import Browser
 
@@ -29,6 +31,16 @@ def test_a_page_draws_every_chart_without_a_complaint_or_a_request(
             assert place.locator(".role-mark > *").count() > 0
             said = place.locator("xpath=following-sibling::noscript").text_content() or ""
             assert html.escape(label.replace("`", "")[:40]) in said.replace("<code>", "")
+
+
+@pytest.mark.parametrize("kind", ["demo", "no evidence", "free"])
+def test_every_chart_keeps_to_the_schema_of_vega_lite(kind: str) -> None:
+    script = re.search(r'id="charts">(.*?)</script>', page_of(kind))
+    assert script is not None
+    charts = json.loads(script[1])["charts"].values()
+    assert len(charts) > 5
+    for spec in charts:
+        alt.LayerChart.from_dict(spec | {"datasets": {}})
 
 
 def test_the_demo_draws_one_mark_per_pair_task_and_run(chromium: Browser, tmp_path: Path) -> None:

@@ -27,12 +27,12 @@ from twoarm.programs.table import parquet
 MEASURE = """
 import resource, sys
 from twoarm.programs.table import parquet
-from twoarm.collect.gather import Place, gather
+from twoarm.collect.gather import ArmPath, gather
 from twoarm.errors import BadRunsError
 import pyarrow.parquet
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
-    with gather("table", [Place(arm="a", path=sys.argv[1])]) as found:
+    with gather("table", [ArmPath(arm="a", path=sys.argv[1])]) as found:
         print(found.runs, "runs")
 except BadRunsError as error:
     print(error)

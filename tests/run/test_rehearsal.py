@@ -25,7 +25,7 @@ def test_a_good_dry_run_ends_with_the_command_that_starts_it(tmp_path: Path) -> 
     more = ("--repeats", "7", "--only", "one,two", "--trial-budget", "0.5")
     assert last(twoarm("run", str(path), "--dry-run", *more).out) == [
         f"ready: no problems; start it with twoarm run '{path}' "
-        "--repeats 7 --trial-budget 0.5 --only one,two"
+        "--repeats 7 --only one,two --trial-budget 0.5"
     ]
 
 

@@ -1,6 +1,6 @@
 """Real agents for the tests of `twoarm run`: where they are, and suites that point them at a model.
 
-`tools/agents.sh` installs them; without them the tests are skipped, in CI they fail.
+`make agents` installs them; without them the tests are skipped, in CI they fail.
 """
 
 import json
@@ -34,7 +34,7 @@ def installed() -> Path:
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     folder = Path(os.environ.get("TWOARM_AGENTS") or cache / "twoarm-agents")
     if not (folder / "installed").exists():
-        lacking = f"no agents in {folder}; install them with tools/agents.sh"
+        lacking = f"no agents in {folder}; to test with real ones, `make agents` (1.3 GB)"
         if os.environ.get("CI"):
             pytest.fail(lacking)
         pytest.skip(lacking)

@@ -143,15 +143,15 @@ def chart_spec(
 ) -> dict[str, Any]:
     """The layers as one Vega-Lite chart of the width of its place on the page.
 
-    The points are added last: Altair would check every one of them against its schema. `narrow`
-    has each label and what stands for it on a phone.
+    Altair would check it against its schema, which takes a third of the time of a page; tests do.
+    `narrow` has each label and what stands for it on a phone.
     """
     import altair as alt
 
     spec: dict[str, Any] = (
         alt.layer(*layers)
         .properties(width="container", autosize={"type": "fit-x", "contains": "padding"}, **size)
-        .to_dict()
+        .to_dict(validate=False)
     )
     # The page has one config for all charts, and no network to fetch a schema from.
     for unwanted in ("config", "$schema", "datasets"):
