@@ -14,7 +14,7 @@ demo: $(VENV)/runtime
 # A file stays with one worker, so that what a module starts, such as the real agents, starts once.
 # The last lines say what was skipped for want of a browser or of agents, and how to have it.
 test: $(VENV)/dev
-	$(BIN)/python -m pytest -n auto --dist loadfile --ignore tests/attacks
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks
 
 # The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
 agents:

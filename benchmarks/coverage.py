@@ -50,7 +50,7 @@ from benchmarks.shortest import shortest
 from benchmarks.verdicts import PROMOTIONS, promotion_cell, runs_of
 from twoarm.evidence import means
 from twoarm.evidence.arm_medians import arm_medians
-from twoarm.evidence.cells import Grouped, Layout, Pairs, TaskRuns
+from twoarm.evidence.cells import Grouped, Layout, TaskRuns
 from twoarm.evidence.deltas import weigh_deltas
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.relabel import labels_within_tasks, signs_of_tasks
@@ -80,38 +80,31 @@ def grouped(values: Floats, counts: Ints) -> Grouped:
 
 def task_runs(ours: Floats, theirs: Floats, counts: Ints) -> TaskRuns:
     """Both arms in one layout, the candidate's runs of a task first."""
-    layout = Layout(
-        tasks=np.arange(counts.shape[1]),
-        sizes=counts,
-        starts=np.concatenate(([0], np.cumsum(counts.sum(axis=0)))),
-    )
+    layout = Layout(tasks=np.arange(counts.shape[1]), sizes=counts)
     values = np.empty(layout.rows)
     mine = layout.cell % 2 == 0
     values[mine], values[~mine] = ours, theirs
     return TaskRuns(metric=DURATION, logs=False, values=values, layout=layout)
 
 
-def paired(ours: Floats, theirs: Floats, counts: Ints) -> Pairs:
-    """The runs with a partner: as many of each task as the arm with fewer has."""
+def paired(ours: Floats, theirs: Floats, counts: Ints) -> Grouped:
+    """The deltas of the runs with a partner: as many of each task as the arm with fewer has."""
     both = counts.min(axis=0)
     sides = []
     for side, arm in ((ours, 0), (theirs, 1)):
         starts = np.concatenate(([0], np.cumsum(counts[arm])[:-1]))
         rank = np.arange(len(side)) - np.repeat(starts, counts[arm])
         sides.append(side[rank < np.repeat(both, counts[arm])])
-    return Pairs(
-        metric=DURATION,
+    return Grouped(
+        values=sides[0] - sides[1],
         tasks=np.arange(len(both)),
         starts=np.concatenate(([0], np.cumsum(both))),
-        ours=sides[0],
-        theirs=sides[1],
-        deltas=sides[0] - sides[1],
     )
 
 
-def naive(pairs: Pairs, draw: np.random.Generator, count: Count, everywhere: Truth) -> None:
+def naive(pairs: Grouped, draw: np.random.Generator, count: Count, everywhere: Truth) -> None:
     """What most tools print: pairs taken as independent."""
-    flat = pairs.deltas
+    flat = pairs.values
     half = 1.96 * flat.std(ddof=1) / math.sqrt(len(flat))
     count.pair(
         "naive: mean (b), CLT over pairs", flat.mean() - half, flat.mean() + half, everywhere.mean
@@ -154,7 +147,8 @@ def values_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
         count.interval("bootstrap of the mean (b)", delta.bootstrap.mean_interval, everywhere.mean)
         _arm_medians(count, ours, theirs, counts, here, everywhere)
         if tasks > 1 and kind.sizes != "equal":
-            totals = np.add.reduceat(np.log(pairs.ours) - np.log(pairs.theirs), pairs.starts[:-1])
+            ratios = paired(np.log(ours), np.log(theirs), counts)
+            totals = np.add.reduceat(ratios.values, ratios.starts[:-1])
             low, high = first_edition.ratio_over_tasks(totals, pairs.sizes)
             count.pair("first edition: ratio (b)", low, high, math.log(everywhere.ratio))
         if number < NAIVE_DATASETS and tasks * repeats > 1:

@@ -107,11 +107,7 @@ def trial(arms: Arms, tasks: int, repeats: int, draw: np.random.Generator) -> Tr
 def runs_of(values: dict[str, Floats], metrics: tuple[Metric, ...] = JUDGED) -> list[TaskRuns]:
     """Some metrics of a data set with as many runs in every task and arm."""
     _, tasks, repeats = values[SUCCESS.name].shape
-    layout = Layout(
-        tasks=np.arange(tasks),
-        sizes=np.full((2, tasks), repeats),
-        starts=2 * repeats * np.arange(tasks + 1),
-    )
+    layout = Layout(tasks=np.arange(tasks), sizes=np.full((2, tasks), repeats))
     return [
         TaskRuns(
             metric=metric,
@@ -170,7 +166,7 @@ def _guarded(by_name: dict[str, TaskRuns], success: Estimate) -> bool:
 
 def holm_verdict(runs: list[TaskRuns]) -> str:
     """The first edition: three sign tests, adjusted by Holm, and nothing else."""
-    found = headline_tests(runs, frame(), None).found
+    found = headline_tests(runs, frame(), None).relabelled
     assert found is not None
     columns = [
         (found.p(column), one)

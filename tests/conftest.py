@@ -107,6 +107,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--update-golden", action="store_true", help="write the golden files anew")
 
 
+# Files that take longest go first: begun last, one worker would do them while the others wait.
+LONG = (
+    *("run/test_agents.py", "run/test_uptake.py", "run/test_kill.py", "run/test_deadlines.py"),
+    *("run/test_docs.py", "collect/test_docs.py", "house/test_docs.py", "house/test_fuzz.py"),
+    *("planning/test_plan.py", "planning/test_power.py", "planning/test_calibrate.py"),
+)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The long files first, all else as it was found."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
+
+
+def pytest_xdist_auto_num_workers() -> int:
+    """More workers than processors: many tests wait, for a process, a browser or a clock."""
+    return (os.cpu_count() or 1) * 3 // 2
+
+
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """A line for each thing that tests were skipped for: which tests, and how to have it."""
     skipped: dict[str, list[str]] = {}

@@ -2,9 +2,9 @@
 
 The rooms, in the order in which data moves:
 
+    runs         lines to runs; the position of every bad line
     programs     what other programs write, one folder each
     collect      their files to run records
-    runs         lines to runs; the position of every bad line
     compare      which runs count, pairs, deltas, the gates: one decision
     evidence     what the runs can support: intervals, tests, stability, audits
     explain      whether the change was used, and what differed

@@ -8,7 +8,7 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.text.sentence import Sentence
+from twoarm.text.sentence import Sentence, say
 
 Severity = Literal["serious", "warning", "note"]
 
@@ -53,9 +53,14 @@ class Caveat(msgspec.Struct, frozen=True, kw_only=True):
 
     @classmethod
     def of(cls, *, code: str, message: Sentence) -> "Caveat":
-        """A caveat that is as serious as all of its code."""
+        """A caveat as serious as its code says."""
         serious: Severity = "note" if code in NOTES else "warning"
         return cls(code=code, severity="serious" if code in SERIOUS else serious, message=message)
+
+    @classmethod
+    def say(cls, code: str, template: str, *values: object) -> "Caveat":
+        """A caveat whose message has a value in place of each `{}`."""
+        return cls.of(code=code, message=say(template, *values))
 
     @property
     def rank(self) -> int:
@@ -118,12 +123,12 @@ class Problems:
     With `every` they are all kept.
     """
 
-    def __init__(self, found: Iterable[Problem] = (), *, every: bool = False) -> None:
+    def __init__(self, problems: Iterable[Problem] = (), *, every: bool = False) -> None:
         self.kept: list[Problem] = []
         self.count = 0
         self._every = every
         self._made: Counter[tuple[str | None, str]] = Counter()
-        for problem in found:
+        for problem in problems:
             self.add(problem)
 
     def add(self, problem: Problem) -> None:

@@ -102,11 +102,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             )
         for name in ("margin_success", "margin_ratio"):
             if not 0.0 < getattr(self, name) < 1.0:
-                found = getattr(self, name)
+                share = getattr(self, name)
                 raise refused(
                     name,
-                    f"expected a number above 0 and below 1, got {found}"
-                    f"{_percent(found, 0.0, 1.0)}",
+                    f"expected a number above 0 and below 1, got {share}"
+                    f"{_percent(share, 0.0, 1.0)}",
                 )
         self._check_looks()
         if not self.evidence and self.promote_by != "gates":
@@ -134,9 +134,9 @@ def refused(name: str, why: str) -> UsageError:
     return UsageError(f"{either(flag=option(name), argument=name)}: {why}")
 
 
-def _percent(found: float, least: float, most: float) -> str:
+def _percent(share: float, least: float, most: float) -> str:
     """A share that was written as a percentage is asked about."""
-    return f"; did you mean {found / 100:g}?" if least < found / 100 < most <= found else ""
+    return f"; did you mean {share / 100:g}?" if least < share / 100 < most <= share else ""
 
 
 class CountingKeywords(TypedDict, total=False):

@@ -66,10 +66,10 @@ def look(
 
     `stop` says why no more repeats are needed, if none are.
     """
-    found = score(source, options, **keywords).evidence
-    if found is None or found.looks is None:
+    evidence = score(source, options, **keywords).evidence
+    if evidence is None or evidence.looks is None:
         raise refused("looks", "say after which repeats you look, such as looks=(3, 5, 10)")
-    return found.looks
+    return evidence.looks
 
 
 def compare_candidates(
@@ -84,11 +84,11 @@ def compare_candidates(
     options = chosen(options, keywords)
     pairs = choose_candidates(runs.arms, candidates, options.baseline)
     comparisons = [set_side_by_side(runs, arms, options) for arms in pairs]
-    found = families(comparisons, options) if options.evidence else [ALONE] * len(comparisons)
+    allowances = families(comparisons, options) if options.evidence else [ALONE] * len(comparisons)
     return Candidates(
         [
             _report(comparison, options, generated_at_utc, family)
-            for comparison, family in zip(comparisons, found, strict=True)
+            for comparison, family in zip(comparisons, allowances, strict=True)
         ]
     )
 
@@ -100,13 +100,13 @@ def _report(
     evidence = weigh(comparison, options, family) if options.evidence else None
     uptake = find_uptake(comparison)
     tools = find_tools(comparison, options)
-    found = (
+    known = (
         *uptake_caveats(uptake, comparison),
         *caveats(comparison, options),
         *tool_caveats(tools, comparison),
     )
     if evidence is not None:
-        found += (
+        known += (
             *evidence_caveats(evidence, comparison, options),
             *check_design(comparison, evidence.order),
         )
@@ -115,7 +115,7 @@ def _report(
         comparison=comparison,
         evidence=evidence,
         promotion=promotion,
-        caveats=found,
+        caveats=known,
         options=options,
     )
     return Report(
@@ -144,6 +144,6 @@ def _report(
         tool_use=tools,
         evidence=evidence,
         tasks=comparison.tasks,
-        caveats=found,
+        caveats=known,
         comparison=comparison,
     )

@@ -3,6 +3,7 @@
 from tests.broken.entry import Broken
 
 COMMANDS = [
+    Broken("of two values of one option neither is taken", "_Once.__call__", "earlier != values", "False", "tests/commands/test_given.py"),
     Broken("do not promote is exit code 1", "OF_VERDICT", '"do not promote": 1', '"do not promote": 0', "tests/commands/test_cli.py"),
     Broken("not enough data is exit code 3", "OF_VERDICT", '"not enough data": 3', '"not enough data": 0', "tests/commands/test_cli.py"),
     Broken("a choice is one of those there are", "Options.__post_init__", "if getattr(self, name) not in get_args(kind):", "if False:", "tests/commands/test_options.py"),
@@ -29,7 +30,7 @@ COMMANDS = [
     Broken("a device is written through", "_is_special", "return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))", "return False", "tests/files/test_files.py"),
     Broken("an output is no input", "refuse_overlap", "if identity in taken:", "if False:", "tests/files/test_files.py"),
     Broken("outputs are apart", "refuse_overlap", "if other != option:", "if False:", "tests/files/test_files.py"),
-    Broken("hard links are one file", "write._identity", "return found.st_dev, found.st_ino", "return os.path.realpath(str(place))", "tests/files/test_files.py"),
+    Broken("hard links are one file", "write._identity", "return status.st_dev, status.st_ino", "return os.path.realpath(str(place))", "tests/files/test_files.py"),
     Broken("the end of a process unwinds", "termination_unwinds", "signal.signal(number, _terminate)", "pass", "tests/files/test_files.py"),
     Broken("a signal waits for the last rename", "held_off", "lambda number, _: came.append(number)", "handler", "tests/files/test_files.py"),
     Broken("one exit code is for one candidate", "score_and_show", "(outputs.exit_code,", "(False,", "tests/result/test_candidates.py"),
@@ -49,7 +50,7 @@ COMMANDS = [
     Broken("a rare mistake is kept beside a frequent one", "Problems.add", "if self._every or self._made[mistake] <= _PLACES:", "if self._every or len(self.kept) < LISTED:", "tests/commands/test_mistakes.py"),
     Broken("a mistyped command has a nearest one", "_parsers", "near = did_you_mean(value, choices) or f\"; the commands are {', '.join(choices)}\"", "near = f\"; the commands are {', '.join(choices)}\"", "tests/commands/test_mistakes.py"),
     Broken("a mistyped option has a nearest one", "cli._refuse", "f\"no option {option}{did_you_mean(option, _flags(parser)).replace('`', '')}\"", 'f"no option {option}"', "tests/commands/test_mistakes.py"),
-    Broken("a percentage is asked about", "_percent", "if least < found / 100 < most <= found else", "if False else", "tests/commands/test_mistakes.py"),
+    Broken("a percentage is asked about", "_percent", "if least < share / 100 < most <= share else", "if False else", "tests/commands/test_mistakes.py"),
     Broken("a margin that nothing goes by", "_SCORE", '("margin_ratio",),', "(),", "tests/commands/test_mistakes.py"),
     Broken("what has no effect is refused", "_ran", "refuse_idle(command, given)", "", "tests/commands/test_given.py"),
     Broken("one of several needs will do", "Rule._met", "return any(", "return all(", "tests/commands/test_cli.py"),

@@ -101,3 +101,26 @@ def test_an_option_of_another_name_leads_to_the_nearest(words: list[str], near: 
 def test_no_command_sees_what_argparse_makes() -> None:
     for path in Path(cli.__file__).parent.glob("*.py"):
         assert "Namespace" not in path.read_text(encoding="utf-8"), path.name
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["score", "a", "--baseline", "x", "--baseline", "y"],
+         "--baseline: given twice, as `x` and `y`; give it once"),
+        (["demo", "--seed", "1", "--seed", "2"], "--seed: given twice, as `1` and `2`"),
+        (["run", "--resume", "a", "--resume", "b"], "--resume: given twice, as `a` and `b`"),
+    ],
+)  # fmt: skip
+def test_an_option_that_is_given_twice_with_two_values_is_refused(
+    words: list[str], message: str
+) -> None:
+    result = twoarm(*words)
+    assert result.code == 2
+    assert message in result.err
+    assert len(result.err.splitlines()) == 1
+
+
+def test_an_option_may_be_given_twice_with_one_value() -> None:
+    assert twoarm("demo", "--seed", "1", "--seed", "1", "--no-evidence").code == 2
+    assert twoarm("demo", "--seed", "1", "--seed", "1").code == 0

@@ -129,11 +129,7 @@ def test_labels_are_exchanged_among_the_repeats_of_a_block_only() -> None:
     """The first block of each task is far above the second, in both arms: mixing the two would
     make any difference look like noise."""
     tasks, repeats = 3, 4
-    layout = Layout(
-        tasks=np.arange(tasks),
-        sizes=np.full((2, tasks), repeats),
-        starts=2 * repeats * np.arange(tasks + 1),
-    )
+    layout = Layout(tasks=np.arange(tasks), sizes=np.full((2, tasks), repeats))
     rank = np.tile(np.arange(repeats), 2 * tasks)
     draw = np.random.default_rng(1)
     values = np.where(rank < 2, 1000.0, 0.0) + draw.normal(0, 1, layout.rows)

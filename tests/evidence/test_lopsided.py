@@ -12,11 +12,7 @@ FRAME = Frame(level=0.95, tests=0.95, seed=1, resamples=99)
 
 
 def runs_of(tasks: int, repeats: int = 3) -> TaskRuns:
-    layout = Layout(
-        tasks=np.arange(tasks),
-        sizes=np.full((2, tasks), repeats),
-        starts=2 * repeats * np.arange(tasks + 1),
-    )
+    layout = Layout(tasks=np.arange(tasks), sizes=np.full((2, tasks), repeats))
     values = np.random.default_rng(tasks).normal(size=layout.rows)
     return TaskRuns(metric=DURATION, logs=True, values=values, layout=layout)
 

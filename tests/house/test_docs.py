@@ -54,7 +54,8 @@ def test_the_readme_has_blocks_to_run() -> None:
 @pytest.mark.parametrize("name", ["README.md", "docs/python.md"])
 def test_the_python_example_runs_and_is_typed(name: str, tmp_path: Path) -> None:
     (example,) = blocks(ROOT / name, "python")
-    (tmp_path / "collected.jsonl").write_text(twoarm("demo", "--print").out, encoding="utf-8")
+    for runs in ("collected.jsonl", "example.jsonl"):
+        (tmp_path / runs).write_text(twoarm("demo", "--print").out, encoding="utf-8")
     script = tmp_path / "example.py"
     script.write_text(example, encoding="utf-8")
     ran = subprocess.run([sys.executable, script], cwd=tmp_path, capture_output=True, check=False)

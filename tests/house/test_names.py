@@ -8,18 +8,13 @@ from pathlib import Path
 import twoarm
 
 PACKAGE = Path(twoarm.__file__).parent
-# TODO: what is in a folder of a program is named by the program's own words, twice at times, and
-# the files beside these folders share some names among themselves.
-PROGRAMS = PACKAGE / "programs"
 
 
 def test_every_public_type_has_a_name_of_its_own() -> None:
     places = defaultdict(set)
     for path in PACKAGE.rglob("*.py"):
-        if path.parent.parent != PROGRAMS:
-            at = PROGRAMS if path.parent == PROGRAMS else path
-            for name in types_in(path.read_text(encoding="utf-8")):
-                places[name].add(str(at.relative_to(PACKAGE)))
+        for name in types_in(path.read_text(encoding="utf-8")):
+            places[name].add(str(path.relative_to(PACKAGE)))
     assert len(places) > 200
     assert {name: sorted(at) for name, at in places.items() if len(at) > 1} == {}
 

@@ -186,10 +186,11 @@ def test_every_report_has_all_candidates_and_no_name_is_more_than_a_name() -> No
 def test_the_schema_describes_the_file() -> None:
     import jsonschema
 
-    from twoarm.render.several import comparison_schema
+    from twoarm.render.several import CandidatesFile
+    from twoarm.result.analysis import schema_file
 
     file = json.loads(compared(several(FACTORS, tasks=6)).to_json())
-    jsonschema.validate(file, comparison_schema())
+    jsonschema.validate(file, schema_file(CandidatesFile, ""))
     file["comparisons"][0]["decision"] = 3
     with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(file, comparison_schema())
+        jsonschema.validate(file, schema_file(CandidatesFile, ""))

@@ -1,9 +1,10 @@
 """Every planned trial is a line of collected.jsonl: a run, an infra failure, or missing and why."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, cast
 
 import pytest
 
@@ -12,8 +13,11 @@ from tests.conftest import Result, twoarm
 from tests.support.collect_fixtures import set_keys
 from tests.support.run_folders import ALL, QUICK, USAGE, records, run, runs
 from tests.support.suite_files import SOLVE, suite_of
-from twoarm.run.ledger import RunFolder
+from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.report import collect_runs
+from twoarm.run.supervisor import main as supervisor
+from twoarm.run.supervisor.redact import Redactor
+from twoarm.run.supervisor.scratch import RunningAttempt
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -235,3 +239,28 @@ def test_another_model_in_one_run_is_a_caveat_and_the_report_counts_both(tmp_pat
     by_hand = twoarm("collect", "command", *words)
     assert by_hand.code == 2
     assert "--may-differ model" in by_hand.err
+
+
+# What is in the way ------------------------------------------------------------------------------
+
+
+def test_a_workspace_that_cannot_be_put_right_is_a_failure_of_the_agent() -> None:
+    class Stuck:
+        def own_work(self) -> None:
+            raise OSError(errno.EPERM, "Operation not permitted")
+
+        job: ClassVar[dict[str, Any]] = {}
+
+    facts = supervisor._checked(cast(RunningAttempt, Stuck()), None, Redactor({}))
+    assert facts == {"acceptance_exit_code": 126, "broken": "Operation not permitted"}
+
+
+def test_what_lies_where_an_attempt_begins_is_not_part_of_it(tmp_path: Path) -> None:
+    left = tmp_path / ".attempts" / "with" / "one.1.1"
+    left.mkdir(parents=True)
+    (left / "stdout.txt").write_text("of a runner that was killed")
+    attempted = Attempted(
+        task="one", repeat=1, arm="with", attempt=1, jobs=1, state="running", reserved_usd=None
+    )
+    RunFolder(str(tmp_path)).begin(attempted)
+    assert [path.name for path in left.iterdir()] == ["trial.json"]

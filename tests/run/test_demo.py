@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import twoarm
 from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
-from twoarm.run.display import Live, LogLines, Quiet, duration, progress_of
+from twoarm.run.display import Display, Live, LogLines, duration, progress_of
 from twoarm.run.suite_file import read_suite
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -67,7 +67,7 @@ def test_the_live_display_shows_slots_money_and_no_effect() -> None:
     assert "slot 3" in shown
     assert "60 of 60 trials done, $6.00 of $10.00 spent, $0.00 reserved" in shown
     assert "success" not in shown
-    with Quiet() as quiet:
+    with Display() as quiet:
         quiet.show(views[0])
 
 

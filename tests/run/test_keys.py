@@ -131,8 +131,8 @@ def test_a_refusal_is_seen_while_it_runs_unless_the_model_has_answered(tmp_path:
     assert meter.refused() is None
     with stream.open("a") as file:
         file.write(retry[-9:])
-    assert meter.refused() == Refusal(said="no (401)", status=401)
-    assert meter.refused() == Refusal(said="no (401)", status=401)
+    assert meter.refused() == Refusal(message="no (401)", status=401)
+    assert meter.refused() == Refusal(message="no (401)", status=401)
     with stream.open("a") as file:
         file.write(f'{{"type":"assistant","message":{{}}}}\n{retry}')
     assert meter.refused() is None

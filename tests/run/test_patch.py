@@ -284,3 +284,12 @@ def test_a_walk_has_a_limit_where_one_is_given(tmp_path: Path) -> None:
         assert len(list(walk(folder, history=False))) == 5
         with pytest.raises(OSError, match="more than 4 files and folders"):
             list(walk(folder, history=False, most=4))
+
+
+def test_nothing_of_a_history_is_part_of_a_tree(tmp_path: Path) -> None:
+    for path in (".git/config", "sub/.git", "sub/deep/.git/objects/x", "sub/kept"):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).touch()
+    with OpenFolder(str(tmp_path)) as folder:
+        assert [path for *_, path in walk(folder, history=False)] == ["sub/kept"]
+        assert len([path for *_, path in walk(folder, history=True)]) == 4

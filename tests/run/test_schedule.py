@@ -5,8 +5,9 @@ from collections import Counter
 from itertools import accumulate
 
 import pytest
+from msgspec import UNSET
 
-from twoarm.run.schedule import ABSENT, SCHEMA, Frozen, arrange, frozen_bytes, thaw
+from twoarm.run.schedule import SCHEMA, Frozen, arrange, frozen_bytes, thaw
 from twoarm.run.suite import Suite, SuiteTask
 
 TASKS = [f"t{i}" for i in range(7)]
@@ -111,7 +112,7 @@ def test_tasks_are_compared_by_their_ids() -> None:
     longer = msgspec.structs.replace(b, timeout_seconds=5.0)
     assert list(with_tasks(a, b).differences(with_tasks(b, a))) == []
     assert [tuple(one) for one in with_tasks(a, b).differences(with_tasks(longer, c))] == [
-        ("tasks.a", a, ABSENT),
+        ("tasks.a", a, UNSET),
         ("tasks.b.timeout_seconds", None, 5.0),
-        ("tasks.c", ABSENT, c),
+        ("tasks.c", UNSET, c),
     ]

@@ -244,6 +244,7 @@ def test_restoring_never_writes_through_a_link_that_the_agent_made(tmp_path: Pat
         "rm -rf .git *; true",
         "cd ..; rm -rf work",
         "cd ..; rm -rf work; ln -s /tmp work",
+        f"{SOLVE}; cd ..; mv work tmp/aside",
         "cd ..; rm -rf out home tmp; true",
         "mkdir -p a/b; chmod 000 a",
         "rm tests/check.sh",

@@ -63,10 +63,6 @@ def task_runs_of(
     values: Floats = np.array(
         [one for ours, theirs in cells for one in (*ours, *theirs)], dtype=float
     )
-    layout = Layout(
-        tasks=np.arange(len(cells)),
-        sizes=sizes,
-        starts=np.concatenate(([0], np.cumsum(sizes.sum(axis=0)))),
-    )
+    layout = Layout(tasks=np.arange(len(cells)), sizes=sizes)
     found = TaskRuns(metric=metric, logs=False, values=values, layout=layout)
     return found if metric is SUCCESS else found.on_test_scale()

@@ -35,10 +35,10 @@ class ArmKey:
 
     def arm_of(self, attempt: Attempt) -> str | LeftOut:
         """The arm; a run of an arm that was not asked for is left out."""
-        found = self._found(attempt)
-        if found is NOTHING:
+        written = self._written(attempt)
+        if written is NOTHING:
             raise self._missing(attempt)
-        value = as_text(found)
+        value = as_text(written)
         if len(self._values) < _MOST_VALUES:
             self._values.add(value)
         if value in self.arms:
@@ -59,30 +59,30 @@ class ArmKey:
         """Refuse an arm that was asked for and has no run: its value may be mistyped."""
         for value, arm in self.arms.items():
             if arm not in self._arms and self._values:
-                found = listed(sorted(self._values), _LISTED_VALUES)
+                values = listed(sorted(self._values), _LISTED_VALUES)
                 raise ArmsError(
                     f"{option('arm_map')}: no run for arm {named(arm)}: {visible(self.key)} is "
-                    f"never {named(value)}; values found: {found}"
+                    f"never {named(value)}; values found: {values}"
                 )
 
     def _missing(self, attempt: Attempt) -> SourceError:
         message = f"no {named(self.key)} in it, so its arm is unknown"
         if isinstance(attempt.document, bytes):
             return SourceError(attempt.where, message)
-        found = listed(list(attempt.document), _LISTED_VALUES)
-        return SourceError(attempt.where, f"{message}; found: {found}", mistake=message)
+        keys = listed(list(attempt.document), _LISTED_VALUES)
+        return SourceError(attempt.where, f"{message}; found: {keys}", mistake=message)
 
-    def _found(self, attempt: Attempt) -> Any:
+    def _written(self, attempt: Attempt) -> Any:
         document = attempt.document
         if not isinstance(document, bytes):
             return at_path(document, self.key)
         try:
             if self._decoder is not None:
-                found: Any = self._decoder.decode(document)
-                while isinstance(found, _Below):
-                    found = found.below  # type: ignore[attr-defined]
-                if found is not msgspec.UNSET:
-                    return found
+                value: Any = self._decoder.decode(document)
+                while isinstance(value, _Below):
+                    value = value.below  # type: ignore[attr-defined]
+                if value is not msgspec.UNSET:
+                    return value
         except (ValueError, RecursionError):
             # No object on the way, perhaps; then the whole document is needed.
             pass
@@ -103,11 +103,11 @@ class _Below(msgspec.Struct):
 
 def _path_type(parts: list[str]) -> Any:
     """A type that decodes what is at a path and skips the rest, which is most of a document."""
-    found: Any = Any
+    shape: Any = Any
     for part in reversed(parts):
-        field = ("below", found | msgspec.UnsetType if found is not Any else Any, msgspec.UNSET)
-        found = msgspec.defstruct("At", [field], bases=(_Below,), rename={"below": part})
-    return found
+        field = ("below", shape | msgspec.UnsetType if shape is not Any else Any, msgspec.UNSET)
+        shape = msgspec.defstruct("At", [field], bases=(_Below,), rename={"below": part})
+    return shape
 
 
 class Configurations:
@@ -162,9 +162,9 @@ def _leaves(key: str, value: Any, where: Position) -> dict[str, str]:
     leaves: dict[str, str] = {}
     waiting = [(key, value)]
     while waiting:
-        at, found = waiting.pop()
-        if isinstance(found, Mapping):
-            waiting += [(f"{at}.{name}", below) for name, below in found.items()]
-        elif found not in (None, []):
-            leaves[at] = as_text(found)
+        at, value = waiting.pop()
+        if isinstance(value, Mapping):
+            waiting += [(f"{at}.{name}", below) for name, below in value.items()]
+        elif value not in (None, []):
+            leaves[at] = as_text(value)
     return leaves

@@ -164,7 +164,7 @@ def _finish(
         recognized=guessed,
         runs=len(work.spool),
         counts=work.spool.counts(),
-        missing={field: dict(found) for field, found in work.missing.items()},
+        missing={field: dict(counts) for field, counts in work.missing.items()},
         lost=tuple(
             Lost(arm=arm, failure=failure, reason=reason, runs=runs)
             for (arm, failure, reason), runs in sorted(work.lost.items())
@@ -178,9 +178,9 @@ def _finish(
     )
 
 
-def left_out(found: Mapping[LeftOut, int]) -> list[str]:
+def left_out(counts: Mapping[LeftOut, int]) -> list[str]:
     """What was not asked for, in words."""
-    return [f"left out: {counted(count, one.noun)}{one.why}" for one, count in found.items()]
+    return [f"left out: {counted(count, kind.noun)}{kind.why}" for kind, count in counts.items()]
 
 
 class _Work:
@@ -211,7 +211,7 @@ class _Work:
         self.first: dict[str, Position] = {}
         self.broken = formats.broken
         self.format = format
-        self._others = {name: one for name, one in formats.known.items() if one is not format}
+        self._others = {name: other for name, other in formats.known.items() if other is not format}
         self._unmixed: set[frozenset[str]] = set()
         self.key = None
         if options.arm_key is not None:
@@ -259,13 +259,13 @@ class _Work:
             return
         for name in claims:
             try:
-                for found in self.format.read(folder, name, self._settings):
-                    if isinstance(found, Problem):
-                        self.problems.append(found)
-                    elif isinstance(found, LeftOut):
-                        self._leave_out(found)
+                for item in self.format.read(folder, name, self._settings):
+                    if isinstance(item, Problem):
+                        self.problems.append(item)
+                    elif isinstance(item, LeftOut):
+                        self._leave_out(item)
                     else:
-                        self._attempt(found, arm)
+                        self._attempt(item, arm)
             except SourceError as error:
                 self.problems.append(error.problem)
 
@@ -290,11 +290,11 @@ class _Work:
         try:
             if arm is None:
                 assert self.key is not None
-                found = self.key.arm_of(attempt)
-                if isinstance(found, LeftOut):
-                    self._leave_out(found)
+                chosen = self.key.arm_of(attempt)
+                if isinstance(chosen, LeftOut):
+                    self._leave_out(chosen)
                     return
-                arm = found
+                arm = chosen
             difference = self._configurations.difference(arm, attempt)
             if difference is not None:
                 if not self._settings.scheduled:
@@ -337,10 +337,10 @@ class _Work:
             return below
         return f"{self._place_seen}{os.sep}{below}" if below else self._place_seen
 
-    def _leave_out(self, one: LeftOut) -> None:
-        if one not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:
-            one = LeftOut(noun=one.noun, why=" of other arms that were not asked for")
-        self.left_out[one] += 1
+    def _leave_out(self, reason: LeftOut) -> None:
+        if reason not in self.left_out and len(self.left_out) >= _MOST_LEFT_OUT:
+            reason = LeftOut(noun=reason.noun, why=" of other arms that were not asked for")
+        self.left_out[reason] += 1
 
     def _uses(self, attempt: Attempt, arm: str) -> Uses | None:
         """How often the run used the change; None if nobody asked."""
@@ -371,22 +371,29 @@ def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]
         # The files may have been its own.
         caveats.append(Caveat.of(code="format_broken", message=broken(name, why)))
     if numbered:
-        message = say(
-            "repeats numbered by start time within task and arm, not by the source: {}",
-            counted(numbered, "run"),
+        caveats.append(
+            Caveat.say(
+                "repeats_numbered",
+                "repeats numbered by start time within task and arm, not by the source: {}",
+                counted(numbered, "run"),
+            )
         )
-        caveats.append(Caveat.of(code="repeats_numbered", message=message))
         blank = work.spool.without_start()
         if blank:
-            message = say("{}: {}", CAVEATS["no_start_time"], counted(blank, "run"))
-            caveats.append(Caveat.of(code="no_start_time", message=message))
+            caveats.append(
+                Caveat.say(
+                    "no_start_time", "{}: {}", CAVEATS["no_start_time"], counted(blank, "run")
+                )
+            )
     attempts = work.spool.attempts()
     if attempts:
-        message = say(
-            "several attempts at one repeat, all but the last of them infra failures: {}",
-            counted(attempts, "run"),
+        caveats.append(
+            Caveat.say(
+                "attempted_again",
+                "several attempts at one repeat, all but the last of them infra failures: {}",
+                counted(attempts, "run"),
+            )
         )
-        caveats.append(Caveat.of(code="attempted_again", message=message))
     for code, runs in sorted(work.caveats.items()):
         # Formats of other packages have codes of their own.
         text = CAVEATS.get(code) or Name(code)
@@ -394,6 +401,7 @@ def _caveats(work: _Work, numbered: int, *, guessed: bool) -> tuple[Caveat, ...]
             text = say("{} ({})", text, listed(list(work.about[code])))
         if code == "noise_in_output":
             text = say("{} ({})", text, counted(work.skipped_lines, "line"))
-        message = say("{}: {}, first {}", text, counted(runs, "run"), work.first[code])
-        caveats.append(Caveat.of(code=code, message=message))
+        caveats.append(
+            Caveat.say(code, "{}: {}, first {}", text, counted(runs, "run"), work.first[code])
+        )
     return tuple(caveats)

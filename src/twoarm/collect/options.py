@@ -92,9 +92,9 @@ def check_used(format_name: str, options: CollectOptions) -> None:
     if format_name not in OWN_PROGRAMS:
         return
     usual = msgspec.structs.asdict(Settings()) | {"reports": {}}
-    said = msgspec.structs.asdict(options.settings) | {"reports": options.reports}
+    settings = msgspec.structs.asdict(options.settings) | {"reports": options.reports}
     for name, formats in _USED_BY.items():
-        if said[name] != usual[name] and format_name not in formats:
+        if settings[name] != usual[name] and format_name not in formats:
             given = either(flag=_FLAGS.get(name) or option(name), argument=option(name))
             raise UsageError(
                 f"{given} has no effect with format {format_name}; it applies to "
@@ -115,6 +115,8 @@ def _check_apart(places: Sequence[ArmPath]) -> None:
     ]
     # In this order, whatever is inside a path comes right after it.
     for (around, outer), (at, inner) in pairwise(sorted(real)):
+        if at == around:
+            raise UsageError(f"{shown(inner)} is given twice; its runs would be counted twice")
         if at[: len(around)] == around:
             raise UsageError(
                 f"{shown(inner)} is inside {shown(outer)}; its runs would be counted twice"

@@ -120,8 +120,8 @@ def _outcome(attempt: Attempt, arm: str, report: TaskOutcomes | None) -> _Outcom
                 attempt.where,
                 f"task {named(attempt.task_id)} is not in the report of arm {named(arm)}",
             )
-        found = report[attempt.task_id]
-        success, failure = (False, found) if isinstance(found, Failed) else (found, failure)
+        outcome = report[attempt.task_id]
+        success, failure = (False, outcome) if isinstance(outcome, Failed) else (outcome, failure)
     if failure is None:
         return _Outcome(success, None, ())
     contradicts = success and failure.failure == "agent"
@@ -154,11 +154,11 @@ def encoded(record: Run, where: Position) -> bytes:
     """The record as the spool takes it, with repeat 1; raises SourceError if scoring would not
     read it.
     """
-    found = msgspec.to_builtins(record)
+    document = msgspec.to_builtins(record)
     try:
-        msgspec.convert(found, Line)
+        msgspec.convert(document, Line)
     except ValueError as error:
-        first = next(iter(explain(found, where)), None)
+        first = next(iter(explain(document, where)), None)
         if first is None:
             raise SourceError(where, visible(str(error))) from error
         raise SourceError(where, first.message, first.field) from error

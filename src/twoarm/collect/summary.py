@@ -24,13 +24,13 @@ def summarize(collection: Collection) -> list[str]:
             f"{counted(len(repeats), 'task')}, {_span(repeats)} per task"
         )
     lines += _limited([_task(task, row, arms) for task, row in collection.counts.items()])
-    for field, found in collection.missing.items():
-        if found:
-            parts = ", ".join(f"{found[arm]:,} of {named(arm)}" for arm in arms if arm in found)
+    for field, counts in collection.missing.items():
+        if counts:
+            parts = ", ".join(f"{counts[arm]:,} of {named(arm)}" for arm in arms if arm in counts)
             lines.append(f"missing {field}: {parts}")
     failures = [
-        f"{one.failure} failure of {named(one.arm)}: {one.reason}: {counted(one.runs, 'run')}"
-        for one in collection.lost
+        f"{loss.failure} failure of {named(loss.arm)}: {loss.reason}: {counted(loss.runs, 'run')}"
+        for loss in collection.lost
     ]
     lines += _limited(failures)
     lines += left_out(collection.left_out)
@@ -47,11 +47,11 @@ def _span(repeats: list[int]) -> str:
     return counted(low, "repeat") if low == high else f"{low:,} to {high:,} repeats"
 
 
-def _uptake(arm: str, found: ArmUses) -> str:
-    if not found.known:
-        return f"uptake in {named(arm)}: not shown by any of its {counted(found.runs, 'run')}"
-    share = f"used in {found.used:,} of {counted(found.known, 'run')}"
-    return f"uptake in {named(arm)}: {share}, {counted(found.uses, 'use')}"
+def _uptake(arm: str, uses: ArmUses) -> str:
+    if not uses.known:
+        return f"uptake in {named(arm)}: not shown by any of its {counted(uses.runs, 'run')}"
+    share = f"used in {uses.used:,} of {counted(uses.known, 'run')}"
+    return f"uptake in {named(arm)}: {share}, {counted(uses.uses, 'use')}"
 
 
 def _task(task: str, row: dict[str, int], arms: list[str]) -> str:

@@ -8,7 +8,7 @@ import msgspec
 from twoarm.errors import Caveat
 from twoarm.programs.uptake import Calls, Pattern, Uses
 from twoarm.text.escape import counted
-from twoarm.text.sentence import Name, listed, say
+from twoarm.text.sentence import Name, listed
 
 # No more names of tools than this are kept for a reader who looks for a typo.
 _MOST_NAMES = 1000
@@ -39,18 +39,18 @@ class UptakeTally:
     def patterns(self, arm: str) -> list[Pattern]:
         """The patterns that count in an arm."""
         if arm not in self._by_arm:
-            chosen = {one.text: one for one in (*self._every, *self._of.get(arm, ()))}
+            chosen = {pattern.text: pattern for pattern in (*self._every, *self._of.get(arm, ()))}
             self._by_arm[arm] = list(chosen.values())
         return self._by_arm[arm]
 
     def add(self, arm: str, uses: Uses, calls: Calls | None) -> None:
         """One more run."""
-        found = self.arms.setdefault(arm, ArmUses())
-        found.runs += 1
+        total = self.arms.setdefault(arm, ArmUses())
+        total.runs += 1
         if uses.count is not None:
-            found.known += 1
-            found.used += uses.count > 0
-            found.uses += uses.count
+            total.known += 1
+            total.used += uses.count > 0
+            total.uses += uses.count
         if calls is None:
             return
         self._matched.update(uses.by_pattern)
@@ -59,30 +59,27 @@ class UptakeTally:
             if call.name in self._names or len(self._names) < _MOST_NAMES:
                 self._names[call.name] += call.times
         count = sum(call.times for call in held)
-        self._calls.update({one.text: count for one in self.patterns(arm)})
+        self._calls.update({pattern.text: count for pattern in self.patterns(arm)})
 
     def caveats(self) -> Iterator[Caveat]:
         """Patterns that tell nothing: they match no call at all, or every one."""
         for text, count in sorted(self._calls.items()):
             if not count:
                 continue
+            calls = counted(count, "call")
             if not self._matched[text]:
                 names = [name for name, _ in self._names.most_common()]
-                yield Caveat.of(
-                    code="uptake_no_match",
-                    message=say(
-                        "uptake {} matches none of {}; tools called: {}",
-                        Name(text),
-                        counted(count, "call"),
-                        listed(names),
-                    ),
+                yield Caveat.say(
+                    "uptake_no_match",
+                    "uptake {} matches none of {}; tools called: {}",
+                    Name(text),
+                    calls,
+                    listed(names),
                 )
             elif self._matched[text] == count > 1:
-                yield Caveat.of(
-                    code="uptake_all_match",
-                    message=say(
-                        "uptake {} matches every one of {}, so it cannot tell use from no use",
-                        Name(text),
-                        counted(count, "call"),
-                    ),
+                yield Caveat.say(
+                    "uptake_all_match",
+                    "uptake {} matches every one of {}, so it cannot tell use from no use",
+                    Name(text),
+                    calls,
                 )

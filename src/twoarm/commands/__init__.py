@@ -1,1 +1,1 @@
-"""The command line: `cli` is where it starts, and every command is a file of its name."""
+"""The command line: `cli` is where it starts, and every command has a file of the same name."""

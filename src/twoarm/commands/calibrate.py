@@ -19,7 +19,6 @@ DESCRIPTION = (
     "Deal the runs of one kind to two arms, again and again, and see how often a winner is named "
     "where there is none, and which differences are noise."
 )
-EPILOG = None
 
 
 def add_options(parser: ArgumentParser) -> None:

@@ -14,7 +14,6 @@ from twoarm.text.escape import counted, named
 DESCRIPTION = (
     "Validate run files and list every bad line as path:line: field: what was found; how to fix it."
 )
-EPILOG = None
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -25,16 +24,16 @@ def add_options(parser: ArgumentParser) -> None:
 def run(given: Given, streams: Streams) -> int:
     """List what is wrong, or say what the files hold."""
     refuse_overlap({"standard output": STANDARD_OUTPUT}, places(given["files"]))
-    found = check(opened(given["files"]))
-    streams.write("".join(f"{problem}\n" for problem in found.problems))
-    if found.problems:
-        streams.say(f"twoarm: {counted(len(found.problems), 'problem')}")
+    result = check(opened(given["files"]))
+    streams.write("".join(f"{problem}\n" for problem in result.problems))
+    if result.problems:
+        streams.say(f"twoarm: {counted(len(result.problems), 'problem')}")
         return BAD
-    arms = ", ".join(map(named, found.arms))
-    runs = counted(found.run_count - found.missing_count, "run")
-    missing = f"{found.missing_count:,} missing, " if found.missing_count else ""
-    counts = f"{runs}, {missing}{counted(found.task_count, 'task')}"
+    arms = ", ".join(map(named, result.arms))
+    runs = counted(result.run_count - result.missing_count, "run")
+    missing = f"{result.missing_count:,} missing, " if result.missing_count else ""
+    counts = f"{runs}, {missing}{counted(result.task_count, 'task')}"
     streams.write(f"no problems: {counts}, arms {arms}\n")
-    for key in found.unknown_keys:
+    for key in result.unknown_keys:
         streams.write(f"unknown key, ignored: {named(key)}\n")
     return DONE

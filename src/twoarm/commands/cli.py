@@ -8,6 +8,7 @@ from argparse import (
     ArgumentError,
     ArgumentParser,
     RawDescriptionHelpFormatter,
+    _StoreAction,
     _SubParsersAction,
 )
 from collections.abc import Mapping, Sequence
@@ -23,8 +24,8 @@ from twoarm.files.interrupt import Terminated, termination_unwinds
 from twoarm.options import flags_named
 from twoarm.text.escape import counted, did_you_mean, named, shortened
 
-# What `--help` says of each command, in its order. The module of its name has the rest, and is
-# imported for its own command only: to start takes longer than to score a few hundred runs.
+# What `--help` says about each command, in this order. The rest is in the module of the same name,
+# imported for that command only: starting up takes longer than scoring a few hundred runs.
 _COMMANDS = {
     "score": "score run files",
     "check": "validate run files",
@@ -39,14 +40,31 @@ _COMMANDS = {
 
 
 class _Help(RawDescriptionHelpFormatter):
-    """Help of a fixed width: argparse would import much to ask the terminal, for every option."""
+    """Help of a fixed width: argparse would import a lot to ask the terminal, for every option."""
 
     def __init__(self, prog: str) -> None:
         super().__init__(prog, width=100)
 
 
+class _Once(_StoreAction):
+    """An option with a value: given twice with two of them, neither is what was meant."""
+
+    def __call__(
+        self,
+        parser: ArgumentParser,
+        namespace: Any,
+        values: Any,
+        option_string: str | None = None,
+    ) -> None:
+        earlier = getattr(namespace, self.dest, values)
+        if option_string is not None and earlier is not values and earlier != values:
+            first, second = named(str(earlier)), named(str(values))
+            raise ArgumentError(self, f"given twice, as {first} and {second}; give it once")
+        super().__call__(parser, namespace, values, option_string)
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and give its exit code."""
+    """Run one command and return its exit code."""
     streams = Streams()
     code, gate = BAD, False
     try:
@@ -107,7 +125,7 @@ def _flags(parser: ArgumentParser) -> list[str]:
 
 
 def _refuse(parser: ArgumentParser, word: str) -> NoReturn:
-    """End with what was not understood, and the nearest that would be."""
+    """Exit, naming what was not understood and the closest match."""
     if not word.startswith("-"):
         parser.error(f"unexpected argument {named(word)}")
     option = shortened(word.partition("=")[0], 60)
@@ -129,17 +147,22 @@ def _say_it_is_a_bug(error: BaseException, streams: Streams) -> None:
 def _parsers(
     arguments: Sequence[str], streams: Streams
 ) -> tuple[ArgumentParser, Mapping[str, ArgumentParser]]:
-    """The parser, and that of each command by its name."""
+    """The main parser, and the parser of each command by name."""
 
     class Parser(ArgumentParser):
-        # All that argparse prints goes through here: help, the version, bad usage.
+        def __init__(self, *given: Any, **named: Any) -> None:
+            super().__init__(*given, **named)
+            for kind in (None, "store"):
+                self.register("action", kind, _Once)
+
+        # Everything argparse prints goes through here: help, the version, bad usage.
         def _print_message(self, message: str, file: object = None) -> None:
             if file is sys.stdout:
                 streams.write(message)
             else:
                 streams.say(message.rstrip("\n"))
 
-        # The usage of a command has a dozen lines, and would bury what is wrong.
+        # The usage of a command is a dozen lines long, and would bury what is wrong.
         def error(self, message: str) -> NoReturn:
             self.exit(BAD, f"twoarm: {message} (see {self.prog} --help)\n")
 
@@ -165,12 +188,13 @@ def _parsers(
         prog="twoarm", dest="command", required=True, metavar="COMMAND"
     )
     for name, short in _COMMANDS.items():
-        # What is not given is not there, so that nobody has to guess.
+        # An option that was not given is absent, so nobody has to guess.
         command = commands.add_parser(
             name, help=short, formatter_class=_Help, argument_default=SUPPRESS
         )
         if name in arguments:
             module = _module(name)
-            command.description, command.epilog = module.DESCRIPTION, module.EPILOG
+            command.description = module.DESCRIPTION
+            command.epilog = getattr(module, "EPILOG", None)
             module.add_options(command)
     return parser, commands.choices

@@ -12,6 +12,7 @@ from twoarm.commands.given import Given, taken, written
 from twoarm.commands.progress import progress_bar
 from twoarm.errors import BadRunsError, UsageError
 from twoarm.files.write import Output, refuse_overlap, write
+from twoarm.programs.program import OWN_PROGRAMS
 from twoarm.text.escape import counted, named, visible
 
 if TYPE_CHECKING:
@@ -27,17 +28,13 @@ DESCRIPTION = (
 )
 
 
-EPILOG = None
-
-
 def add_options(parser: ArgumentParser) -> None:
     """The arguments of `twoarm collect`."""
     collected = parser.add_argument_group("what to collect")
     collected.add_argument(
         "format",
         metavar="FORMAT",
-        help="harbor, opencode, claude-code, codex, inspect, gemini-cli, mini-swe-agent, table, "
-        "command; or auto, to recognize it from the files",
+        help=f"{', '.join(OWN_PROGRAMS)}; or auto, to recognize it from the files",
     )
     collected.add_argument(
         "paths", nargs="*", metavar="PATH", help="with --arm-key: folders that hold both arms"
@@ -170,8 +167,8 @@ def _places(given: Given) -> "list[ArmPath]":
 
 
 def _refuse_overlap(given: Given, places: "Iterable[ArmPath]") -> None:
-    """Refuse to write over what is read, before anything is."""
-    from twoarm.programs.output import reads
+    """Refuse to overwrite an input, before anything is read."""
+    from twoarm.collect.output import reads
 
     inputs = [place.path for place in places]
     inputs += [path for _, path in _split(given, "report", "NAME=FILE")]
@@ -220,7 +217,6 @@ def _gathered(given: Given, places: "list[ArmPath]", progress: "Progress | None"
 
 
 def _mapping(given: Given) -> "TableMapping":
-    from twoarm.programs.program import OWN_PROGRAMS
     from twoarm.programs.registry import AUTO
     from twoarm.programs.table.mapping import NO_MAPPING, read_mapping
 
@@ -249,14 +245,14 @@ def _conditions(texts: Iterable[str]) -> "Iterator[Condition]":
 
 
 def _folder_of(output: str | None) -> str:
-    """Where the records will be: a pipe or a device is nowhere, and a reader of it is here."""
+    """The folder the records will be in; the current one if the output is a pipe or a device."""
     if output is None or (os.path.exists(output) and not os.path.isfile(output)):
         return os.getcwd()
     return os.path.dirname(os.path.realpath(output))
 
 
 def _uptake(given: Given, places: "list[ArmPath]") -> tuple[list[str], dict[str, list[str]]]:
-    """The patterns for all arms, and those of single ones."""
+    """The patterns for all arms, and those for single arms."""
     from twoarm.programs.uptake import KINDS
 
     kinds = tuple(f"{kind}:" for kind in KINDS)
@@ -269,7 +265,7 @@ def _uptake(given: Given, places: "list[ArmPath]") -> tuple[list[str], dict[str,
         if text.startswith(kinds) or not (equals and pattern.startswith(kinds)):
             every.append(text)
         elif arm not in arms:
-            listing = ", ".join(named(one) for one in sorted(arms))
+            listing = ", ".join(named(known) for known in sorted(arms))
             raise UsageError(f"--uptake {named(text)}: no arm {named(arm)}; arms are {listing}")
         else:
             of.setdefault(arm, []).append(pattern)

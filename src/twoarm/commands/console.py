@@ -1,4 +1,4 @@
-"""Standard output and standard error: every byte is written, or the exit code says that it is not.
+"""Standard output and standard error: every byte is written, or the exit code says it was not.
 
 What goes to a terminal is in its encoding, with escapes for what it cannot show; data is UTF-8.
 """
@@ -16,7 +16,7 @@ class Streams:
     """The two streams of one command, and what became of them."""
 
     def __init__(self) -> None:
-        # A number that the caller closed would be given to the first file that is opened.
+        # A descriptor that the caller closed would go to the next file that is opened.
         self._closed = {name for name in ("stdin", "stdout", "stderr") if _reopened(name)}
         self._unwritten: str | None = None
         self._unread: str | None = None
@@ -81,19 +81,19 @@ class Streams:
 
 
 def _put(stream: TextIO, data: bytes, text: str) -> None:
-    """Write past the layers of Python, which may drop what a descriptor does not take at once."""
+    """Bypass Python's layers, which may drop what a descriptor does not take at once."""
     stream.flush()
     try:
         descriptor = stream.fileno()
     except OSError:
-        # A stream of this process, in place of the standard one.
+        # Something in this process that stands in for the standard stream.
         stream.write(text)
         return
     write_all(descriptor, data)
 
 
 def _reopened(name: str) -> bool:
-    """Whether the caller closed the stream; it leads nowhere now."""
+    """Whether the caller had closed the stream; if so, it leads nowhere now."""
     if getattr(sys, name) is not None:
         return False
     mode = "r" if name == "stdin" else "w"
@@ -102,7 +102,7 @@ def _reopened(name: str) -> bool:
 
 
 def _silence(stream: TextIO) -> None:
-    """Let what is still written go nowhere: Python would complain once more when it closes."""
+    """Discard whatever is still written: Python would complain again when it closes the stream."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, stream.fileno())
     os.close(nowhere)

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from importlib.resources import files
 
 from twoarm.commands.console import Streams
-from twoarm.commands.exit_codes import DONE
+from twoarm.commands.exit_codes import DONE, HELP
 from twoarm.commands.given import Given, taken
 from twoarm.commands.inputs import NamedStream
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
@@ -13,7 +13,7 @@ from twoarm.commands.score_options import add_report_options
 from twoarm.options import Options
 
 DESCRIPTION = "Score a bundled example with made-up numbers: 12 tasks, 10 repeats, two arms."
-EPILOG = None
+EPILOG = HELP
 
 
 def add_options(parser: ArgumentParser) -> None:

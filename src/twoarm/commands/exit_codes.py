@@ -3,7 +3,7 @@
 DONE = 0
 BAD = 2
 INTERRUPTED = 130
-# With --exit-code, what a verdict ends with.
+# The exit code of each verdict, with --exit-code.
 OF_VERDICT = {"promote": 0, "do not promote": 1, "not enough data": 3}
 
 HELP = """\

@@ -1,4 +1,4 @@
-"""What was given on the command line, and which of it would have no effect."""
+"""What was given on the command line, and which options would have no effect."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
@@ -8,20 +8,20 @@ import msgspec
 from twoarm.errors import UsageError
 from twoarm.options import DEFAULTS
 
-# By name; what was not given is not in it.
+# By name; options that were not given are absent.
 Given = Mapping[str, Any]
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
-# How those are written that are not --name.
+# How arguments are written if not as --name.
 _WRITTEN = {"evidence": "--no-evidence", "files": "FILE", "repeat": "REPEAT", "suite": "SUITE"}
 _DEFAULTS = {"format": "text", "promote_by": DEFAULTS.promote_by, "guard": DEFAULTS.guard}
 
 
 class Rule(NamedTuple):
-    """Options that do nothing without one of several others, or beside another one."""
+    """Options that do nothing without one of several others, or next to another one."""
 
     options: tuple[str, ...] = ()
-    # The values that will do; if there are none, any.
+    # The values that will do; if none are listed, any will.
     without: Mapping[str, tuple[str, ...]] = {}
     beside: str = ""
     # In place of `options`: all but these.
@@ -69,7 +69,7 @@ _REPORT = (
     Rule(("allow_broken",), without={"guard": ("all",)}),
     Rule(("full",), without={"format": ("text",)}),
 )
-# What a run has an effect for in any case: its seed is that of the order, and all is written.
+# In a run these always have an effect: its seed sets the order, and every report is written.
 _SCORE = (
     Rule(("seed",), beside="evidence"),
     *_REPORT,
@@ -118,5 +118,5 @@ def written(name: str) -> str:
 
 
 def taken(kind: type[Struct], given: Given, **more: object) -> Struct:
-    """A value made of those of its fields that were given, and of some more."""
+    """A value with those of its fields that were given, and with `more`."""
     return kind(**{name: given[name] for name in kind.__struct_fields__ if name in given} | more)

@@ -1,4 +1,4 @@
-"""Run files on the command line: which, and how they are opened."""
+"""Run files on the command line, and how they are opened."""
 
 import sys
 from argparse import _ArgumentGroup
@@ -22,7 +22,7 @@ def add_files(group: _ArgumentGroup) -> None:
 
 
 def places(files: Sequence[str]) -> list[str | int]:
-    """Where the inputs are: paths, or the number of standard input."""
+    """Where the inputs are: paths, or the descriptor of standard input."""
     return [_STANDARD_INPUT if file == "-" else file for file in files]
 
 
@@ -32,12 +32,12 @@ class NamedStream:
     def __init__(self, stream: Readable, name: str) -> None:
         self.name = name
         self.read = stream.read
-        # What a stream in non-blocking mode is waited for by.
+        # Needed to wait for a stream in non-blocking mode.
         self.fileno = getattr(stream, "fileno", None)
 
 
 def opened(files: Sequence[str]) -> "list[str | Readable]":
-    """The files, standard input under a name of its own."""
+    """The files, with standard input under a name of its own."""
     if files.count("-") > 1:
         raise InputError("standard input `-` can be read only once")
     standard_input = NamedStream(sys.stdin.buffer, "<stdin>")

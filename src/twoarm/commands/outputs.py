@@ -39,7 +39,7 @@ CALIBRATION = ("calibration.json", "calibration.md", "calibration.html")
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
-    """What to write and to print."""
+    """What to write and print."""
 
     out: str | None = None
     format: Literal["text", "json", "markdown", "html", "github"] = "text"
@@ -61,7 +61,7 @@ def refuse_score_outputs(outputs: Outputs, files: Sequence[str]) -> None:
 def refuse_outputs(
     outputs: Outputs, files: Sequence[str], names: Sequence[str], summary: str | None = None
 ) -> None:
-    """Refuse outputs that are inputs or each other."""
+    """Refuse outputs that are also inputs, or that are the same file."""
     named = {"--junit": outputs.junit, "GITHUB_STEP_SUMMARY": summary}
     if outputs.out is not None:
         named |= {f"--out {name}": os.path.join(outputs.out, name) for name in names}
@@ -70,7 +70,7 @@ def refuse_outputs(
 
 
 def _step_summary(outputs: Outputs) -> str | None:
-    """The file that a GitHub workflow shows, which comes with --out."""
+    """The summary file of a GitHub workflow, which is written with --out."""
     return None if outputs.out is None else os.environ.get("GITHUB_STEP_SUMMARY") or None
 
 
@@ -81,7 +81,7 @@ def show(
     streams: Streams,
     links: "Links | None" = None,
 ) -> None:
-    """Write and print what was asked for; `names` are those of the files in --out."""
+    """Write and print what was asked for; `names` are the names of the files in --out."""
     files = list(_files(report, names, outputs, streams, links))
     write(files)
     if paths := [visible(file.path) for file in files if not file.append]:
@@ -134,7 +134,7 @@ def _files(
 def write_run_pages(
     report: Report, files: Sequence[object], out: str, which: Which, streams: Streams
 ) -> "Links | None":
-    """The pages of runs, and where they are; None where no record leads to its run."""
+    """Write the pages of runs and return where they are; None if no record leads to its run."""
     from twoarm.render.page.links import FOLDER
     from twoarm.run_pages.pages import is_page, make_pages, plan_pages, read_records
 
@@ -142,8 +142,8 @@ def write_run_pages(
     paths = [file for file in files if isinstance(file, str)]
     folder = os.path.join(out, FOLDER)
     records = read_records(plan, report.comparison, paths)
-    if records and not any(found.record.run_path for found in records.values()):
-        # Those of an earlier report would be taken for this one's.
+    if records and not any(entry.record.run_path for entry in records.values()):
+        # Pages left by an earlier report would be mistaken for this one's.
         remove_folder(folder, is_page)
         streams.say("twoarm: no pages of runs: no record has a `run_path`; see docs/records.md")
         return None

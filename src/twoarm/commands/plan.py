@@ -28,7 +28,7 @@ examples:
 
 def add_options(parser: ArgumentParser) -> None:
     """The pilot, the change to see, the money, and the report."""
-    # A change such as -20% is a value, as -20 is.
+    # A change such as -20% is a value, just as -20 is.
     parser._negative_number_matcher = re.compile(r"^-\d")
     pilot = parser.add_argument_group("the pilot")
     pilot.add_argument(
@@ -72,7 +72,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """Plan from a pilot, or from assumed spreads."""
-    # The plan's own --primary is no metric.
+    # The plan's own --primary is a flag, not a metric.
     options = taken(PlanOptions, given, scoring=taken(Options, given, primary=None))
     outputs = taken(Outputs, given)
     files: list[str] = given.get("files", [])

@@ -3,7 +3,6 @@
 from contextlib import AbstractContextManager, nullcontext
 from threading import Lock, Timer
 from time import monotonic
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 if TYPE_CHECKING:
@@ -12,9 +11,9 @@ if TYPE_CHECKING:
 
     from twoarm.runs.stream import Progress
 
-# Whoever waits less than this sees no bar, and rich is not imported for them.
+# Nobody who waits less than this sees a bar, and rich is not imported for them.
 PATIENCE_SECONDS = 0.5
-# rich draws ten times a second; to tell it more often would cost more than the work itself.
+# rich draws ten times a second; updating it more often would cost more than the work itself.
 _UPDATE_SECONDS = 0.1
 
 
@@ -24,7 +23,7 @@ def progress_bar(stream: TextIO) -> "AbstractContextManager[Progress | None]":
 
 
 class Bar:
-    """Takes the stage and how far it is; draws nothing before the patience is over."""
+    """Takes the stage and how far along it is; draws nothing until patience runs out."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -40,12 +39,7 @@ class Bar:
         self._timer.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._timer.cancel()
         # A bar that is about to appear does so first, or its thread would draw over the report.
         self._timer.join()
@@ -53,7 +47,7 @@ class Bar:
             self._progress.stop()
 
     def __call__(self, stage: str, done: int, total: int | None) -> None:
-        """Say how far the stage is; no total means that nobody knows."""
+        """Say how far along the stage is; no total means that nobody knows."""
         with self._lock:
             changed = stage != self._state[0]
             self._state = stage, done, total

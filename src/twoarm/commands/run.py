@@ -34,9 +34,9 @@ if TYPE_CHECKING:
 
 # The scripted agent of the demo sleeps most of the time.
 _DEMO_JOBS = 4
-# In the run folder: no new trials, please.
+# A file in the run folder that asks for no new trials.
 STOP = "stop"
-# Of repeats, jobs and dollars.
+# The most repeats, jobs and dollars.
 _MOST = 1_000_000
 
 
@@ -108,7 +108,7 @@ def _add_limits(group: _ArgumentGroup) -> None:
 
 
 def run(given: Given, streams: Streams) -> int:
-    """Run, resume, rehearse, or say where a run stands."""
+    """Run, resume, rehearse, stop, or say where a run stands."""
     from twoarm.run.ledger import unwritable
     from twoarm.run.session import refuse_other_systems
     from twoarm.run.suite_file import SuiteError
@@ -185,7 +185,7 @@ def _folder_name(suite_id: str) -> str:
 
 
 def _without_dry_run(given: Given) -> str:
-    """The command that starts what was tried."""
+    """The command that starts what was rehearsed."""
     words = ["twoarm", "run", given["suite"]]
     for name, value in given.items():
         if name in OF_A_DRY_RUN and name != "suite":
@@ -223,7 +223,7 @@ def _run_options(given: Given, options: Options) -> "RunOptions":
             raise UsageError(f"--{name}: expected a number from 1 to {_MOST}, got {value}")
     for name in ("budget", "trial_budget"):
         value = given.get(name)
-        # Nothing is no budget, and would be taken for none.
+        # A budget of 0 would be taken for no budget at all.
         if value is not None and not 0 < value <= _MOST:
             raise UsageError(
                 f"{written(name)}: expected dollars above 0 and at most {_MOST}, got {value:g}"
@@ -300,12 +300,12 @@ def _finish(session: "Session", given: Given, options: Options, streams: Streams
 
 
 def _say_where(session: "Session", out: str, streams: Streams) -> None:
-    """Where the results are, as the last lines."""
+    """Say where the results are, in the last lines."""
     page = session.folder.at("report.html")
     if os.path.exists(page):
         streams.say(f"twoarm: the report is {visible(page)}")
     done = {run.trial.id for run in session.folder.runs()}
-    # Both arms of it ran, where any did.
+    # A block of which both arms ran, if there is one.
     blocks = session.setting.frozen.blocks
     first = max(blocks, key=lambda block: sum(trial.id in done for trial in block))[0]
     words = ["twoarm", "show", out, first.task, str(first.repeat)]
@@ -313,10 +313,10 @@ def _say_where(session: "Session", out: str, streams: Streams) -> None:
 
 
 def _display(name: str | None, say: Callable[[str], None]) -> "Display":
-    from twoarm.run.display import Live, LogLines, Quiet
+    from twoarm.run.display import Display, Live, LogLines
 
     if name == "quiet":
-        return Quiet()
+        return Display()
     if sys.stderr.isatty() and name != "lines":
         return Live(sys.stderr)
     return LogLines(say)
@@ -327,14 +327,14 @@ class StopRequests:
 
     def __init__(self, folder: "RunFolder") -> None:
         self._folder = folder.folder
-        # Of an earlier runner; one that comes from now on is heeded.
+        # Left by an earlier run; a request that comes from now on is heeded.
         self._folder.remove(STOP)
         self._asked = 0
         self._before: list[tuple[int, object]] = []
 
     def __enter__(self) -> "StopRequests":
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Under `nohup`, or in the background of a script, whoever ignores one wants it ignored.
+            # Whoever ignores a signal, as `nohup` or a script's background job does, wants that.
             if signal.getsignal(number) is not signal.SIG_IGN:
                 self._before.append((number, signal.signal(number, self._heard)))
         return self
@@ -369,7 +369,7 @@ def _stop(path: str, streams: Streams) -> int:
 
 
 def _status(path: str, streams: Streams) -> int:
-    """Where a run stands: counts and money, and no effect."""
+    """Say where a run stands, in counts and money, and change nothing."""
     from twoarm.run.display import money_of
     from twoarm.run.ledger import RunFolder
 
@@ -379,12 +379,12 @@ def _status(path: str, streams: Streams) -> int:
     runs, attempts = list(folder.runs()), list(folder.attempts())
     at_work = folder.held_by_another()
     done = {run.trial.id for run in runs}
-    running = sum(one.state == "running" for one in attempts) if at_work else 0
-    infra = {one.trial.id for one in attempts if one.state == "infra"} - done
-    ended = [*runs, *(one for one in attempts if one.state != "running")]
+    running = sum(attempt.state == "running" for attempt in attempts) if at_work else 0
+    infra = {attempt.trial.id for attempt in attempts if attempt.state == "infra"} - done
+    ended = [*runs, *(attempt for attempt in attempts if attempt.state != "running")]
     money = money_of(
-        sum(one.charged_usd or 0.0 for one in ended),
-        sum(one.charged_usd is None for one in ended),
+        sum(attempt.charged_usd or 0.0 for attempt in ended),
+        sum(attempt.charged_usd is None for attempt in ended),
         machine.budget_usd,
         ended=bool(ended),
     )
@@ -393,6 +393,6 @@ def _status(path: str, streams: Streams) -> int:
         f"{running} running",
         f"{len(infra)} infra",
     ]
-    said = ", ".join([*counts, money] if money else counts)
-    streams.write(f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n{said}\n")
+    state = ", ".join([*counts, money] if money else counts)
+    streams.write(f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n{state}\n")
     return DONE

@@ -2,15 +2,18 @@
 
 import json
 from argparse import ArgumentParser
+from collections.abc import Callable
+from functools import partial
+from typing import Any
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import DONE
 from twoarm.commands.given import Given
 from twoarm.programs.sidecar import sidecar_schema
-from twoarm.render.several import comparison_schema
-from twoarm.result.analysis import analysis_schema
-from twoarm.result.calibration_file import calibration_schema
-from twoarm.result.plan_file import plan_schema
+from twoarm.render.several import CandidatesFile
+from twoarm.result.analysis import Analysis, schema_file
+from twoarm.result.calibration_file import Calibration
+from twoarm.result.plan_file import Plan
 from twoarm.run.suite import suite_schema
 from twoarm.runs.record import record_schema
 
@@ -18,16 +21,21 @@ DESCRIPTION = (
     "Print the JSON Schema of a run record, of the analysis file, of the sidecar run.json that "
     "collect reads, of a suite, or of what plan and calibrate write."
 )
-EPILOG = None
 
-_SCHEMAS = {
+_SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "record": record_schema,
-    "analysis": analysis_schema,
-    "comparison": comparison_schema,
+    "analysis": partial(schema_file, Analysis, "What twoarm found in the runs of two arms."),
+    "comparison": partial(
+        schema_file,
+        CandidatesFile,
+        "What twoarm found for several candidates against one baseline.",
+    ),
     "sidecar": sidecar_schema,
     "suite": suite_schema,
-    "plan": plan_schema,
-    "calibration": calibration_schema,
+    "plan": partial(schema_file, Plan, "How much more to run, as twoarm plan says it."),
+    "calibration": partial(
+        schema_file, Calibration, "How often a suite cries wolf, as twoarm calibrate says it."
+    ),
 }
 
 

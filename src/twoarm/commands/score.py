@@ -79,7 +79,7 @@ def score_and_show(
     which: Which = "none",
     names: Sequence[str] = (),
 ) -> int:
-    """Score run files, write and show what was asked for, and give the exit code.
+    """Score run files, write and show what was asked for, and return the exit code.
 
     `names` are those of the candidates, and `which` runs get a page.
     """

@@ -1,6 +1,6 @@
 """The options of commands that score: which runs count, how to promote, the evidence, the output.
 
-What is not given is not there: the parser of every command leaves it out.
+An option that was not given is absent: the parser of every command leaves it out.
 """
 
 from argparse import ArgumentParser, ArgumentTypeError, _ArgumentGroup
@@ -14,7 +14,7 @@ from twoarm.text.escape import named
 def add_option(group: _ArgumentGroup, name: str, *, help: str, **how: Any) -> None:
     """Add the option of a field of `Options`; its help says the default."""
     default = getattr(DEFAULTS, name)
-    shown = "" if default in (None, False) else f" (default: {default})"
+    shown = "" if default is None or default is False else f" (default: {default})"
     group.add_argument(f"--{name.replace('_', '-')}", help=help + shown, **how)
 
 
@@ -57,7 +57,7 @@ _OUT = (
 
 
 def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> _ArgumentGroup:
-    """How to promote, the evidence, and what to report, how, and where: the last may have more."""
+    """How to promote, the evidence, and the output; that group is returned for more."""
     _add_promotion_options(parser.add_argument_group("how to promote"))
     _add_evidence_options(parser.add_argument_group("evidence"))
     output = parser.add_argument_group("output")
@@ -127,7 +127,7 @@ def _add_promotion_options(group: _ArgumentGroup) -> None:
 
 
 def add_margin_options(group: _ArgumentGroup, also: str = "") -> None:
-    """How much worse is still good enough; `also` names what else goes by the first."""
+    """How much worse is still good enough; `also` names what else uses the first margin."""
     option = partial(add_option, group)
     option(
         "margin_success",
@@ -186,7 +186,7 @@ def _looks(text: str) -> tuple[int, ...]:
 
 
 def number(text: str) -> float:
-    """A number from the command line; a percentage is asked about."""
+    """A number from the command line; the error for a percentage suggests the share."""
     try:
         return float(text)
     except ValueError:

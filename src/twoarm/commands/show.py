@@ -16,7 +16,6 @@ from twoarm.text.escape import visible
 _ANALYSIS = "analysis.json"
 _MOST_PATHS = 5
 
-EPILOG = None
 DESCRIPTION = (
     "Print what the runs of one task and repeat did: prompt, messages and calls in order, last "
     "words, acceptance, the change, and why each counts as it does. Without TASK and REPEAT, list "
@@ -29,7 +28,7 @@ class _Input(msgspec.Struct, frozen=True):
 
 
 class _Analysis(msgspec.Struct, frozen=True):
-    """What an analysis file says of where its runs came from."""
+    """What an analysis file says about where its runs came from."""
 
     inputs: tuple[_Input, ...]
 
@@ -48,7 +47,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 
 def run(given: Given, streams: Streams) -> int:
-    """Find the runs and print them, or say which there are."""
+    """Find the runs and print them, or list the ones there are."""
     from twoarm.run_pages.pages import find_runs, list_runs
     from twoarm.run_pages.text import render
 
@@ -67,14 +66,14 @@ def run(given: Given, streams: Streams) -> int:
 
 
 def _run_file(path: str) -> str:
-    """The run file that is meant by a path."""
+    """The run file that a path stands for."""
     from twoarm.runs.runfile import COLLECTED
 
     if not os.path.isdir(path):
         return path
-    found = os.path.join(path, COLLECTED)
-    if os.path.exists(found):
-        return found
+    collected = os.path.join(path, COLLECTED)
+    if os.path.exists(collected):
+        return collected
     scored = _scored_from(os.path.join(path, _ANALYSIS))
     way = (
         "collect its runs, or name a run file"
@@ -85,12 +84,12 @@ def _run_file(path: str) -> str:
 
 
 def _scored_from(path: str) -> str | None:
-    """The run files that an analysis was made of: named, not opened, since anyone may write one."""
+    """The run files an analysis was made from: named, not opened, since anyone may write one."""
     try:
         with open(path, "rb") as file:
             analysis = msgspec.json.decode(file.read(), type=_Analysis)
     except (OSError, ValueError, RecursionError):
         return None
-    paths = [visible(one.path) for one in analysis.inputs]
+    paths = [visible(source.path) for source in analysis.inputs]
     more = f" and {len(paths) - _MOST_PATHS} more" if len(paths) > _MOST_PATHS else ""
     return f"{', '.join(paths[:_MOST_PATHS])}{more}" if paths else None

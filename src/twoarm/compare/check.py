@@ -34,9 +34,11 @@ def check(source: Source) -> Check:
             unknown_keys=(),
         )
     files = {visible(given.path): number for number, given in enumerate(runs.inputs)}
-    found = (*runs.problems, *find_duplicates(runs))
+    problems = (*runs.problems, *find_duplicates(runs))
     return Check(
-        problems=tuple(sorted(found, key=lambda one: (files.get(one.source, 0), one.line or 0))),
+        problems=tuple(
+            sorted(problems, key=lambda problem: (files.get(problem.source, 0), problem.line or 0))
+        ),
         run_count=len(runs),
         missing_count=int(left_out(runs, keep_infra=True)[runs.outcome].sum()),
         task_count=len(runs.tasks),

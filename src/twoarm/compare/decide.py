@@ -188,8 +188,8 @@ def assess(tasks: tuple[Task, ...], arms: Arms) -> Adequacy:
     repeats = [
         shortfall
         for task in tasks
-        for arm, found in ((arms.candidate, task.candidate), (arms.baseline, task.baseline))
-        for shortfall in _repeats(task.task_id, arm, found)
+        for arm, side in ((arms.candidate, task.candidate), (arms.baseline, task.baseline))
+        for shortfall in _repeats(task.task_id, arm, side)
     ]
     fewest = min((entry.repeats for entry in repeats), default=0)
     varied = tuple(task.task_id for task in tasks if task.high_variance)
@@ -224,15 +224,15 @@ def lacks_repeats(adequacy: Adequacy, gates: tuple[Gate, ...]) -> bool:
     return any(entry.metric not in unmeasured for entry in adequacy.below_minimum)
 
 
-def _repeats(task_id: str, arm: str, found: TaskArm) -> list[Shortfall]:
+def _repeats(task_id: str, arm: str, side: TaskArm) -> list[Shortfall]:
     """The runs of a task and arm, and those that have a gate's metric if some lack it."""
     return [
         Shortfall(
             task_id=task_id,
             arm=arm,
             metric=gate.metric.name,
-            repeats=found.repeats_with(gate.metric),
+            repeats=side.repeats_with(gate.metric),
         )
         for gate in GATES
-        if gate.metric is SUCCESS or found.repeats_with(gate.metric) < found.runs
+        if gate.metric is SUCCESS or side.repeats_with(gate.metric) < side.runs
     ]

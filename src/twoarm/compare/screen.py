@@ -12,7 +12,7 @@ from twoarm.runs.arrays import Flags, Floats, Ints, measured
 from twoarm.runs.metric import METRICS
 from twoarm.runs.runs import Runs
 from twoarm.text.escape import counted, named
-from twoarm.text.sentence import Name, listed, say
+from twoarm.text.sentence import Name, listed
 
 WITH, WITHOUT = "with_", "without_"
 # How many arms an error lists before it only counts.
@@ -78,30 +78,30 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def choose_candidates(
-    found: tuple[str, ...], candidates: Sequence[str] | None, baseline: str | None
+    known: tuple[str, ...], candidates: Sequence[str] | None, baseline: str | None
 ) -> list[Arms]:
     """Each candidate with the one baseline: those named, or every other arm."""
     if baseline is None:
         raise ArmsError(
             "several candidates need a baseline by name; arms found: "
-            f"{listed(sorted(found), _LISTED_ARMS)}"
+            f"{listed(sorted(known), _LISTED_ARMS)}"
         )
-    names = list(candidates or [arm for arm in sorted(found) if arm != baseline])
+    names = list(candidates or [arm for arm in sorted(known) if arm != baseline])
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise ArmsError(f"candidate {named(twice[0])} is named twice")
     if not names:
         raise ArmsError(f"no arm beside the baseline {named(baseline)}")
-    return [choose_arms(found, name, baseline) for name in names]
+    return [choose_arms(known, name, baseline) for name in names]
 
 
-def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | None) -> Arms:
+def choose_arms(known: tuple[str, ...], candidate: str | None, baseline: str | None) -> Arms:
     """The two roles: as named, or inferred from the names `with_X` and `without_X`."""
-    listing = listed(sorted(found), _LISTED_ARMS)
+    listing = listed(sorted(known), _LISTED_ARMS)
     for role, given in (("candidate", candidate), ("baseline", baseline)):
-        if given is not None and given not in found:
+        if given is not None and given not in known:
             together = given.split(",")
-            hint = "; give it again for each arm" if set(together) <= set(found) else ""
+            hint = "; give it again for each arm" if set(together) <= set(known) else ""
             raise ArmsError(
                 f"{option(role)}: no runs of arm {named(given)}; arms found: {listing}{hint}"
             )
@@ -112,18 +112,18 @@ def choose_arms(found: tuple[str, ...], candidate: str | None, baseline: str | N
     if candidate is not None and baseline is not None:
         return Arms(candidate=candidate, baseline=baseline)
     if candidate is None and baseline is None:
-        if len(found) == 2 and opposite(found[0]) == found[1]:
-            return _by_prefix(found[0], found[1])
-    elif len(found) == 2:
-        other = next(arm for arm in found if arm not in (candidate, baseline))
+        if len(known) == 2 and opposite(known[0]) == known[1]:
+            return _by_prefix(known[0], known[1])
+    elif len(known) == 2:
+        other = next(arm for arm in known if arm not in (candidate, baseline))
         return Arms(candidate=candidate or other, baseline=baseline or other)
-    absent = opposite(found[0]) if len(found) == 1 else None
+    absent = opposite(known[0]) if len(known) == 1 else None
     if absent is not None:
         # Half of a comparison: the report says that the other half is missing.
         if candidate is None and baseline is None:
-            return _by_prefix(found[0], absent)
+            return _by_prefix(known[0], absent)
         return Arms(candidate=candidate or absent, baseline=baseline or absent)
-    if len(found) == 1:
+    if len(known) == 1:
         raise ArmsError(f"only one arm found: {listing}; a comparison needs runs of two")
     missing = " and ".join(
         option(role)
@@ -143,8 +143,8 @@ def opposite(arm: str) -> str | None:
     return None
 
 
-def _by_prefix(one: str, other: str) -> Arms:
-    candidate, baseline = (one, other) if one.startswith(WITH) else (other, one)
+def _by_prefix(arm: str, other: str) -> Arms:
+    candidate, baseline = (arm, other) if arm.startswith(WITH) else (other, arm)
     return Arms(candidate=candidate, baseline=baseline)
 
 
@@ -173,9 +173,9 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
             surplus = again if options.duplicates == "first" else again - 1
             kept[number] = np.delete(kept[number], surplus)
             reason = f"duplicate: not the {options.duplicates} of its task and repeat"
-            found = Excluded(kind="duplicate", reason=reason, arm=arm, runs=len(again))
-            duplicates.append(found)
-    ours, theirs = (account(runs, *one) for one in zip(arms.both, kept, lines, strict=True))
+            excluded = Excluded(kind="duplicate", reason=reason, arm=arm, runs=len(again))
+            duplicates.append(excluded)
+    ours, theirs = (account(runs, *side) for side in zip(arms.both, kept, lines, strict=True))
     caveats: list[Caveat] = []
     candidate, baseline = (
         _arm_runs(runs, arm, rows, options.missing, caveats)
@@ -200,16 +200,11 @@ def find_duplicates(runs: Runs) -> list[Problem]:
     return _duplicate_problems(runs, rows, np.concatenate(([0], np.cumsum(new)))[: len(rows)])
 
 
-def _of_arm(runs: Runs, arm: str) -> Ints:
-    code = runs.arms.index(arm) if arm in runs.arms else -1
-    return np.flatnonzero(runs.arm == code)
-
-
 def _rows(runs: Runs, arm: str, wanted: Flags) -> Ints:
     """The rows of an arm with some outcomes, ordered by task and repeat."""
     if not wanted.any():
         return np.zeros(0, dtype=np.int64)
-    rows = _of_arm(runs, arm)
+    rows = np.flatnonzero(runs.arm == (runs.arms.index(arm) if arm in runs.arms else -1))
     if not wanted.all():
         rows = rows[wanted[runs.outcome[rows]]]
     return rows[np.argsort(runs.key[rows], kind="stable")]
@@ -240,12 +235,14 @@ def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[
     if missing == "zero":
         absent = sum(len(rows) - len(measured(values)) for values in numbers.values())
         if absent:
-            message = say(
-                "{} in {} read as 0 (--missing zero): runs that were not measured look free",
-                counted(absent, "missing value"),
-                Name(arm),
+            caveats.append(
+                Caveat.say(
+                    "missing_as_zero",
+                    "{} in {} read as 0 (--missing zero): runs that were not measured look free",
+                    counted(absent, "missing value"),
+                    Name(arm),
+                )
             )
-            caveats.append(Caveat.of(code="missing_as_zero", message=message))
         numbers = {name: np.nan_to_num(values, nan=0.0) for name, values in numbers.items()}
     success = runs.success[rows]
     own = np.array([outcome.failure == "agent" for outcome in runs.outcomes])
@@ -253,14 +250,16 @@ def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[
     claimed = int(success[failed].sum())
     if claimed:
         success = np.where(failed, 0.0, success)
-        message = say(
-            "{} in {} with success true although the agent failed (failure is {}): counted as "
-            "failed",
-            counted(claimed, "run"),
-            Name(arm),
-            Name("agent"),
+        caveats.append(
+            Caveat.say(
+                "agent_failure_with_success",
+                "{} in {} with success true although the agent failed (failure is {}): counted as "
+                "failed",
+                counted(claimed, "run"),
+                Name(arm),
+                Name("agent"),
+            )
         )
-        caveats.append(Caveat.of(code="agent_failure_with_success", message=message))
     numbers["success"] = success
     return ArmRuns(
         arm=arm,
@@ -275,7 +274,7 @@ def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[
 
 def _added(columns: list[Floats]) -> Floats:
     """The row-wise sum; a row with a value not measured is not measured."""
-    found = columns[0]
+    total = columns[0]
     for column in columns[1:]:
-        found = found + column
-    return found
+        total = total + column
+    return total

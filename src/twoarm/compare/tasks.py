@@ -87,8 +87,8 @@ def tabulate(
             gained=gained[code],
             lost=lost[code],
             pairs=pairs[code],
-            high_variance=tuple(sorted(name for name, found in varied.items() if found[code])),
-            **{name: found[code] for name, found in means},
+            high_variance=tuple(sorted(name for name, column in varied.items() if column[code])),
+            **{name: column[code] for name, column in means},
         )
         for code, ours, theirs in zip(seen.tolist(), candidates, baselines, strict=True)
     )
@@ -115,7 +115,7 @@ class _ArmTable:
 
     def rows(self, tasks: Ints) -> Iterator[TaskArm]:
         """The figures of some tasks."""
-        missing = {name: found[tasks].tolist() for name, found in self.missing.items()}
+        missing = {name: counts[tasks].tolist() for name, counts in self.missing.items()}
         middles = [or_none(self.medians[metric.name][tasks]) for metric in _MEDIANS]
         for at, (runs, successes, cost, duration, tokens) in enumerate(
             zip(self.runs[tasks].tolist(), self.successes[tasks].tolist(), *middles, strict=True)
@@ -126,7 +126,7 @@ class _ArmTable:
                 median_cost_usd=cost,
                 median_duration_seconds=duration,
                 median_non_cache_tokens=tokens,
-                missing={name: found[at] for name, found in missing.items() if found[at]},
+                missing={name: counts[at] for name, counts in missing.items() if counts[at]},
             )
 
 
@@ -154,10 +154,10 @@ def _spreads(values: Floats, task: Ints, tasks: int) -> Floats:
     counts = np.bincount(task, minlength=tasks)
     some = counts > 0
     starts = np.concatenate(([0], np.cumsum(counts[some])))
-    found = np.zeros(tasks)
+    spreads = np.zeros(tasks)
     within = np.zeros(tasks)
     within[some] = squares(values, starts)
     means = np.bincount(task, weights=values, minlength=tasks) / np.maximum(counts, 1)
     clear = (counts > 1) & (means != 0)
-    found[clear] = np.sqrt(within[clear] / (counts[clear] - 1)) / means[clear]
-    return found
+    spreads[clear] = np.sqrt(within[clear] / (counts[clear] - 1)) / means[clear]
+    return spreads

@@ -1,6 +1,6 @@
 """What became of every planned run, and which lines of an arm are not runs that count."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import msgspec
@@ -65,11 +65,8 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
 def lost_runs(trials: tuple[Trials, Trials]) -> str:
     """What the planned runs without a result are called."""
-    kinds = (
-        ("excluded", any(arm.excluded for arm in trials)),
-        ("missing", any(arm.missing for arm in trials)),
-    )
-    return f"{' or '.join(kind for kind, found in kinds if found)} runs"
+    kinds = [kind for kind in ("excluded", "missing") if any(getattr(arm, kind) for arm in trials)]
+    return f"{' or '.join(kinds)} runs"
 
 
 class Account(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,12 +97,16 @@ def account(runs: Runs, arm: str, kept: Ints, lines: Ints) -> Account:
     has_run = _among(key, runs.key[kept])
     stands, absent, again_run = ~again & ~has_run, missing[code], broke_off[code] & has_run
     lost = tuple(_reasons(runs, code[stands & absent]))
+    by_kind: dict[ExcludedKind, Iterable[Reason]] = {
+        "infra": _reasons(runs, code[~absent]),
+        "missing": lost,
+        "interrupted": _reasons(runs, code[again_run]),
+    }
     groups: list[tuple[ExcludedKind, str, int]] = [
-        *(("infra", f"infra: {one.reason}", one.trials) for one in _reasons(runs, code[~absent])),
-        *(("missing", f"missing: {one.reason}", one.trials) for one in lost),
         *(
-            ("interrupted", f"interrupted: {one.reason}", one.trials)
-            for one in _reasons(runs, code[again_run])
+            (kind, f"{kind}: {cause.reason}", cause.trials)
+            for kind, causes in by_kind.items()
+            for cause in causes
         ),
         ("missing", HAS_A_RUN, int((absent & has_run & ~again_run).sum())),
         ("missing", SAID_AGAIN, int((absent & again & ~has_run).sum())),
@@ -131,12 +132,12 @@ def account(runs: Runs, arm: str, kept: Ints, lines: Ints) -> Account:
 
 def _among(keys: Ints, ordered: Ints) -> Flags:
     """Which of the keys are in an ordered column."""
-    found: Flags = np.append(ordered, -1)[np.searchsorted(ordered, keys)] == keys
-    return found
+    flags: Flags = np.append(ordered, -1)[np.searchsorted(ordered, keys)] == keys
+    return flags
 
 
 def _reasons(runs: Runs, codes: Ints) -> Iterator[Reason]:
     """How often each reason is given, in order of the reasons."""
     counts = np.bincount(codes, minlength=len(runs.outcomes)).tolist()
-    found = {runs.outcomes[code].reason: count for code, count in enumerate(counts) if count}
-    return (Reason(reason=reason, trials=found[reason]) for reason in sorted(found))
+    trials = {runs.outcomes[code].reason: count for code, count in enumerate(counts) if count}
+    return (Reason(reason=reason, trials=trials[reason]) for reason in sorted(trials))

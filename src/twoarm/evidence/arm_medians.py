@@ -21,9 +21,11 @@ from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
     ONE_REPEAT,
     TOO_EXTREME,
+    Answer,
     Frame,
     between,
     borrowed,
+    estimated,
     no_interval_over,
     no_width,
     tied,
@@ -146,8 +148,7 @@ class ArmMedian(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         each = (below * steps).sum() - above
         tasks = len(self.grouped.sizes)
         pull = np.bincount(self.grouped.task_by_value, weights=each, minlength=tasks) / count
-        found: Floats = pull / (1.0 - self.weights)
-        return found
+        return pull / (1.0 - self.weights)
 
 
 def arm_medians(ours: Grouped, theirs: Grouped, frame: Frame) -> Estimate:
@@ -160,16 +161,11 @@ def arm_medians(ours: Grouped, theirs: Grouped, frame: Frame) -> Estimate:
         ArmMedian(grouped=ours, middle=middles[0], logs=logs),
         ArmMedian(grouped=theirs, middle=middles[1], logs=logs),
     )
-    these, like = _these_tasks(arms, frame), _tasks_like_these(arms, frame)
-    return Estimate(
-        estimate=middles[0] - middles[1],
-        these_tasks=these if isinstance(these, Interval) else None,
-        tasks_like_these=like if isinstance(like, Interval) else None,
-        withheld=tuple(dict.fromkeys(one for one in (these, like) if isinstance(one, Withheld))),
-    )
+    seen = middles[0] - middles[1]
+    return estimated(seen, _these_tasks(arms, frame), _tasks_like_these(arms, frame))
 
 
-def _these_tasks(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interval | Withheld:
+def _these_tasks(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Answer:
     sides = [arm.grouped for arm in arms]
     for side in sides:
         if len(side) < frame.fewest_runs:
@@ -188,7 +184,7 @@ def _these_tasks(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interval | 
     return _interval(ends, THESE_TASKS, notes) or tied("these_tasks")
 
 
-def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interval | Withheld:
+def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Answer:
     """Every task left out once: those with more runs than others pull more, and leave fewer."""
     tasks = len(arms[0].weights)
     if tasks < frame.fewest_tasks:
@@ -214,7 +210,7 @@ def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Interv
 
 def _interval(
     ends: tuple[float, float] | None, method: str, notes: tuple[str, ...]
-) -> Interval | Withheld | None:
+) -> Answer | None:
     if ends is None:
         return TOO_EXTREME
     if no_width(*ends):
@@ -273,14 +269,8 @@ def weigh_gate(gate: Gate, comparison: Comparison, success: Estimate, frame: Fra
 
 
 def _nothing(estimate: float | None, code: str, message: str) -> GateEvidence:
-    return GateEvidence(
-        difference=Estimate(
-            estimate=estimate,
-            these_tasks=None,
-            tasks_like_these=None,
-            withheld=(Withheld(code=code, scope=None, message=message),),
-        )
-    )
+    reason = Withheld(code=code, scope=None, message=message)
+    return GateEvidence(difference=estimated(estimate, reason, reason))
 
 
 def _with_note(difference: Estimate, code: str, note: str) -> Estimate:
@@ -289,8 +279,8 @@ def _with_note(difference: Estimate, code: str, note: str) -> Estimate:
             return None
         return msgspec.structs.replace(interval, caveats=(*interval.caveats, note))
 
-    return Estimate(
-        estimate=difference.estimate,
+    return msgspec.structs.replace(
+        difference,
         these_tasks=noted(difference.these_tasks),
         tasks_like_these=noted(difference.tasks_like_these),
         withheld=(*difference.withheld, Withheld(code=code, scope=None, message=note)),

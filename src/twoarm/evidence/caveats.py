@@ -24,14 +24,12 @@ def evidence_caveats(
 ) -> Iterator[Caveat]:
     """All of them, the most important first."""
     if evidence.on_shared_tasks != comparison.decision:
-        yield Caveat.of(
-            code="unshared_tasks_decide",
-            message=say(
-                "the decision depends on tasks that only one arm has: on the {} that both share it "
-                "would be {}",
-                counted(evidence.shared_tasks, "task"),
-                Name(evidence.on_shared_tasks),
-            ),
+        yield Caveat.say(
+            "unshared_tasks_decide",
+            "the decision depends on tasks that only one arm has: on the {} that both share it "
+            "would be {}",
+            counted(evidence.shared_tasks, "task"),
+            Name(evidence.on_shared_tasks),
         )
     yield from _on_looks(evidence, comparison, options)
     yield from _on_broken(evidence)
@@ -44,35 +42,29 @@ def evidence_caveats(
     yield from _on_zeros(evidence)
     variance = evidence.variance
     if variance is not None and variance.repeats_share < FEW_REPEATS_HELP:
-        yield Caveat.of(
-            code="add_tasks",
-            message=say(
-                "about {} of the uncertainty about duration comes from which tasks were used: "
-                "repeats narrow it down to that spread, more tasks beyond it",
-                f"{variance.tasks_share:.0%}",
-            ),
+        yield Caveat.say(
+            "add_tasks",
+            "about {} of the uncertainty about duration comes from which tasks were used: "
+            "repeats narrow it down to that spread, more tasks beyond it",
+            f"{variance.tasks_share:.0%}",
         )
 
 
 def _on_looks(evidence: Evidence, comparison: Comparison, options: Options) -> Iterator[Caveat]:
     looks = evidence.looks
     if options.ignore_looks and comparison.runs.planned_looks:
-        yield Caveat.of(
-            code="looks_ignored",
-            message=say(
-                "these runs were planned to be judged at several looks, which is ignored here: a "
-                "verdict that is looked for more than once is wrong more often than it says"
-            ),
+        yield Caveat.say(
+            "looks_ignored",
+            "these runs were planned to be judged at several looks, which is ignored here: a "
+            "verdict that is looked for more than once is wrong more often than it says",
         )
     if looks is not None and looks.incomplete:
-        yield Caveat.of(
-            code="incomplete_look",
-            message=say(
-                "{} with fewer than {} counted repeats in an arm at this look: the look is valid, "
-                "with less to go by",
-                counted(looks.incomplete, "task"),
-                looks.after,
-            ),
+        yield Caveat.say(
+            "incomplete_look",
+            "{} with fewer than {} counted repeats in an arm at this look: the look is valid, "
+            "with less to go by",
+            counted(looks.incomplete, "task"),
+            looks.after,
         )
 
 
@@ -80,20 +72,20 @@ def _on_broken(evidence: Evidence) -> Iterator[Caveat]:
     broken = evidence.guard.broken
     if broken.tasks:
         tasks = [
-            say("{} ({} to {})", Name(one.task_id), f"{one.baseline:.0%}", f"{one.candidate:.0%}")
-            for one in broken.tasks[:_NAMED]
+            say(
+                "{} ({} to {})", Name(task.task_id), f"{task.baseline:.0%}", f"{task.candidate:.0%}"
+            )
+            for task in broken.tasks[:_NAMED]
         ]
         more = len(broken.tasks) - _NAMED
-        yield Caveat.of(
-            code="broken_tasks",
-            message=say(
-                "{} {} at most half as often with the candidate: {}{}{}",
-                counted(len(broken.tasks), "task"),
-                "succeeds" if len(broken.tasks) == 1 else "succeed",
-                joined(tasks, ", "),
-                f" and {more} more" if more > 0 else "",
-                "" if broken.beyond_chance else "; among so many tasks that can be chance",
-            ),
+        yield Caveat.say(
+            "broken_tasks",
+            "{} {} at most half as often with the candidate: {}{}{}",
+            counted(len(broken.tasks), "task"),
+            "succeeds" if len(broken.tasks) == 1 else "succeed",
+            joined(tasks, ", "),
+            f" and {more} more" if more > 0 else "",
+            "" if broken.beyond_chance else "; among so many tasks that can be chance",
         )
 
 
@@ -101,22 +93,22 @@ def _on_ungated(evidence: Evidence) -> Iterator[Caveat]:
     """What people pay for is not a gate, but must not get worse in silence."""
     gated = {gate.metric.name for gate in GATES}
     for metric in JUDGED:
-        found = evidence.deltas[metric.name]
+        delta = evidence.deltas[metric.name]
         if metric.name in gated or not clearly_worse(
-            metric, found, evidence.headline, evidence.level
+            metric, delta, evidence.headline, evidence.level
         ):
             continue
-        interval: Interval | None = getattr(found.change, evidence.headline)
-        ends = (found.change.estimate,) if interval is None else (interval.low, interval.high)
+        interval: Interval | None = getattr(delta.change, evidence.headline)
+        ends = (delta.change.estimate,) if interval is None else (interval.low, interval.high)
         moved = [
-            change(end, metric.unit) if found.ratio is None or end is None else share(end - 1.0)
+            change(end, metric.unit) if delta.ratio is None or end is None else share(end - 1.0)
             for end in ends
         ]
-        yield Caveat.of(
-            code="ungated_worse",
-            message=say(
-                "no gate looks at {}, and it is worse: {}", metric.label, " to ".join(moved)
-            ),
+        yield Caveat.say(
+            "ungated_worse",
+            "no gate looks at {}, and it is worse: {}",
+            metric.label,
+            " to ".join(moved),
         )
 
 
@@ -124,18 +116,16 @@ def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
     """Where repeats are unequal, weighing runs alike and weighing tasks alike may disagree."""
     differ = []
     for gate in GATES:
-        found, unit = evidence.deltas[gate.metric.name], gate.metric.unit
-        by_task, by_pair = change(found.mean.estimate, unit), change(found.bootstrap.mean, unit)
-        if found.pairs and by_task != by_pair:
+        delta, unit = evidence.deltas[gate.metric.name], gate.metric.unit
+        by_task, by_pair = change(delta.mean.estimate, unit), change(delta.bootstrap.mean, unit)
+        if delta.pairs and by_task != by_pair:
             differ.append(f"{gate.metric.label} {by_task}, not {by_pair}")
     if differ:
-        yield Caveat.of(
-            code="weights_differ",
-            message=say(
-                "weighed task by task, as in the evidence, mean differences are not those over "
-                "pairs: {}",
-                "; ".join(differ),
-            ),
+        yield Caveat.say(
+            "weights_differ",
+            "weighed task by task, as in the evidence, mean differences are not those over "
+            "pairs: {}",
+            "; ".join(differ),
         )
 
 
@@ -148,94 +138,84 @@ def _on_zeros(evidence: Evidence) -> Iterator[Caveat]:
         and evidence.deltas[metric.name].tasks
     ]
     if zeros:
-        yield Caveat.of(
-            code="zeros",
-            message=say(
-                "some values are zero, so there is no ratio and the test is on plain differences: "
-                "{}; where a zero stands for a value that was not measured, write null",
-                series(zeros),
-            ),
+        yield Caveat.say(
+            "zeros",
+            "some values are zero, so there is no ratio and the test is on plain differences: "
+            "{}; where a zero stands for a value that was not measured, write null",
+            series(zeros),
         )
 
 
 def _on_the_winner(evidence: Evidence, decision: Decision) -> Iterator[Caveat]:
     if decision.arm is not None and evidence.grade.verdict != f"{decision.kind} better":
-        yield Caveat.of(
-            code="winner_without_evidence",
-            message=say(
-                "the gates prefer {}, but the evidence does not show that it is better: even when "
-                "two arms are the same, the gates name a winner about one time in three, however "
-                "many the repeats",
-                Name(decision.arm),
-            ),
+        yield Caveat.say(
+            "winner_without_evidence",
+            "the gates prefer {}, but the evidence does not show that it is better: even when "
+            "two arms are the same, the gates name a winner about one time in three, however "
+            "many the repeats",
+            Name(decision.arm),
         )
 
 
 def _on_excluded(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
     bounds = evidence.exclusions.bounds
-    other = next((one for one in bounds if one.decision != comparison.decision), None)
+    other = next((bound for bound in bounds if bound.decision != comparison.decision), None)
     lost = lost_runs(comparison.screening.trials)
     if other is not None:
-        yield Caveat.of(
-            code="excluded_could_flip",
-            message=say(
-                "{} could flip this decision: it would be {} if all {} of {} had {}",
-                lost,
-                Name(other.decision),
-                lost,
-                Name(other.arm),
-                other.outcome,
-            ),
+        yield Caveat.say(
+            "excluded_could_flip",
+            "{} could flip this decision: it would be {} if all {} of {} had {}",
+            lost,
+            Name(other.decision),
+            lost,
+            Name(other.arm),
+            other.outcome,
         )
     p = evidence.exclusions.p
     if p is not None and p <= 1.0 - evidence.level:
-        yield Caveat.of(
-            code="uneven_exclusion",
-            message=say(
-                "the arms lost runs at different rates (p = {}, exact test): find out why before "
-                "trusting either",
-                f"{p:.3g}",
-            ),
+        yield Caveat.say(
+            "uneven_exclusion",
+            "the arms lost runs at different rates (p = {}, exact test): find out why before "
+            "trusting either",
+            f"{p:.3g}",
         )
 
 
 def _on_missing(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
-    for found in evidence.exclusions.missing:
-        label = LABELS[found.metric]
+    for values in evidence.exclusions.missing:
+        label = LABELS[values.metric]
         shares = [
             say("{} of {} of {}", missing, counted(runs, "run"), Name(arm))
             for missing, runs, arm in zip(
-                found.missing, found.runs, comparison.arms.both, strict=True
+                values.missing, values.runs, comparison.arms.both, strict=True
             )
         ]
-        if found.p <= 1.0 - evidence.level:
-            yield Caveat.of(
-                code="uneven_missing",
-                message=say(
-                    "{} missing in {} and {}: one arm was measured less often (p = {}, exact "
-                    "test); find out why before trusting this gate",
-                    label,
-                    *shares,
-                    f"{found.p:.3g}",
-                ),
+        if values.p <= 1.0 - evidence.level:
+            yield Caveat.say(
+                "uneven_missing",
+                "{} missing in {} and {}: one arm was measured less often (p = {}, exact "
+                "test); find out why before trusting this gate",
+                label,
+                *shares,
+                f"{values.p:.3g}",
             )
-        other = next((one for one in found.bounds if one.decision != comparison.decision), None)
+        other = next(
+            (bound for bound in values.bounds if bound.decision != comparison.decision), None
+        )
         if other is not None:
-            yield Caveat.of(
-                code="missing_could_flip",
-                message=say(
-                    "missing values could flip this decision: it would be {} if {} were very {} in "
-                    "every run of {} that lacks it",
-                    Name(other.decision),
-                    label,
-                    other.values,
-                    Name(other.arm),
-                ),
+            yield Caveat.say(
+                "missing_could_flip",
+                "missing values could flip this decision: it would be {} if {} were very {} in "
+                "every run of {} that lacks it",
+                Name(other.decision),
+                label,
+                other.values,
+                Name(other.arm),
             )
 
 
 def _on_single_tasks(evidence: Evidence) -> Iterator[Caveat]:
-    changes = [one.task_id for one in evidence.influence.decision_changes_without]
+    changes = [without.task_id for without in evidence.influence.decision_changes_without]
     if changes:
         yield Caveat.of(
             code="one_task_decides",
@@ -256,7 +236,6 @@ def _on_single_tasks(evidence: Evidence) -> Iterator[Caveat]:
             moved = driven.setdefault(mean.driven_by, [])
             moved.append(f"{metric.label} {whole} with it, {less} without")
     for task, moved in driven.items():
-        yield Caveat.of(
-            code="one_task_drives",
-            message=say("task {} drives the mean delta: {}", Name(task), "; ".join(moved)),
+        yield Caveat.say(
+            "one_task_drives", "task {} drives the mean delta: {}", Name(task), "; ".join(moved)
         )

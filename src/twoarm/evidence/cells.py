@@ -46,53 +46,22 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def up_to(self, points: Floats) -> Ints:
         """For each point, from the smallest on: how many values of each task do not exceed it."""
-        found = np.empty((len(points), len(self.sizes)), dtype=np.int64)
+        counts = np.empty((len(points), len(self.sizes)), dtype=np.int64)
         below, first = np.zeros(len(self.sizes), dtype=np.int64), 0
         for row, last in enumerate(np.searchsorted(self.ordered, points, side="right").tolist()):
             part = self.task_by_value[first:last]
-            below = found[row] = below + np.bincount(part, minlength=len(self.sizes))
+            below = counts[row] = below + np.bincount(part, minlength=len(self.sizes))
             first = last
-        return found
+        return counts
 
 
-class Pairs(msgspec.Struct, frozen=True, kw_only=True, dict=True):
-    """The pairs in which both runs have the metric."""
-
-    metric: Metric
-    tasks: Ints
-    starts: Ints
-    ours: Floats
-    theirs: Floats
-    deltas: Floats
-
-    def __len__(self) -> int:
-        return len(self.deltas)
-
-    @cached_property
-    def sizes(self) -> Ints:
-        """How many pairs each task has."""
-        return np.diff(self.starts)
-
-    @cached_property
-    def grouped(self) -> Grouped:
-        """The deltas alone."""
-        return Grouped(values=self.deltas, tasks=self.tasks, starts=self.starts)
-
-
-def group_pairs(metric: Metric, comparison: Comparison) -> Pairs:
-    """The pairs of one metric by task."""
-    pairing, (ours, theirs) = comparison.pairing, comparison.screening.arms
+def group_pairs(metric: Metric, comparison: Comparison) -> Grouped:
+    """The deltas of the pairs in which both runs have the metric, by task."""
+    pairing = comparison.pairing
     deltas = pairing.deltas[metric.name]
     rows = np.flatnonzero(~np.isnan(deltas))
     tasks, starts = _stretches(pairing.task[rows], len(comparison.runs.tasks))
-    return Pairs(
-        metric=metric,
-        tasks=tasks,
-        starts=starts,
-        ours=ours.values[metric.name][pairing.candidate[rows]],
-        theirs=theirs.values[metric.name][pairing.baseline[rows]],
-        deltas=deltas[rows],
-    )
+    return Grouped(values=deltas[rows], tasks=tasks, starts=starts)
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -103,7 +72,11 @@ class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     tasks: Ints
     sizes: Ints
-    starts: Ints
+
+    @cached_property
+    def starts(self) -> Ints:
+        """Where the runs of each task begin; last, where all of them end."""
+        return np.concatenate(([0], np.cumsum(self.sizes.sum(axis=0))))
 
     @property
     def rows(self) -> int:
@@ -134,16 +107,13 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def among(self, kept: Flags) -> "TaskRuns":
         """As if only some of the runs had been measured."""
-        values = np.where(kept, self.values, np.nan)
-        return TaskRuns(metric=self.metric, logs=self.logs, values=values, layout=self.layout)
+        return msgspec.structs.replace(self, values=np.where(kept, self.values, np.nan))
 
     def on_test_scale(self) -> "TaskRuns":
         """On the scale of ratios, unless a value is zero or the metric is success."""
         if self.metric is SUCCESS or (self.values <= 0).any() or np.isnan(self.values).all():
             return self
-        return TaskRuns(
-            metric=self.metric, logs=True, values=np.log(self.values), layout=self.layout
-        )
+        return msgspec.structs.replace(self, logs=True, values=np.log(self.values))
 
     @cached_property
     def _cells(self) -> tuple[Ints, Floats, Floats]:
@@ -178,14 +148,14 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def shared(self) -> Flags:
         """Whether both arms have the metric."""
-        found: Flags = np.logical_and.reduce(self.sizes > 0, axis=0)
-        return found
+        shared: Flags = np.logical_and.reduce(self.sizes > 0, axis=0)
+        return shared
 
     @cached_property
     def deltas(self) -> Floats:
         """Candidate minus baseline; NaN where an arm has nothing."""
-        found: Floats = self.means[0] - self.means[1]
-        return found
+        deltas: Floats = self.means[0] - self.means[1]
+        return deltas
 
     @cached_property
     def played_again(self) -> bool:
@@ -213,10 +183,8 @@ def lay_out(comparison: Comparison) -> tuple[Layout, tuple[Ints, Ints]]:
     count = len(comparison.runs.tasks)
     sizes = np.array([np.bincount(arm.task, minlength=count) for arm in comparison.screening.arms])
     shared: Flags = np.logical_and.reduce(sizes > 0, axis=0)
-    kept = sizes[:, shared]
     rows = tuple(np.flatnonzero(shared[arm.task]) for arm in comparison.screening.arms)
-    starts = np.concatenate(([0], np.cumsum(kept.sum(axis=0))))
-    layout = Layout(tasks=np.flatnonzero(shared), sizes=kept, starts=starts)
+    layout = Layout(tasks=np.flatnonzero(shared), sizes=sizes[:, shared])
     return layout, (rows[0], rows[1])
 
 
@@ -236,9 +204,7 @@ def task_runs(
 def group_arm(metric: Metric, arm: ArmRuns, task_count: int, only: Ints) -> Grouped:
     """The measured runs of one arm in the tasks named, by task."""
     values = arm.values[metric.name]
-    wanted = np.zeros(task_count, dtype=bool)
-    wanted[only] = True
-    rows = np.flatnonzero(wanted[arm.task] & ~np.isnan(values))
+    rows = np.flatnonzero(np.isin(arm.task, only) & ~np.isnan(values))
     tasks, starts = _stretches(arm.task[rows], task_count)
     return Grouped(values=values[rows], tasks=tasks, starts=starts)
 

@@ -1,76 +1,66 @@
 """What the runs support about one metric: mean, ratio and paired median, with every interval."""
 
 from twoarm.evidence import means, medians
-from twoarm.evidence.cells import Pairs, TaskRuns
+from twoarm.evidence.cells import Grouped, TaskRuns
 from twoarm.evidence.interval import (
     FEW_TO_RESAMPLE,
     FLAT_BOOTSTRAP,
     NO_PAIRS,
+    Answer,
     Frame,
     between,
+    estimated,
     no_width,
+    withheld,
 )
-from twoarm.evidence.medians import Answer, expanded_tail
 from twoarm.evidence.resample import shared_resamples
-from twoarm.evidence.results import FEWEST_TASKS, Bootstrap, DeltaEvidence, Estimate, P, Withheld
+from twoarm.evidence.results import FEWEST_TASKS, Bootstrap, DeltaEvidence, Interval, P
 from twoarm.runs.arrays import mean, median, sums
 from twoarm.runs.metric import SUCCESS
 
 
-def weigh_deltas(runs: TaskRuns, raw: TaskRuns, pairs: Pairs, p: P, frame: Frame) -> DeltaEvidence:
+def weigh_deltas(
+    runs: TaskRuns, raw: TaskRuns, pairs: Grouped, p: P, frame: Frame
+) -> DeltaEvidence:
     """All intervals of one metric, from the runs on the scale of the tests and as they are."""
-    grouped = pairs.grouped
-    these = medians.these_tasks(grouped, frame)
-    like = medians.tasks_like_these(grouped, frame)
-    found = Estimate(
-        estimate=median(pairs.deltas),
-        these_tasks=these.interval,
-        tasks_like_these=like.interval,
-        withheld=distinct(*these.withheld, *like.withheld),
-    )
+    these, like = medians.these_tasks(pairs, frame), medians.tasks_like_these(pairs, frame)
+    estimate = means.success_estimate if raw.metric is SUCCESS else means.mean_estimate
     return DeltaEvidence(
         tasks=int(runs.shared.sum()),
         pairs=len(pairs),
-        mean=means.success_estimate(raw, frame)
-        if raw.metric is SUCCESS
-        else means.mean_estimate(raw, frame),
-        median=found,
+        mean=estimate(raw, frame),
+        median=estimated(median(pairs.values), these, like),
         ratio=means.ratio_estimate(runs, frame),
         bootstrap=_bootstrap(pairs, like, frame),
         p=p,
     )
 
 
-def distinct(*reasons: Withheld) -> tuple[Withheld, ...]:
-    """Each reason once, in the order they came."""
-    return tuple(dict.fromkeys(reasons))
-
-
-def _bootstrap(pairs: Pairs, over_tasks: Answer, frame: Frame) -> Bootstrap:
+def _bootstrap(pairs: Grouped, of_median: Answer, frame: Frame) -> Bootstrap:
     """For the median, the exact interval over tasks is the bootstrap itself."""
-    found = _bootstrap_mean(pairs, frame)
+    of_mean = _bootstrap_mean(pairs, frame)
     many = len(pairs.sizes) >= FEWEST_TASKS
     return Bootstrap(
-        mean=mean(pairs.deltas),
-        mean_interval=found.interval,
-        median=median(pairs.deltas),
-        median_interval=over_tasks.interval if many else None,
-        withheld=distinct(*found.withheld, *(over_tasks.withheld if many else ())),
+        mean=mean(pairs.values),
+        mean_interval=of_mean if isinstance(of_mean, Interval) else None,
+        median=median(pairs.values),
+        median_interval=of_median if many and isinstance(of_median, Interval) else None,
+        withheld=withheld(of_mean, of_median) if many else withheld(of_mean),
     )
 
 
-def _bootstrap_mean(pairs: Pairs, frame: Frame) -> Answer:
+def _bootstrap_mean(pairs: Grouped, frame: Frame) -> Answer:
     """Whole tasks drawn again, expanded percentile."""
     if not len(pairs):
-        return Answer(interval=None, withheld=(NO_PAIRS,))
+        return NO_PAIRS
     tasks = len(pairs.sizes)
     resamples = shared_resamples(tasks, frame)
     if tasks < FEWEST_TASKS or resamples is None:
-        return Answer(interval=None, withheld=(FEW_TO_RESAMPLE,))
-    drawn = resamples.sums(sums(pairs.deltas, pairs.starts)) / resamples.sums(pairs.sizes)
-    low, high = resamples.percentiles(drawn, expanded_tail(frame, tasks, tasks - 1))
+        return FEW_TO_RESAMPLE
+    drawn = resamples.sums(sums(pairs.values, pairs.starts)) / resamples.sums(pairs.sizes)
+    low, high = resamples.percentiles(drawn, medians.expanded_tail(frame, tasks, tasks - 1))
     if no_width(low, high):
-        return Answer(interval=None, withheld=(FLAT_BOOTSTRAP,))
+        return FLAT_BOOTSTRAP
     exact = ", exact" if resamples.exact else ""
     method = f"expanded percentile, tasks resampled{exact}"
-    return Answer(interval=between(low=low, high=high, method=method, caveats=()), withheld=())
+    return between(low=low, high=high, method=method, caveats=())

@@ -72,7 +72,7 @@ def order_of_arms(comparison: Comparison) -> RunOrder:
 
 def _ran_first(times: list[Floats], comparison: Comparison) -> str | None:
     """The arm whose runs started before the other's, not among them; None if neither did."""
-    ours, theirs = (np.sort(measured(one)) for one in times)
+    ours, theirs = (np.sort(measured(starts)) for starts in times)
     if min(len(ours), len(theirs)) < 2:
         return None
     # The share of pairs of one of each in which the candidate's run started first; ties half.
@@ -106,21 +106,21 @@ def _time_blocks(order: RunOrder, comparison: Comparison) -> Iterator[Caveat]:
 
 def _makers(comparison: Comparison, what: Literal["model", "agent"]) -> Iterator[Caveat]:
     """Whether an arm has several models or agents, and whether the arms have different ones."""
-    found = [_counts(comparison.runs, arm, what) for arm in comparison.screening.arms]
-    for arm, counts in zip(comparison.arms.both, found, strict=True):
+    tallies = [_counts(comparison.runs, arm, what) for arm in comparison.screening.arms]
+    for arm, counts in zip(comparison.arms.both, tallies, strict=True):
         if len(counts) > 1:
             count = counted(len(counts), what)
             message = say("{} in {}: {}", count, Name(arm), _numbered(counts))
             yield Caveat.of(code=f"several_{what}s", message=message)
-    if found[0] and found[1] and found[0].keys() != found[1].keys():
+    if tallies[0] and tallies[1] and tallies[0].keys() != tallies[1].keys():
         yield Caveat.of(
             code=f"different_{what}s",
             message=say(
                 "the arms differ in {}: {} vs. {}; {}",
                 what,
-                _numbered(found[0]),
-                _numbered(found[1]),
-                _without_others(comparison, what, found[0].keys() & found[1].keys()),
+                _numbered(tallies[0]),
+                _numbered(tallies[1]),
+                _without_others(comparison, what, tallies[0].keys() & tallies[1].keys()),
             ),
         )
 
@@ -128,12 +128,12 @@ def _makers(comparison: Comparison, what: Literal["model", "agent"]) -> Iterator
 def _counts(runs: Runs, arm: ArmRuns, what: str) -> dict[str, int]:
     """How many runs each model or agent made, the most first."""
     totals = np.bincount(runs.maker[arm.rows], minlength=len(runs.makers)).tolist()
-    found: dict[str, int] = {}
+    counts: dict[str, int] = {}
     for maker, count in zip(runs.makers, totals, strict=True):
         name = getattr(maker, what)
         if name is not None and count:
-            found[name] = found.get(name, 0) + count
-    return dict(sorted(found.items(), key=lambda one: (-one[1], one[0])))
+            counts[name] = counts.get(name, 0) + count
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0])))
 
 
 def _numbered(counts: dict[str, int]) -> Sentence:
@@ -177,14 +177,12 @@ def _both(gate: Gate) -> str:
 def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:
     counts = [runs for task in tasks for runs in (task.candidate.runs, task.baseline.runs) if runs]
     if counts and min(counts) != max(counts):
-        yield Caveat.of(
-            code="unequal_repeats",
-            message=say(
-                "unequal repeats, {} to {} per task and arm: tasks with more repeats weigh more in "
-                "the gates and paired deltas; in the evidence every task weighs alike",
-                min(counts),
-                max(counts),
-            ),
+        yield Caveat.say(
+            "unequal_repeats",
+            "unequal repeats, {} to {} per task and arm: tasks with more repeats weigh more in "
+            "the gates and paired deltas; in the evidence every task weighs alike",
+            min(counts),
+            max(counts),
         )
 
 
@@ -195,15 +193,13 @@ def _identical_repeats(arm: ArmRuns, task_count: int) -> Iterator[Caveat]:
     for metric in (DURATION, NON_CACHE_TOKENS):
         alike &= _same(arm, metric.name, task_count)
     if alike.any():
-        yield Caveat.of(
-            code="identical_repeats",
-            message=say(
-                "repeats are identical in {} of {} of {} (replayed or cached runs?): they add no "
-                "information",
-                int(alike.sum()),
-                counted(int(repeated.sum()), "task"),
-                Name(arm.arm),
-            ),
+        yield Caveat.say(
+            "identical_repeats",
+            "repeats are identical in {} of {} of {} (replayed or cached runs?): they add no "
+            "information",
+            int(alike.sum()),
+            counted(int(repeated.sum()), "task"),
+            Name(arm.arm),
         )
 
 
@@ -235,15 +231,13 @@ def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
         return
     # The repeats of a single task that is played back are not a limit.
     if len(np.unique(arm.task[at_limit])) > 1 or len(np.unique(arm.task)) == 1:
-        yield Caveat.of(
-            code="durations_cut",
-            message=say(
-                "durations are cut off by a time limit: {} of {} of {} took {} s or just under; "
-                "means, ratios and the median of the deltas understate them; the arm medians are "
-                "still valid",
-                count,
-                counted(len(durations), "run"),
-                Name(arm.arm),
-                f"{longest:g}",
-            ),
+        yield Caveat.say(
+            "durations_cut",
+            "durations are cut off by a time limit: {} of {} of {} took {} s or just under; "
+            "means, ratios and the median of the deltas understate them; the arm medians are "
+            "still valid",
+            count,
+            counted(len(durations), "run"),
+            Name(arm.arm),
+            f"{longest:g}",
         )

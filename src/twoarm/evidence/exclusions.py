@@ -118,8 +118,8 @@ def _with_missing(
 
 
 def _excluded_arm(trials: Trials) -> ExcludedArm:
-    reasons = {f"infra: {one.reason}": one.trials for one in trials.excluded_reasons}
-    reasons |= {f"missing: {one.reason}": one.trials for one in trials.missing_reasons}
+    reasons = {f"infra: {tally.reason}": tally.trials for tally in trials.excluded_reasons}
+    reasons |= {f"missing: {tally.reason}": tally.trials for tally in trials.missing_reasons}
     return ExcludedArm(arm=trials.arm, runs=trials.planned, excluded=trials.lost, reasons=reasons)
 
 
@@ -129,7 +129,7 @@ def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
     ours, theirs = comparison.screening.trials
     candidate, baseline = comparison.summaries
     runs = candidate.runs, baseline.runs
-    found = (
+    losses = (
         _one_sided(
             comparison.arms,
             None,
@@ -144,7 +144,7 @@ def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
             for name in (gate.metric.name for gate in GATES)
         ),
     )
-    return tuple(one for one in found if one is not None)
+    return tuple(loss for loss in losses if loss is not None)
 
 
 def _one_sided(

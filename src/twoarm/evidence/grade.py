@@ -50,16 +50,18 @@ def grade(
     return Grade(verdict=verdict, scope=scope, primary=primary, findings=findings)
 
 
-def _finding(one: Tested) -> Finding:
+def _finding(tested: Tested) -> Finding:
     standing: TestStanding
-    if one.adjusted is None:
+    if tested.adjusted is None:
         standing = "no test"
-    elif not one.clear:
+    elif not tested.clear:
         standing = "no clear difference"
     else:
-        good = (one.direction > 0) == (one.metric.better is Better.HIGHER)
+        good = (tested.direction > 0) == (tested.metric.better is Better.HIGHER)
         standing = "better" if good else "worse"
-    return Finding(metric=one.metric.name, p=one.p, adjusted_p=one.adjusted, standing=standing)
+    return Finding(
+        metric=tested.metric.name, p=tested.p, adjusted_p=tested.adjusted, standing=standing
+    )
 
 
 class Margins(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,29 +72,29 @@ class Margins(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def margin_rule(
-    success: Estimate, ratios: dict[str, Estimate | None], found: Grade, margins: Margins
+    success: Estimate, ratios: dict[str, Estimate | None], graded: Grade, margins: Margins
 ) -> Margin:
     """Not worse by more than the margins anywhere, and clearly better somewhere, by the verdict's
     own tests; the mirror image; no difference beyond the margins; or nothing that can be said."""
-    rate: Interval | None = getattr(success, found.scope)
+    rate: Interval | None = getattr(success, graded.scope)
     spans: dict[str, Interval | None] = {
-        name: getattr(estimate, found.scope) if estimate else None
+        name: getattr(estimate, graded.scope) if estimate else None
         for name, estimate in ratios.items()
     }
     limit = 1.0 + margins.ratio
     ranges = (
         _range(SUCCESS.name, rate, 0.0, rate is not None and rate.high <= -margins.success),
         *(
-            _range(name, one, 1.0, one is not None and one.low >= limit)
-            for name, one in spans.items()
+            _range(name, span, 1.0, span is not None and span.low >= limit)
+            for name, span in spans.items()
         ),
     )
     verdict: MarginVerdict = "inconclusive"
-    known = [one for one in spans.values() if one is not None]
+    known = [span for span in spans.values() if span is not None]
     if rate is not None and len(known) == len(spans):
-        standings = {finding.standing for finding in found.findings}
-        safe = rate.low > -margins.success and all(one.high < limit for one in known)
-        harmless = rate.high < margins.success and all(one.low > 1 / limit for one in known)
+        standings = {finding.standing for finding in graded.findings}
+        safe = rate.low > -margins.success and all(span.high < limit for span in known)
+        harmless = rate.high < margins.success and all(span.low > 1 / limit for span in known)
         if safe and harmless and "worse" in standings:
             verdict = "no difference" if "better" in standings else "baseline"
         elif safe and "better" in standings:
@@ -103,13 +105,13 @@ def margin_rule(
             verdict = "no difference"
     return Margin(
         verdict=verdict,
-        scope=found.scope,
+        scope=graded.scope,
         margin_success=margins.success,
         margin_ratio=margins.ratio,
         ranges=ranges,
     )
 
 
-def _range(metric: str, found: Interval | None, nothing: float, beyond: bool) -> MarginRange:
-    ends = (None, None) if found is None else (found.low - nothing, found.high - nothing)
+def _range(metric: str, interval: Interval | None, nothing: float, beyond: bool) -> MarginRange:
+    ends = (None, None) if interval is None else (interval.low - nothing, interval.high - nothing)
     return MarginRange(metric=metric, low=ends[0], high=ends[1], beyond=beyond)

@@ -59,7 +59,7 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
     """The tasks that the candidate broke, the clearest first."""
     sizes = passes.sizes
     won = np.rint(np.nan_to_num(passes.means) * sizes).astype(np.int64)
-    found, chances, watched = [], np.zeros(sizes.shape[1]), 0
+    broken, chances, watched = [], np.zeros(sizes.shape[1]), 0
     for task in np.flatnonzero(won.sum(axis=0)):
         ours, theirs = int(sizes[0, task]), int(sizes[1, task])
         _, _, seen = _tables(ours, theirs, int(won[1, task]))
@@ -70,7 +70,7 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
         chances[task] = math.fsum(p[named])
         at = int(won[0, task]) - int(counts[0])
         if named[at]:
-            found.append(
+            broken.append(
                 BrokenTask(
                     task_id=names[passes.layout.tasks[task]],
                     candidate=float(passes.means[0, task]),
@@ -78,10 +78,10 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
                     p=min(1.0, math.fsum(p[: at + 1])),
                 )
             )
-    could = None if found or not watched else 1.0 - (1.0 - level) ** (1.0 / watched)
+    could = None if broken or not watched else 1.0 - (1.0 - level) ** (1.0 / watched)
     return Broken(
-        tasks=tuple(sorted(found, key=lambda one: (one.p, one.task_id))),
-        p=chance_of_at_least(len(found), chances) if found else None,
+        tasks=tuple(sorted(broken, key=lambda entry: (entry.p, entry.task_id))),
+        p=chance_of_at_least(len(broken), chances) if broken else None,
         watched=watched,
         got_worse=int((passes.deltas < 0).sum()),
         could_break=could,
@@ -106,31 +106,31 @@ def _paid(
     """The cost where it was measured well enough, otherwise the total tokens."""
     for metric in (COST, TOKENS):
         if fewest[metric.name] >= MINIMUM_REPEATS:
-            found: Interval | None = getattr(deltas[metric.name].change, headline)
+            interval: Interval | None = getattr(deltas[metric.name].change, headline)
             return Paid(
                 metric=metric.name,
                 ratio=deltas[metric.name].ratio is not None,
                 estimate=deltas[metric.name].change.estimate,
-                change=found,
+                change=interval,
                 worse=clearly_worse(metric, deltas[metric.name], headline, level),
             )
     return Paid(metric=None, ratio=False, estimate=None, change=None, worse=False)
 
 
-def clearly_worse(metric: Metric, found: DeltaEvidence, headline: Scope, level: float) -> bool:
+def clearly_worse(metric: Metric, delta: DeltaEvidence, headline: Scope, level: float) -> bool:
     """Whether the whole interval of the headline question lies on the worse side.
 
     A change by the same share in every task has no interval, but it has a test.
     """
-    interval: Interval | None = getattr(found.change, headline)
+    interval: Interval | None = getattr(delta.change, headline)
     if interval is not None:
         low, high = interval.low, interval.high
     else:
-        p: float | None = getattr(found.p, headline)
-        if p is None or p > 1.0 - level or found.change.estimate is None:
+        p: float | None = getattr(delta.p, headline)
+        if p is None or p > 1.0 - level or delta.change.estimate is None:
             return False
-        low = high = found.change.estimate
-    return high < found.unchanged if metric.better is Better.HIGHER else low > found.unchanged
+        low = high = delta.change.estimate
+    return high < delta.unchanged if metric.better is Better.HIGHER else low > delta.unchanged
 
 
 def held_back(guard: Guard, options: Options) -> tuple[Held, ...]:

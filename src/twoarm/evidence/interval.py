@@ -3,8 +3,18 @@
 import msgspec
 
 from twoarm.evidence.kernel import student
-from twoarm.evidence.results import FEWEST_TASKS, Interval, Scope, Withheld, fewest_tasks
+from twoarm.evidence.results import (
+    FEWEST_TASKS,
+    Estimate,
+    Interval,
+    Scope,
+    Withheld,
+    fewest_tasks,
+)
 from twoarm.text.escape import counted
+
+# An interval, or why there is none.
+Answer = Interval | Withheld
 
 # The smallest number of pairs about which anything can be said at 95 %.
 FEWEST_PAIRS = 6
@@ -24,6 +34,20 @@ def no_width(low: float, high: float) -> bool:
 
 def _rounded(end: float) -> float:
     return float(f"{end:.12g}")
+
+
+def estimated(value: float | None, these_tasks: Answer, tasks_like_these: Answer) -> Estimate:
+    """A figure with what the runs answer to both questions."""
+    answers = these_tasks, tasks_like_these
+    these, like = (answer if isinstance(answer, Interval) else None for answer in answers)
+    return Estimate(
+        estimate=value, these_tasks=these, tasks_like_these=like, withheld=withheld(*answers)
+    )
+
+
+def withheld(*answers: Answer) -> tuple[Withheld, ...]:
+    """The reasons among some answers, each once."""
+    return tuple(dict.fromkeys(answer for answer in answers if isinstance(answer, Withheld)))
 
 
 class Frame(msgspec.Struct, frozen=True, kw_only=True):

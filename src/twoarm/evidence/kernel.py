@@ -26,16 +26,16 @@ def normal_below(z: Floats) -> Floats:
     """The chance that a standard normal is below each z."""
     from scipy import special
 
-    found: Floats = special.ndtr(z)
-    return found
+    chances: Floats = special.ndtr(z)
+    return chances
 
 
 def normal_quantile(p: Floats) -> Floats:
     """The z below which a standard normal is with each chance."""
     from scipy import special
 
-    found: Floats = special.ndtri(p)
-    return found
+    quantiles: Floats = special.ndtri(p)
+    return quantiles
 
 
 def log_choose(n: Ints | int, k: Ints | int) -> Floats:
@@ -43,8 +43,8 @@ def log_choose(n: Ints | int, k: Ints | int) -> Floats:
     from scipy import special
 
     total, chosen, left = (special.gammaln(np.add(m, 1)) for m in (n, k, np.subtract(n, k)))
-    found: Floats = total - chosen - left
-    return found
+    ways: Floats = total - chosen - left
+    return ways
 
 
 class Support(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,19 +59,19 @@ def sum_of_draws(pmf: Floats, times: int) -> Floats:
     size = (len(pmf) - 1) * times + 1
     # A power of two is quick to transform.
     length = 1 << max(1, (size - 1).bit_length())
-    found = np.fft.irfft(_power(np.fft.rfft(pmf, length), times), length)[:size]
-    return np.clip(found, 0.0, 1.0)
+    chances = np.fft.irfft(_power(np.fft.rfft(pmf, length), times), length)[:size]
+    return np.clip(chances, 0.0, 1.0)
 
 
 def _power(values: NDArray[np.complex128], times: int) -> NDArray[np.complex128]:
     """By squaring: far quicker than numpy's own power of complex numbers."""
-    found = np.ones_like(values)
+    product = np.ones_like(values)
     while True:
         if times & 1:
-            found = found * values
+            product = product * values
         times >>= 1
         if not times:
-            return found
+            return product
         values = values * values
 
 
@@ -102,8 +102,8 @@ def binomial_tails(sizes: Ints, counts: Ints, bounds: tuple[int, int]) -> Floats
         # The transform only shrinks with the angle; what is left of it soon weighs nothing.
         kept = int((sizes_of > _NOTHING).any(axis=0).sum())
         height, turned = np.exp(sizes_of[:, :kept]), some @ turn[:, :kept]
-        found = height * np.cos(turned) @ cosines[:kept] + height * np.sin(turned) @ sines[:kept]
-        tails.append(np.clip(found, 0.0, 1.0))
+        reached = height * np.cos(turned) @ cosines[:kept] + height * np.sin(turned) @ sines[:kept]
+        tails.append(np.clip(reached, 0.0, 1.0))
     return np.concatenate(tails)
 
 

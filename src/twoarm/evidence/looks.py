@@ -91,14 +91,14 @@ def planned(
     )
 
 
-def _declared(found: frozenset[PlannedLooks], options: Options) -> tuple[int, ...] | None:
+def _declared(plans: frozenset[PlannedLooks], options: Options) -> tuple[int, ...] | None:
     if options.ignore_looks:
         return None
-    declared = sorted(one.looks for one in found)
+    declared = sorted(plan.looks for plan in plans)
     if len(declared) > 1:
         raise UsageError(
             "`planned_looks`: the records declare different ones, "
-            f"{series([','.join(map(str, one)) for one in declared])}; judge each file alone"
+            f"{series([','.join(map(str, looks)) for looks in declared])}; judge each file alone"
         )
     if options.looks is not None and declared and declared[0] != options.looks:
         raise refused(
@@ -114,7 +114,7 @@ def look(runs: Sequence[TaskRuns], plan: Planned, frame: Frame) -> Statistics:
     if len(runs[0].layout.tasks) < frame.fewest_tasks:
         return exchanged_labels(runs, plan.block, frame.seed)
     upto = [plan.block <= number for number in range(plan.at + 1)]
-    deltas = [np.array([one.among(kept).deltas for one in runs]) for kept in upto]
+    deltas = [np.array([measure.among(kept).deltas for measure in runs]) for kept in upto]
     return flipped_tasks(deltas, frame.seed)
 
 
@@ -187,12 +187,12 @@ def flipped_tasks(deltas: Sequence[Floats], seed: int) -> Statistics:
     patterns = signs(tasks, seed)
     if 2 ** (tasks - 1) > MOST_LISTED:
         patterns = np.vstack((np.ones(tasks), patterns))
-    found = []
-    for one in deltas:
-        known = np.nan_to_num(one)
+    statistics = []
+    for differences in deltas:
+        known = np.nan_to_num(differences)
         size = np.sqrt((known**2).sum(axis=1))
-        found.append(np.abs(patterns @ (known / np.where(size > 0, size, 1.0)[:, None]).T))
-    return found
+        statistics.append(np.abs(patterns @ (known / np.where(size > 0, size, 1.0)[:, None]).T))
+    return statistics
 
 
 def exchanged_labels(runs: Sequence[TaskRuns], block: Ints, seed: int) -> Statistics:
@@ -202,26 +202,22 @@ def exchanged_labels(runs: Sequence[TaskRuns], block: Ints, seed: int) -> Statis
     """
     looks = int(block.max()) + 1
     layout = runs[0].layout
-    totals = {
-        column: np.zeros((2, len(layout.tasks), MOST_LISTED + 1)) for column in range(len(runs))
-    }
-    counts = {column: np.zeros_like(found) for column, found in totals.items()}
+    totals = np.zeros((len(runs), 2, len(layout.tasks), MOST_LISTED + 1))
+    counts = np.zeros_like(totals)
     statistics: Statistics = []
     for look in range(looks):
         for task in range(len(layout.tasks)):
             stretch = np.arange(layout.starts[task], layout.starts[task + 1])
             rows = stretch[block[stretch] == look]
             chosen = _chosen(rows, layout.cell, seed + 7_919 * (look * len(layout.tasks) + task))
-            for column, one in enumerate(runs):
-                values = one.values[rows]
+            for column, measure in enumerate(runs):
+                values = measure.values[rows]
                 known = (~np.isnan(values)).astype(np.float64)
                 values = np.nan_to_num(values)
                 for arm, taken in ((0, chosen), (1, 1.0 - chosen)):
-                    totals[column][arm, task] += taken @ values
-                    counts[column][arm, task] += taken @ known
-        statistics.append(
-            np.column_stack([_scaled(totals[column], counts[column]) for column in totals])
-        )
+                    totals[column, arm, task] += taken @ values
+                    counts[column, arm, task] += taken @ known
+        statistics.append(np.column_stack([*map(_scaled, totals, counts)]))
     return statistics
 
 
@@ -240,8 +236,8 @@ def _scaled(totals: Floats, counts: Floats) -> Floats:
     deltas = np.nan_to_num(deltas, posinf=0.0, neginf=0.0)
     sums = deltas.sum(axis=0)
     size = math.sqrt(float((sums[1:] ** 2).mean()))
-    found: Floats = np.abs(sums) / (size or 1.0)
-    return found
+    statistics: Floats = np.abs(sums) / (size or 1.0)
+    return statistics
 
 
 def clear_at(
@@ -251,13 +247,13 @@ def clear_at(
 
     One that was named to be tested `first` spends alone; the others count only after it.
     """
-    found: dict[int, int] = {}
+    clear: dict[int, int] = {}
     since = 0
     if first is not None:
         alone = won_at(statistics, shares, [first])
         if alone is None:
             return {}
-        found[first] = since = alone
+        clear[first] = since = alone
         columns = [column for column in columns if column != first]
     won = {
         family: won_at(statistics, shares, list(family))
@@ -268,19 +264,19 @@ def clear_at(
         looks = [look for family, look in won.items() if column in family]
         known = [look for look in looks if look is not None]
         if len(known) == len(looks):
-            found[column] = max(since, *known)
-    return found
+            clear[column] = max(since, *known)
+    return clear
 
 
 def won_at(statistics: Statistics, shares: Sequence[float], family: list[int]) -> int | None:
     """The look at which what was seen won, by the largest statistic of a family; None if never."""
     count = len(statistics[0])
     used = np.zeros(count, dtype=bool)
-    for look, (found, share) in enumerate(zip(statistics, shares, strict=True)):
+    for look, (statistic, share) in enumerate(zip(statistics, shares, strict=True)):
         allowed = math.floor(share * count + _SLACK) - int(used.sum())
         if allowed <= 0:
             continue
-        most = np.where(used, -np.inf, found[:, family].max(axis=1))
+        most = np.where(used, -np.inf, statistic[:, family].max(axis=1))
         left = np.sort(most[~used])[::-1]
         # Patterns that tie with the first that may not win are not spent.
         bound = left[allowed] if allowed < len(left) else -np.inf

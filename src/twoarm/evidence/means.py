@@ -16,15 +16,17 @@ from twoarm.evidence.interval import (
     ONE_REPEAT,
     ONE_TASK,
     TOO_EXTREME,
+    Answer,
     Frame,
     between,
     borrowed,
+    estimated,
     few_tasks,
     no_interval_over,
     no_width,
 )
 from twoarm.evidence.kernel import student
-from twoarm.evidence.results import FEWEST_TASKS, Estimate, Interval, Withheld
+from twoarm.evidence.results import FEWEST_TASKS, Estimate, Interval
 from twoarm.runs.arrays import Floats, Ints
 
 OVER_TASKS = "t on task means"
@@ -75,37 +77,35 @@ def mean_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
     """The mean over tasks of the differences inside each, with both intervals."""
     deltas = runs.deltas[runs.shared]
     if not len(deltas):
-        return Estimate(estimate=None, these_tasks=None, tasks_like_these=None, withheld=(NO_RUNS,))
+        return estimated(None, NO_RUNS, NO_RUNS)
     centre = math.fsum(deltas) / len(deltas)
     sizes, tasks = runs.sizes[:, runs.shared], len(deltas)
     most = int(sizes.max())
-    withheld: list[Withheld] = []
-    these = like = None
+    these: Answer
+    like: Answer
     if most == 1:
-        withheld.append(ONE_REPEAT)
+        these = ONE_REPEAT
     else:
         error = within_tasks(runs.spreads[:, runs.shared], sizes)
         if error is None or error.variance == 0.0:
-            withheld.append(IDENTICAL_REPEATS)
+            these = IDENTICAL_REPEATS
         else:
             notes = borrowed(int((sizes.min(axis=0) == 1).sum()), tasks)
             these = _around(centre, error, WITHIN_TASKS, notes, frame)
     if tasks == 1:
-        withheld.append(ONE_TASK)
+        like = ONE_TASK
     elif tasks >= FEWEST_TASKS or most > 1:
         error = over_tasks(deltas)
         size = float(np.abs(runs.means[:, runs.shared]).max())
         if math.sqrt(error.variance) <= 1e-12 * size:
-            withheld.append(IDENTICAL_TASKS)
+            like = IDENTICAL_TASKS
         else:
             few = (few_tasks(tasks),) if tasks < FEWEST_TASKS else ()
             notes = few or _unseen(tasks) if runs.logs else (*few, LOPSIDED)
             like = _around(centre, error, OVER_TASKS, notes, frame)
     else:
-        withheld.append(no_interval_over(tasks))
-    return Estimate(
-        estimate=centre, these_tasks=these, tasks_like_these=like, withheld=tuple(withheld)
-    )
+        like = no_interval_over(tasks)
+    return estimated(centre, these, like)
 
 
 def _unseen(tasks: int) -> tuple[str, ...]:
@@ -123,16 +123,16 @@ def ratio_estimate(runs: TaskRuns, frame: Frame) -> Estimate | None:
     """The ratio of geometric means, candidate to baseline; None where a value is not positive."""
     if not runs.logs:
         return None
-    found = mean_estimate(runs, frame)
-    if found.estimate is None:
+    on_logs = mean_estimate(runs, frame)
+    if on_logs.estimate is None:
         return None
-    these, like = _exp_interval(found.these_tasks), _exp_interval(found.tasks_like_these)
-    lost = (found.these_tasks and not these) or (found.tasks_like_these and not like)
+    these, like = _exp_interval(on_logs.these_tasks), _exp_interval(on_logs.tasks_like_these)
+    lost = (on_logs.these_tasks and not these) or (on_logs.tasks_like_these and not like)
     return Estimate(
-        estimate=_exp(found.estimate),
+        estimate=_exp(on_logs.estimate),
         these_tasks=these,
         tasks_like_these=like,
-        withheld=(*found.withheld, TOO_EXTREME) if lost else found.withheld,
+        withheld=(*on_logs.withheld, TOO_EXTREME) if lost else on_logs.withheld,
     )
 
 
@@ -167,13 +167,13 @@ def success_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
     deltas, sizes = runs.deltas, runs.sizes
     tasks = len(deltas)
     if not tasks:
-        return Estimate(estimate=None, these_tasks=None, tasks_like_these=None, withheld=(NO_RUNS,))
+        return estimated(None, NO_RUNS, NO_RUNS)
     difference = math.fsum(deltas) / tasks
-    withheld: list[Withheld] = []
-    these = like = None
+    these: Answer
+    like: Answer
     repeats = int(sizes.max())
     if repeats == 1:
-        withheld.append(ONE_REPEAT)
+        these = ONE_REPEAT
     else:
         error = within_tasks(runs.spreads, sizes)
         # The df of the pooled variance: with no variation at all there is nothing to weigh it by.
@@ -183,17 +183,15 @@ def success_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
         notes = borrowed(int((sizes.min(axis=0) == 1).sum()), tasks)
         these = _guarded(difference, error, pairs, 2.0, frame, PASS_WITHIN_TASKS, notes)
     if tasks == 1:
-        withheld.append(ONE_TASK)
+        like = ONE_TASK
     elif tasks >= FEWEST_TASKS or repeats > 1:
         notes = (few_tasks(tasks),) if tasks < FEWEST_TASKS else ()
         like = _guarded(
             difference, over_tasks(deltas), tasks, PSEUDO_TASKS, frame, PASS_OVER_TASKS, notes
         )
     else:
-        withheld.append(no_interval_over(tasks))
-    return Estimate(
-        estimate=difference, these_tasks=these, tasks_like_these=like, withheld=tuple(withheld)
-    )
+        like = no_interval_over(tasks)
+    return estimated(difference, these, like)
 
 
 def tasks_within(margin: float, level: float) -> int:

@@ -10,7 +10,6 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-import msgspec
 import numpy as np
 
 from twoarm.evidence.cells import Grouped
@@ -19,6 +18,7 @@ from twoarm.evidence.interval import (
     NO_PAIRS,
     ONE_REPEAT,
     ONE_TASK,
+    Answer,
     Frame,
     between,
     borrowed,
@@ -28,7 +28,7 @@ from twoarm.evidence.interval import (
 )
 from twoarm.evidence.kernel import binomial_tails, normal_below, sum_of_draws
 from twoarm.evidence.resample import task_medians
-from twoarm.evidence.results import FEWEST_TASKS, Interval, Scope, Withheld
+from twoarm.evidence.results import FEWEST_TASKS, Scope, Withheld
 from twoarm.runs.arrays import Flags, Floats, Ints, median
 from twoarm.text.escape import counted
 
@@ -47,17 +47,6 @@ STANDARD_ERROR = "t on the exact bootstrap standard error, tasks resampled"
 WITHIN_TASKS = "expanded percentile, repeats resampled in tasks, exact"
 NORMAL_WITHIN = "expanded percentile, repeats resampled in tasks, normal distribution"
 ORDER_STATISTICS = "order statistics"
-
-
-class Answer(msgspec.Struct, frozen=True, kw_only=True):
-    """An interval, or the reason there is none."""
-
-    interval: Interval | None
-    withheld: tuple[Withheld, ...]
-
-
-def _none(*reasons: Withheld) -> Answer:
-    return Answer(interval=None, withheld=reasons)
 
 
 def expanded_tail(frame: Frame, units: float, df: float) -> float:
@@ -98,8 +87,8 @@ class OverTasks:
             z = (bounds - tasks * mean) / (spread * math.sqrt(tasks))
             skewness = np.nan_to_num(skewness / spread**3) / (6.0 * math.sqrt(tasks))
             bend = skewness * (z**2 - 1.0) * np.exp(-(z**2) / 2.0) / math.sqrt(2.0 * math.pi)
-        found: Floats = np.clip(normal_below(-z) + np.nan_to_num(bend), 0.0, 1.0)
-        return found
+        chances: Floats = np.clip(normal_below(-z) + np.nan_to_num(bend), 0.0, 1.0)
+        return chances
 
     def _exactly(self, steps: Ints) -> tuple[float, float]:
         tasks = len(steps)
@@ -118,8 +107,10 @@ def _half_way(steps: Ints) -> Floats:
     """
     apart = np.maximum(np.gcd.reduce(steps - steps[:, :1], axis=1), 1)
     first = steps.shape[1] * steps[:, 0] % apart
-    found: Floats = np.column_stack((first, np.where(first > 0, first, apart))) - apart[:, None] / 2
-    return found
+    bounds: Floats = (
+        np.column_stack((first, np.where(first > 0, first, apart))) - apart[:, None] / 2
+    )
+    return bounds
 
 
 class WithinTasks:
@@ -165,40 +156,42 @@ def _single_runs(sizes: Ints) -> Flags:
     return single
 
 
-def ends(found: "OverTasks | WithinTasks", support: Floats, tail: float) -> tuple[float, float]:
+def ends(
+    distribution: OverTasks | WithinTasks, support: Floats, tail: float
+) -> tuple[float, float]:
     """Both ends, outward: the lower from the lower median, the upper from the upper median."""
     # A hair below the tail: a sum of chances that should equal it may fall short by rounding.
     slack = 1e-12
     # And never zero: a tail may be smaller than any rounding.
-    low = _first(support, found, 0, max(tail - slack, slack))
-    high = _first(support, found, 1, 1.0 - tail - slack)
+    low = _first(support, distribution, 0, max(tail - slack, slack))
+    high = _first(support, distribution, 1, 1.0 - tail - slack)
     return float(support[low]), float(support[high])
 
 
 def _first(
-    support: Floats, found: "OverTasks | WithinTasks", side: Literal[0, 1], chance: float
+    support: Floats, distribution: OverTasks | WithinTasks, side: Literal[0, 1], chance: float
 ) -> int:
     """Where an ordered support first has a value at which the lower or upper median has reached
     a chance."""
     low, high = 0, len(support) - 1
-    if isinstance(found, OverTasks) and found.exact:
+    if isinstance(distribution, OverTasks) and distribution.exact:
         # The exact chances cost much: they are looked at only around where they should be.
-        near = _bisected(support, found.nearly, 1, side, chance, low, high)
-        low, high = _around(support, found, side, chance, near)
-    return _bisected(support, found.at, found.batch, side, chance, low, high)
+        near = _bisected(support, distribution.nearly, 1, side, chance, low, high)
+        low, high = _around(support, distribution, side, chance, near)
+    return _bisected(support, distribution.at, distribution.batch, side, chance, low, high)
 
 
 def _around(
-    support: Floats, found: "OverTasks", side: Literal[0, 1], chance: float, near: int
+    support: Floats, distribution: OverTasks, side: Literal[0, 1], chance: float, near: int
 ) -> tuple[int, int]:
     """A stretch around a place that holds the first value to reach a chance."""
     last = len(support) - 1
     low, high, step = near, near, 1
-    while high < last and found.at(support[high : high + 1])[0, side] < chance:
+    while high < last and distribution.at(support[high : high + 1])[0, side] < chance:
         low, high, step = high + 1, min(last, high + step), 2 * step
     if high > near:
         return low, high
-    while low > 0 and found.at(support[low - 1 : low])[0, side] >= chance:
+    while low > 0 and distribution.at(support[low - 1 : low])[0, side] >= chance:
         low, high, step = max(0, low - step), low - 1, 2 * step
     return low, high
 
@@ -229,24 +222,22 @@ def these_tasks(deltas: Grouped, frame: Frame) -> Answer:
     """The median of the deltas if the same tasks were run again."""
     count = len(deltas)
     if not count:
-        return _none(NO_PAIRS)
+        return NO_PAIRS
     if deltas.sizes.max() == 1:
-        return _none(ONE_REPEAT)
+        return ONE_REPEAT
     support = deltas.ordered
     if count < FEWEST_PAIRS:
         level = 1.0 - 2.0 ** (1 - count)
-        return _none(
-            _too_few_pairs(
-                "these_tasks",
-                f"No interval: {counted(count, 'pair')} (the observed range {support[0]:.6g} to "
-                f"{support[-1]:.6g} holds the median {level:.4g} of the time).",
-            )
+        return _too_few_pairs(
+            "these_tasks",
+            f"No interval: {counted(count, 'pair')} (the observed range {support[0]:.6g} to "
+            f"{support[-1]:.6g} holds the median {level:.4g} of the time).",
         )
     if count < ENOUGH_PAIRS:
         rank = _order_rank(count, frame.level)
         if rank == 0:
             message = f"No interval: {counted(count, 'pair')} for a level of {frame.level}."
-            return _none(_too_few_pairs("these_tasks", message))
+            return _too_few_pairs("these_tasks", message)
         low, high = float(support[rank - 1]), float(support[count - rank])
         return _answer(low, high, ORDER_STATISTICS, (), deltas, "these_tasks")
     within = WithinTasks(deltas)
@@ -272,16 +263,16 @@ def tasks_like_these(deltas: Grouped, frame: Frame) -> Answer:
     """The median of the deltas over other tasks of the same kind."""
     tasks = len(deltas.sizes)
     if not len(deltas):
-        return _none(NO_PAIRS)
+        return NO_PAIRS
     if tasks == 1:
-        return _none(ONE_TASK)
+        return ONE_TASK
     if tasks < FEWEST_TASKS and deltas.sizes.max() == 1:
-        return _none(no_interval_over(tasks))
+        return no_interval_over(tasks)
     if len(deltas) < FEWEST_PAIRS:
         message = f"No interval: {counted(len(deltas), 'pair')}; it takes {FEWEST_PAIRS}."
-        return _none(_too_few_pairs("tasks_like_these", message))
+        return _too_few_pairs("tasks_like_these", message)
     if FEWEST_TASKS <= tasks < frame.fewest_tasks:
-        return _none(no_interval_over(tasks, frame.fewest_tasks))
+        return no_interval_over(tasks, frame.fewest_tasks)
     if tasks < FEWEST_TASKS:
         middle = median(deltas.values)
         assert middle is not None
@@ -323,5 +314,5 @@ def _answer(
             if support[0] == support[-1]
             else f"More than half of the pairs share the value {low:.6g}."
         )
-        return _none(Withheld(code="shared_value", scope=scope, message=message))
-    return Answer(interval=between(low=low, high=high, method=method, caveats=notes), withheld=())
+        return Withheld(code="shared_value", scope=scope, message=message)
+    return between(low=low, high=high, method=method, caveats=notes)

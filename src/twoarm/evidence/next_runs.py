@@ -3,11 +3,10 @@
 import math
 from collections.abc import Sequence
 
-import numpy as np
-
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.power import Aim, Design, Outlook, UnitCosts, lacking, pilot_of
 from twoarm.evidence.results import Grade, NextRuns
+from twoarm.options import Options
 from twoarm.runs.metric import BY_NAME, SUCCESS, Better, Metric
 
 # How often the change is to be seen: four times out of five.
@@ -19,18 +18,18 @@ _REPEATS_WORTH = 1.5
 def next_runs(
     runs: Sequence[TaskRuns],
     grade: Grade,
-    margins: dict[bool, float],
+    options: Options,
     alpha: float,
     usd: float | None,
 ) -> NextRuns | None:
     """The design to see a change as large as the margin, of the primary or the least clear metric.
 
-    `margins` are that of success and, under False, that of a ratio; `usd` is what a pair costs.
+    `usd` is what a pair costs.
     """
     metric = _metric(runs, grade)
     if metric is None:
         return None
-    size = margins[metric is SUCCESS]
+    size = options.margin_success if metric is SUCCESS else options.margin_ratio
     detect = size if metric.better is Better.HIGHER else -size
     aim = Aim(
         change=detect if metric is SUCCESS else math.log1p(detect),
@@ -60,7 +59,7 @@ def _metric(runs: Sequence[TaskRuns], grade: Grade) -> Metric | None:
 
     What is clear for tasks like these needs no more runs.
     """
-    plannable = {one.metric.name for one in runs if lacking(one) is None}
+    plannable = {measure.metric.name for measure in runs if lacking(measure) is None}
     if grade.primary is not None:
         return BY_NAME[grade.primary] if grade.primary in plannable else None
     gates = [
@@ -72,7 +71,9 @@ def _metric(runs: Sequence[TaskRuns], grade: Grade) -> Metric | None:
     ]
     if not gates:
         return None
-    least = max(gates, key=lambda one: 1.0 if one.adjusted_p is None else one.adjusted_p)
+    least = max(
+        gates, key=lambda finding: 1.0 if finding.adjusted_p is None else finding.adjusted_p
+    )
     return BY_NAME[least.metric]
 
 
@@ -93,4 +94,4 @@ def _design(outlook: Outlook) -> Design | None:
 
 
 def _pairs(outlook: Outlook, design: Design) -> int:
-    return int(outlook.pairs_to_add(np.array(design.tasks), np.array(design.repeats)))
+    return int(outlook.pairs_to_add(design.tasks, design.repeats))

@@ -109,20 +109,24 @@ def lacking(runs: TaskRuns) -> str | None:
 
 def pilot_of(runs: Sequence[TaskRuns], metric: Metric) -> Pilot:
     """What the runs say about a metric that is not `lacking`."""
-    by_name = {one.metric.name: one for one in runs}
+    by_name = {measure.metric.name: measure for measure in runs}
     family = [by_name[gate.metric.name] for gate in GATES]
-    if metric not in [one.metric for one in family]:
+    if metric not in [measure.metric for measure in family]:
         family = [by_name[metric.name]]
     # What never differs has no test, and takes nothing from the level of the others.
-    family = [one for one in family if one.metric is metric or np.nan_to_num(one.deltas).any()]
-    at = [one.metric for one in family].index(metric)
+    family = [
+        measure
+        for measure in family
+        if measure.metric is metric or np.nan_to_num(measure.deltas).any()
+    ]
+    at = [measure.metric for measure in family].index(metric)
     own = family[at]
     sizes = own.sizes[:, own.shared]
     tasks = sizes.shape[1]
-    passes = [one for one in family if one.metric is SUCCESS]
-    spread = [_variances(one) for one in family]
+    passes = [measure for measure in family if measure.metric is SUCCESS]
+    spread = [_variances(measure) for measure in family]
     return Pilot(
-        metrics=tuple(one.metric for one in family),
+        metrics=tuple(measure.metric for measure in family),
         at=at,
         run_variance=np.array([runs for runs, _ in spread]),
         task_variance=np.array([tasks for _, tasks in spread]),
@@ -148,14 +152,14 @@ def _variances(runs: TaskRuns) -> tuple[float, float]:
 
 def _correlation(family: Sequence[TaskRuns]) -> Floats:
     """How the task differences of the metrics vary together; too few tasks cannot tell."""
-    shared = np.logical_and.reduce([one.shared for one in family])
+    shared = np.logical_and.reduce([measure.shared for measure in family])
     if len(family) == 1 or int(shared.sum()) < FEW_TASKS:
         return np.eye(len(family))
-    deltas = np.array([one.deltas[shared] for one in family])
+    deltas = np.array([measure.deltas[shared] for measure in family])
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: Floats = np.nan_to_num(np.corrcoef(deltas))
-    np.fill_diagonal(found, 1.0)
-    return found
+        correlation: Floats = np.nan_to_num(np.corrcoef(deltas))
+    np.fill_diagonal(correlation, 1.0)
+    return correlation
 
 
 def _rates(passes: TaskRuns) -> Floats:
@@ -167,8 +171,8 @@ def _rates(passes: TaskRuns) -> Floats:
     noise = math.fsum(within * (1.0 / sizes).mean(axis=1)) / 4.0
     spread = float(seen.var(ddof=1)) if len(seen) > 1 else 0.0
     kept = math.sqrt(max(0.0, spread - noise) / spread) if spread > 0.0 else 0.0
-    found: Floats = seen.mean() + kept * (seen - seen.mean())
-    return found
+    rates: Floats = seen.mean() + kept * (seen - seen.mean())
+    return rates
 
 
 def assumed_pilot(metric: Metric, spread: float, task_spread: float) -> Pilot:
@@ -236,7 +240,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
             self.pilot.correlation.tobytes(), len(self.pilot.metrics), self.aim.alpha
         )
 
-    def pairs_to_add(self, tasks: Ints, repeats: Ints) -> Ints:
+    def pairs_to_add(self, tasks: Ints | int, repeats: Ints | int) -> Ints:
         """How many pairs a design has more than the pilot, whose tasks keep their repeats."""
         have = self.pilot
         more: Ints = have.tasks * np.maximum(0, repeats - have.repeats)
@@ -248,8 +252,8 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         kept = np.minimum(have.tasks, tasks)
         of_runs = kept / np.maximum(repeats, have.repeats) + (tasks - kept) / repeats
         between, within = have.task_variance[at], have.run_variance[at]
-        found: Floats = (between + within * of_runs / tasks) / tasks
-        return found
+        variances: Floats = (between + within * of_runs / tasks) / tasks
+        return variances
 
     def power(
         self, tasks: Ints | int, repeats: Ints | float, change: float | None = None
@@ -266,8 +270,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         here = _power(
             size, noise, _degrees(2.0 * tasks * (repeats - 1.0)), np.full(tasks.shape, self.level)
         )
-        found: Floats = np.where(few, here, over)
-        return found
+        return np.where(few, here, over)
 
     def _levels(self, tasks: Ints) -> Floats:
         """The level that a test of the signs of this many tasks can have."""
@@ -276,10 +279,7 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
             # An interval, not a test of signs.
             return level
         patterns = 2.0 ** (np.minimum(tasks, _STEPS_UP_TO) - 1)
-        found: Floats = np.where(
-            tasks <= _STEPS_UP_TO, np.floor(level * patterns + 1e-9) / patterns, level
-        )
-        return found
+        return np.where(tasks <= _STEPS_UP_TO, np.floor(level * patterns + 1e-9) / patterns, level)
 
     def endless_repeats(self, tasks: int) -> float:
         """The power that no number of repeats of these tasks gets beyond."""
@@ -347,16 +347,16 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         best = int(np.argmax(power))
         return Design(tasks=int(tasks[best]), repeats=int(repeats[best]))
 
-    def cost(self, tasks: Ints, repeats: Ints, prices: UnitCosts) -> Floats:
+    def cost(self, tasks: Ints | int, repeats: Ints | int, prices: UnitCosts) -> Floats:
         """What a design costs beyond what there is."""
-        new = np.asarray(tasks) - self.pilot.tasks
-        found: Floats = self.pairs_to_add(tasks, repeats) * prices.pair + new * prices.task
-        return found
+        new = tasks - self.pilot.tasks
+        return self.pairs_to_add(tasks, repeats) * prices.pair + new * prices.task
 
     def best_repeats(self, prices: UnitCosts) -> float | None:
         """How many repeats of a task are worth their money, where a new task has its price."""
         between, within = (
-            float(one[self.pilot.at]) for one in (self.pilot.task_variance, self.pilot.run_variance)
+            float(variances[self.pilot.at])
+            for variances in (self.pilot.task_variance, self.pilot.run_variance)
         )
         if not (between and prices.pair and prices.task):
             return None
@@ -378,8 +378,7 @@ def _power(size: float, variance: Floats, df: Floats, level: Floats) -> Floats:
     # Beyond this, the noncentral t has no chance left below any bound, and no digits to say so.
     far = away > 35.0
     below = special.nctdtr(df, np.where(far, 0.0, away), bound)
-    found: Floats = np.where(level > 0.0, np.where(far, 1.0, 1.0 - below), 0.0)
-    return found
+    return np.where(level > 0.0, np.where(far, 1.0, 1.0 - below), 0.0)
 
 
 @lru_cache(maxsize=64)
@@ -388,9 +387,9 @@ def shared_level(correlation: bytes, size: int, alpha: float) -> float:
 
     Between alpha over their number and alpha, by how much they go together.
     """
-    found = np.frombuffer(correlation).reshape(size, size)
+    matrix = np.frombuffer(correlation).reshape(size, size)
     # Metrics that say the same to the last digit have no room between them to integrate over.
-    kept = found * _NOT_QUITE + (1.0 - _NOT_QUITE) * np.eye(size)
+    kept = matrix * _NOT_QUITE + (1.0 - _NOT_QUITE) * np.eye(size)
     factor = np.linalg.cholesky(kept).astype(np.float64)
     low, high = alpha / size, alpha
     for _ in range(20):
@@ -427,5 +426,4 @@ def _even_points(dimensions: int) -> Floats:
     for _ in range(64):
         root = (1.0 + root) ** (1.0 / (dimensions + 1))
     steps = root ** -np.arange(1.0, dimensions + 1.0)
-    found: Floats = 1.0 - np.abs(2.0 * ((0.5 + np.arange(_POINTS)[:, None] * steps) % 1.0) - 1.0)
-    return found
+    return 1.0 - np.abs(2.0 * ((0.5 + np.arange(_POINTS)[:, None] * steps) % 1.0) - 1.0)

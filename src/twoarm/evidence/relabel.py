@@ -58,20 +58,23 @@ class Relabelled(msgspec.Struct, frozen=True, kw_only=True):
 
         One that was named to be tested `first` is tested alone; the others only after it.
         """
-        tested = [one for one in family if not math.isnan(self.observed[one])]
-        found: dict[int, float] = {}
+        tested = [column for column in family if not math.isnan(self.observed[column])]
+        adjusted: dict[int, float] = {}
         least = 0.0
         if first is not None:
             alone = self.p(first)
             # What could not be tested was not clear, and nothing comes after it.
             least = 1.0 if alone is None else alone
             if alone is not None:
-                found[first] = alone
-        left = sorted((one for one in tested if one != first), key=lambda one: -self.observed[one])
-        for rank, one in enumerate(left):
-            least = max(least, self._reached(one, left[rank:]))
-            found[one] = least
-        return found
+                adjusted[first] = alone
+        left = sorted(
+            (column for column in tested if column != first),
+            key=lambda column: -self.observed[column],
+        )
+        for rank, column in enumerate(left):
+            least = max(least, self._reached(column, left[rank:]))
+            adjusted[column] = least
+        return adjusted
 
     def _reached(self, column: int, among: list[int]) -> float:
         """How often the largest of some statistics is at least what was seen of one."""
@@ -119,27 +122,27 @@ def _normal(covariance: Floats, seed: int) -> Floats:
     words = np.random.PCG64([seed, _NORMAL]).random_raw(MOST_LISTED * len(values))
     uniform = ((words >> np.uint64(11)).astype(np.float64) + 0.5) / 2.0**53
     standard = normal_quantile(uniform).reshape(MOST_LISTED, -1)
-    found: Floats = standard @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
-    return found
+    normals: Floats = standard @ (vectors * np.sqrt(np.maximum(values, 0.0))).T
+    return normals
 
 
 def labels_within_tasks(runs: Sequence[TaskRuns], seed: int) -> Relabelled:
     """Would these very tasks show it again? Labels are exchanged among the runs of each task."""
     layout = runs[0].layout
-    size = np.array([one.label_deviation for one in runs])
+    size = np.array([measure.label_deviation for measure in runs])
     # One run played back is not a repeat, and neither is what never varies: no test.
-    size[[one.played_again for one in runs] | (size == 0.0)] = np.nan
-    observed = np.array([abs(math.fsum(np.nan_to_num(one.deltas))) for one in runs])
+    size[[measure.played_again for measure in runs] | (size == 0.0)] = np.nan
+    observed = np.array([abs(math.fsum(np.nan_to_num(measure.deltas))) for measure in runs])
     ways = float(log_choose(layout.sizes.sum(axis=0), layout.sizes[0]).sum())
     listed = ways <= math.log(MOST_LISTED) + _SLACK
     if listed or layout.rows <= 2 * NORMAL_FROM:
         pools, picks = _every_choice(layout) if listed else _some_choices(layout, seed)
-        drawn = np.column_stack([_relabelled(one, pools, picks) for one in runs])
+        drawn = np.column_stack([_relabelled(measure, pools, picks) for measure in runs])
     else:
         drawn = _normal(_covariance(runs), seed)
-        for column, one in enumerate(runs):
-            if one.metric is SUCCESS and 0 < len(_varied(one)) <= _FEW_VARIED:
-                drawn[:, column] = _passes_exchanged(one, seed)
+        for column, measure in enumerate(runs):
+            if measure.metric is SUCCESS and 0 < len(_varied(measure)) <= _FEW_VARIED:
+                drawn[:, column] = _passes_exchanged(measure, seed)
     # Exchanging all labels gives the same size of a difference where the arms have as many runs.
     mirrored = 2.0 if np.array_equal(*layout.sizes) else 1.0
     return Relabelled(
@@ -213,16 +216,18 @@ def _relabelled(runs: TaskRuns, pools: Pools, picks: Ints) -> Floats:
 def _covariance(runs: Sequence[TaskRuns]) -> Floats:
     """How the sums of task differences vary, and vary together, when labels are exchanged."""
     rows = []
-    for one in runs:
-        counts = one.sizes.sum(axis=0)
+    for measure in runs:
+        counts = measure.sizes.sum(axis=0)
         with np.errstate(invalid="ignore", divide="ignore"):
-            centre = (one.sizes * np.nan_to_num(one.means)).sum(axis=0) / counts
-            scale = np.sqrt((1.0 / one.sizes).sum(axis=0) / (counts - 1.0))
-        task = one.layout.task
-        rows.append(np.where(one.shared[task], (one.values - centre[task]) * scale[task], 0.0))
+            centre = (measure.sizes * np.nan_to_num(measure.means)).sum(axis=0) / counts
+            scale = np.sqrt((1.0 / measure.sizes).sum(axis=0) / (counts - 1.0))
+        task = measure.layout.task
+        rows.append(
+            np.where(measure.shared[task], (measure.values - centre[task]) * scale[task], 0.0)
+        )
     away = np.nan_to_num(np.array(rows))
-    found: Floats = away @ away.T
-    return found
+    covariance: Floats = away @ away.T
+    return covariance
 
 
 # Beyond this many tasks with successes and failures, their sum is normal.
@@ -232,8 +237,7 @@ _FEW_VARIED = 512
 def _varied(passes: TaskRuns) -> Ints:
     """The tasks with successes and failures: in the others labels change nothing."""
     won = (passes.means * passes.sizes).sum(axis=0)
-    found: Ints = np.flatnonzero((won > 0.5) & (won < passes.sizes.sum(axis=0) - 0.5))
-    return found
+    return np.flatnonzero((won > 0.5) & (won < passes.sizes.sum(axis=0) - 0.5))
 
 
 def _passes_exchanged(passes: TaskRuns, seed: int) -> Floats:
@@ -283,10 +287,7 @@ def _bundled(residuals: Floats) -> Floats:
     tasks = residuals.shape[1]
     if tasks <= ONE_BY_ONE:
         return residuals
-    bundles: Floats = np.add.reduceat(
-        residuals, np.arange(ONE_BY_ONE) * tasks // ONE_BY_ONE, axis=1
-    )
-    return bundles
+    return np.add.reduceat(residuals, np.arange(ONE_BY_ONE) * tasks // ONE_BY_ONE, axis=1)
 
 
 def _reach(residuals: Floats, level: float, seed: int) -> float:

@@ -10,13 +10,21 @@ from twoarm.evidence.interval import (
     IDENTICAL_REPEATS,
     IDENTICAL_TASKS,
     ONE_REPEAT,
+    Answer,
     Frame,
     between,
     borrowed,
+    estimated,
     no_interval_over,
 )
-from twoarm.evidence.medians import Answer
-from twoarm.evidence.results import FEWEST_TASKS, ArmRepeats, Estimate, PassRates, Withheld
+from twoarm.evidence.results import (
+    FEWEST_TASKS,
+    ArmRepeats,
+    Estimate,
+    Interval,
+    PassRates,
+    Withheld,
+)
 from twoarm.runs.arrays import Floats, Ints, squares, starts_of, sums, total
 from twoarm.runs.metric import COST, SUCCESS
 
@@ -40,8 +48,8 @@ def pass_rates(successes: Floats | Ints, sizes: Ints) -> tuple[PassRates, ...]:
 def _chosen(wanted: Floats | Ints, sizes: Ints, k: int) -> Floats:
     """The chance that k runs of each task, drawn without replacement, all have the outcome."""
     drawn = np.arange(k)[:, None]
-    found: Floats = np.prod(np.maximum(wanted - drawn, 0.0) / (sizes - drawn), axis=0)
-    return found
+    chances: Floats = np.prod(np.maximum(wanted - drawn, 0.0) / (sizes - drawn), axis=0)
+    return chances
 
 
 def arm_repeats(arm: ArmRuns, task_count: int, frame: Frame) -> ArmRepeats:
@@ -63,21 +71,13 @@ def _cost_per_solved(arm: ArmRuns, task_count: int, frame: Frame) -> Estimate:
     if not count or not spend:
         why = "nothing solved" if len(costs) and not count else "no cost known"
         withheld = Withheld(code="no_figure", scope=None, message=f"No figure: {why}.")
-        return Estimate(
-            estimate=None, these_tasks=None, tasks_like_these=None, withheld=(withheld,)
-        )
+        return estimated(None, withheld, withheld)
     # Where each task that has a cost begins.
     starts = np.unique(starts_of(arm.task[known], task_count))
-    found = _Cost(
+    cost = _Cost(
         ratio=spend / count, spend=spend, away=costs - solved * spend / count, starts=starts
     )
-    these, like = _on_these(found, frame), _over_tasks(found, frame)
-    return Estimate(
-        estimate=found.ratio,
-        these_tasks=these.interval,
-        tasks_like_these=like.interval,
-        withheld=(*these.withheld, *like.withheld),
-    )
+    return estimated(cost.ratio, _on_these(cost, frame), _over_tasks(cost, frame))
 
 
 class _Cost(msgspec.Struct, frozen=True, kw_only=True):
@@ -90,38 +90,37 @@ class _Cost(msgspec.Struct, frozen=True, kw_only=True):
 
     def interval(
         self, variance: float, df: float, over: str, caveats: tuple[str, ...], frame: Frame
-    ) -> Answer:
+    ) -> Interval:
         reach = min(700.0, frame.quantile(df) * math.sqrt(variance) / self.spend)
-        found = between(
+        return between(
             low=self.ratio * math.exp(-reach),
             high=self.ratio * math.exp(reach),
             method=f"t on the linearized ratio {over}, on logarithms",
             caveats=caveats,
         )
-        return Answer(interval=found, withheld=())
 
 
-def _on_these(found: _Cost, frame: Frame) -> Answer:
-    sizes = np.diff(found.starts)
+def _on_these(cost: _Cost, frame: Frame) -> Answer:
+    sizes = np.diff(cost.starts)
     if sizes.max() == 1:
-        return Answer(interval=None, withheld=(ONE_REPEAT,))
+        return ONE_REPEAT
     tasks, runs, single = len(sizes), int(sizes.sum()), int((sizes == 1).sum())
-    spread = squares(found.away, found.starts)
+    spread = squares(cost.away, cost.starts)
     again = sizes > 1
     variance = math.fsum(spread[again] * sizes[again] / (sizes[again] - 1))
     # A task with a single run borrows the pooled variance of the others.
     variance += single * math.fsum(spread) / (runs - tasks)
     if variance == 0.0:
-        return Answer(interval=None, withheld=(IDENTICAL_REPEATS,))
-    return found.interval(variance, runs - tasks, "within tasks", borrowed(single, tasks), frame)
+        return IDENTICAL_REPEATS
+    return cost.interval(variance, runs - tasks, "within tasks", borrowed(single, tasks), frame)
 
 
-def _over_tasks(found: _Cost, frame: Frame) -> Answer:
-    totals = sums(found.away, found.starts)
+def _over_tasks(cost: _Cost, frame: Frame) -> Answer:
+    totals = sums(cost.away, cost.starts)
     tasks = len(totals)
     if tasks < FEWEST_TASKS:
-        return Answer(interval=None, withheld=(no_interval_over(tasks),))
+        return no_interval_over(tasks)
     variance = math.fsum(totals**2) * tasks / (tasks - 1)
-    if math.sqrt(variance) <= 1e-12 * found.spend:
-        return Answer(interval=None, withheld=(IDENTICAL_TASKS,))
-    return found.interval(variance, tasks - 1, "over tasks", (), frame)
+    if math.sqrt(variance) <= 1e-12 * cost.spend:
+        return IDENTICAL_TASKS
+    return cost.interval(variance, tasks - 1, "over tasks", (), frame)

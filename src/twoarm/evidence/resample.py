@@ -54,10 +54,6 @@ class Resamples(msgspec.Struct, frozen=True, kw_only=True):
         units = np.bincount(self.unit, weights=per_task, minlength=self.weights.shape[1])
         return self.weights @ units
 
-    def share(self, sums: Floats, bound: float) -> float:
-        """The chance that a sum is at least `bound`."""
-        return float(self.chances[sums >= bound].sum())
-
     def percentiles(self, values: Floats, tail: float) -> tuple[float, float]:
         """The smallest values reached with a chance of the tail, and of all but the tail."""
         order = np.argsort(values, kind="stable")
@@ -70,7 +66,7 @@ class Resamples(msgspec.Struct, frozen=True, kw_only=True):
 def _every_resample(tasks: int) -> Resamples:
     """All ways to draw as many tasks as there are, with replacement."""
     drawn = combinations_with_replacement(range(tasks), tasks)
-    weights = np.array([np.bincount(one, minlength=tasks) for one in drawn])
+    weights = np.array([np.bincount(resample, minlength=tasks) for resample in drawn])
     factorials = np.array([math.factorial(n) for n in range(tasks + 1)])
     ways = math.factorial(tasks) // factorials[weights].prod(axis=1)
     return Resamples(
@@ -81,6 +77,7 @@ def _every_resample(tasks: int) -> Resamples:
     )
 
 
+@lru_cache(maxsize=2)
 def resample_tasks(tasks: int, seed: int, resamples: int) -> Resamples:
     """The resamples that every metric shares."""
     if tasks <= ALL_UP_TO:
@@ -106,12 +103,7 @@ def resample_tasks(tasks: int, seed: int, resamples: int) -> Resamples:
 
 def shared_resamples(tasks: int, frame: Frame) -> Resamples | None:
     """The same draws for everything that looks at this many tasks; None for fewer than two."""
-    return _drawn(tasks, frame.seed, frame.resamples) if tasks >= 2 else None
-
-
-@lru_cache(maxsize=2)
-def _drawn(tasks: int, seed: int, resamples: int) -> Resamples:
-    return resample_tasks(tasks, seed, resamples)
+    return resample_tasks(tasks, frame.seed, frame.resamples) if tasks >= 2 else None
 
 
 def task_medians(values: Floats, starts: Ints) -> Support:
@@ -160,14 +152,14 @@ class MedianTable:
         totals = weights @ self._sizes
         rank = np.floor((totals + 1) / 2)
         even = totals % 2 == 0
-        found = np.full(len(weights), np.nan)
+        medians = np.full(len(weights), np.nan)
         here = (reached[:, 0] < rank) & (rank + even <= reached[:, -1])
-        found[here] = self._inside(weights[here], reached[here], rank[here], even[here])
+        medians[here] = self._inside(weights[here], reached[here], rank[here], even[here])
         # A median so far out is rare: all values are looked through for it.
         elsewhere = ~here & (totals > 0)
         if elsewhere.any():
-            found[elsewhere] = MedianTable(*self._again, whole=True).medians(weights[elsewhere])
-        return found
+            medians[elsewhere] = MedianTable(*self._again, whole=True).medians(weights[elsewhere])
+        return medians
 
     def _inside(self, weights: Floats, reached: Floats, rank: Floats, even: Flags) -> Floats:
         first, second = self._ranked(weights, reached, rank, even)

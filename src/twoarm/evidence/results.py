@@ -62,7 +62,7 @@ class Estimate(msgspec.Struct, frozen=True, kw_only=True):
 
     def reasons(self, scope: Scope) -> tuple[str, ...]:
         """Why there is no interval for one question."""
-        return tuple(one.message for one in self.withheld if one.scope in (None, scope))
+        return tuple(reason.message for reason in self.withheld if reason.scope in (None, scope))
 
 
 class Bootstrap(msgspec.Struct, frozen=True, kw_only=True):

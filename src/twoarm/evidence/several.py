@@ -42,8 +42,8 @@ def families(comparisons: Sequence[Comparison], options: Options) -> list[Family
         return [Family(candidates=count)] * count
     deltas = np.concatenate(rows)
     used = ~np.isnan(deltas).all(axis=0)
-    found = signs_of_tasks(deltas[:, used], options.seed)
-    adjusted = found.adjusted(range(len(deltas)))
+    relabelled = signs_of_tasks(deltas[:, used], options.seed)
+    adjusted = relabelled.adjusted(range(len(deltas)))
     return [
         Family(
             candidates=count,
@@ -58,5 +58,5 @@ def families(comparisons: Sequence[Comparison], options: Options) -> list[Family
 
 
 def _looked(comparisons: Sequence[Comparison], options: Options) -> bool:
-    declared = any(one.runs.planned_looks for one in comparisons) and not options.ignore_looks
-    return options.looks is not None or declared
+    declared = any(comparison.runs.planned_looks for comparison in comparisons)
+    return options.looks is not None or (declared and not options.ignore_looks)

@@ -7,7 +7,7 @@ import numpy as np
 
 from twoarm.compare.decide import GATES, Decision, Figures, decide, judge
 from twoarm.compare.screen import ArmRuns, Arms
-from twoarm.evidence.cells import Grouped, Pairs
+from twoarm.evidence.cells import Grouped
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.resample import Resamples, Tables, draws
 from twoarm.evidence.results import FEWEST_TASKS, DecisionWithout, MeanWithout, Stability
@@ -65,9 +65,7 @@ class ArmSample(msgspec.Struct, frozen=True, kw_only=True):
 
 def sample(arm: ArmRuns, task_count: int, tasks: Ints) -> ArmSample:
     """The runs of an arm in these tasks."""
-    wanted = np.zeros(task_count, dtype=bool)
-    wanted[tasks] = True
-    rows = np.flatnonzero(wanted[arm.task])
+    rows = np.flatnonzero(np.isin(arm.task, tasks))
     starts = starts_of(arm.task[rows], task_count)
     return ArmSample(
         arm=arm.arm,
@@ -86,23 +84,23 @@ def decision_stability(
 ) -> Stability:
     """The shares of the decisions; they mean something from six tasks on."""
     tasks = len(samples[0].tasks)
-    runs = sum(len(one.values["success_rate"]) for one in samples)
+    runs = sum(len(arm.values["success_rate"]) for arm in samples)
     if runs <= MOST_RUNS:
         count = max(FEWEST_RESAMPLES, min(frame.resamples, MOST_DRAWS // runs))
         drawn = draws([frame.seed, _TASKS], count, tasks, tasks)
         columns = [
-            _two_stage(one, drawn, [frame.seed, _REPEATS, number])
-            for number, one in enumerate(samples)
+            _two_stage(arm, drawn, [frame.seed, _REPEATS, number])
+            for number, arm in enumerate(samples)
         ]
         chances = np.full(count, 1.0 / count)
         method = TWO_STAGE
     else:
-        columns = [_weighted(one, resamples.weights, resamples.unit, tables) for one in samples]
+        columns = [_weighted(arm, resamples.weights, resamples.unit, tables) for arm in samples]
         chances = resamples.chances
         method = ONE_STAGE
     kinds, which = _decisions(columns, samples)
     shares = {
-        str(kind): min(1.0, math.fsum(chances[np.array([one == kind for one in kinds])[which]]))
+        str(kind): min(1.0, math.fsum(chances[np.array([other == kind for other in kinds])[which]]))
         for kind in sorted(set(kinds))
     }
     return Stability(
@@ -116,9 +114,9 @@ def decision_stability(
 def decision_without(samples: tuple[ArmSample, ArmSample], task: int | None) -> Decision:
     """The decision without one task, or of the samples as they are."""
 
-    def figures(one: ArmSample) -> Figures:
-        gone = slice(0, 0) if task is None else slice(one.starts[task], one.starts[task + 1])
-        return {gate.name: gate.figure(np.delete(one.values[gate.name], gone)) for gate in GATES}
+    def figures(arm: ArmSample) -> Figures:
+        gone = slice(0, 0) if task is None else slice(arm.starts[task], arm.starts[task + 1])
+        return {gate.name: gate.figure(np.delete(arm.values[gate.name], gone)) for gate in GATES}
 
     return decide(judge(*map(figures, samples)), _arms(samples))
 
@@ -130,7 +128,7 @@ def without_each_task(samples: tuple[ArmSample, ArmSample], tables: Tables) -> l
         return [decision_without(samples, task) for task in range(tasks)]
     weights = 1.0 - np.eye(tasks)
     unit = np.arange(tasks)
-    columns = [_weighted(one, weights, unit, tables) for one in samples]
+    columns = [_weighted(arm, weights, unit, tables) for arm in samples]
     kinds, which = _decisions(columns, samples)
     return [kinds[number] for number in which]
 
@@ -139,51 +137,50 @@ def _arms(samples: tuple[ArmSample, ArmSample]) -> Arms:
     return Arms(candidate=samples[0].arm, baseline=samples[1].arm)
 
 
-def _weighted(one: ArmSample, weights: Floats, unit: Ints, tables: Tables) -> Columns:
+def _weighted(arm: ArmSample, weights: Floats, unit: Ints, tables: Tables) -> Columns:
     """What the gates compare, for each row of weights of the tasks."""
     return {
-        gate.name: _rates(one, weights, unit)
+        gate.name: _rates(arm, weights, unit)
         if gate.metric is SUCCESS
-        else tables.table(one.arm, one.measured(gate.name), gate.metric, unit).medians(weights)
+        else tables.table(arm.arm, arm.measured(gate.name), gate.metric, unit).medians(weights)
         for gate in GATES
     }
 
 
-def _rates(one: ArmSample, weights: Floats, unit: Ints) -> Floats:
+def _rates(arm: ArmSample, weights: Floats, unit: Ints) -> Floats:
     def totals(per_task: Floats | Ints) -> Floats:
-        found: Floats = weights @ np.bincount(unit, weights=per_task, minlength=weights.shape[1])
-        return found
+        return weights @ np.bincount(unit, weights=per_task, minlength=weights.shape[1])
 
     with np.errstate(invalid="ignore", divide="ignore"):
-        return totals(sums(one.values["success_rate"], one.starts)) / totals(one.sizes)
+        return totals(sums(arm.values["success_rate"], arm.starts)) / totals(arm.sizes)
 
 
-def _two_stage(one: ArmSample, drawn: Ints, seed: list[int]) -> Columns:
+def _two_stage(arm: ArmSample, drawn: Ints, seed: list[int]) -> Columns:
     """Tasks as drawn; inside each, as many runs as it has, drawn again."""
-    sizes = one.sizes[drawn]
+    sizes = arm.sizes[drawn]
     # Where the runs of each resample begin among all that are drawn.
     starts = np.concatenate(([0], np.cumsum(sizes.sum(axis=1))))
     words = draws(seed, 1, int(starts[-1]), 1 << 31)[0]
-    found: dict[str, list[Floats]] = {gate.name: [] for gate in GATES}
+    figures: dict[str, list[Floats]] = {gate.name: [] for gate in GATES}
     for first in range(0, len(drawn), _ROWS):
         here = words[starts[first] : starts[min(first + _ROWS, len(drawn))]]
-        times = _times_drawn(one, drawn[first : first + _ROWS], here)
+        times = _times_drawn(arm, drawn[first : first + _ROWS], here)
         for gate in GATES:
-            values = one.values[gate.name]
-            found[gate.name].append(
+            values = arm.values[gate.name]
+            figures[gate.name].append(
                 times @ values / times.sum(axis=1)
                 if gate.metric is SUCCESS
                 else _row_medians(values, times)
             )
-    return {name: np.concatenate(parts) for name, parts in found.items()}
+    return {name: np.concatenate(parts) for name, parts in figures.items()}
 
 
-def _times_drawn(one: ArmSample, drawn: Ints, words: Ints) -> Ints:
+def _times_drawn(arm: ArmSample, drawn: Ints, words: Ints) -> Ints:
     """How often each run is in each resample, a row each; a word of 31 bits draws one run."""
-    sizes = one.sizes[drawn].ravel()
-    runs = int(one.starts[-1])
+    sizes = arm.sizes[drawn].ravel()
+    runs = int(arm.starts[-1])
     # Each drawn task starts in the row of its resample, at its first run.
-    begins = one.starts[:-1][drawn] + (np.arange(len(drawn)) * runs)[:, None]
+    begins = arm.starts[:-1][drawn] + (np.arange(len(drawn)) * runs)[:, None]
     at = np.repeat(begins.ravel(), sizes) + ((words * np.repeat(sizes, sizes)) >> 31)
     return np.bincount(at, minlength=len(drawn) * runs).reshape(len(drawn), runs)
 
@@ -243,12 +240,12 @@ def without_tasks(
     )
 
 
-def mean_without(pairs: Pairs, names: tuple[str, ...]) -> MeanWithout | None:
+def mean_without(pairs: Grouped, names: tuple[str, ...]) -> MeanWithout | None:
     """The mean of one metric without each task in turn, from two tasks on."""
     tasks = len(pairs.sizes)
     if tasks < 2:
         return None
-    totals = sums(pairs.deltas, pairs.starts)
+    totals = sums(pairs.values, pairs.starts)
     total, count = math.fsum(totals), len(pairs)
     without = (total - totals) / (count - pairs.sizes)
     low, high = int(np.argmin(without)), int(np.argmax(without))

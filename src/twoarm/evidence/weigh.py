@@ -86,13 +86,13 @@ class Tests(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     scope: Scope
-    found: Relabelled | None
+    relabelled: Relabelled | None
     adjusted: dict[int, float]
     clear: dict[int, int] | None = None
 
     def p(self, column: int) -> float | None:
         """The p-value of one metric alone."""
-        return None if self.found is None else self.found.p(column)
+        return None if self.relabelled is None else self.relabelled.p(column)
 
 
 class _Hanging(msgspec.Struct, frozen=True, kw_only=True):
@@ -110,7 +110,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
     plan = planned(comparison, layout, rows, options)
     frame = _frame(options, len(layout.tasks), plan)
     measured = [task_runs(metric, comparison, layout, rows) for metric in JUDGED]
-    runs = [one.on_test_scale() for one in measured]
+    runs = [measure.on_test_scale() for measure in measured]
     tests = headline_tests(runs, frame, options.primary, family)
     if plan is not None:
         tests = at_look(runs, tests, plan, frame, options.primary, family)
@@ -120,7 +120,10 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
     guard = watch(
         runs[_COLUMNS[SUCCESS.name]],
         comparison.runs.tasks,
-        {one.metric.name: int(one.sizes.min()) if one.sizes.size else 0 for one in runs},
+        {
+            measure.metric.name: int(measure.sizes.min()) if measure.sizes.size else 0
+            for measure in runs
+        },
         deltas,
         tests.scope,
         frame.level,
@@ -153,7 +156,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         next_runs=next_runs(
             runs,
             graded,
-            {True: options.margin_success, False: options.margin_ratio},
+            options,
             (1.0 - frame.tests) / family.candidates,
             pair_cost(comparison),
         ),
@@ -169,13 +172,13 @@ def _metric_by_metric(
     """The intervals of each metric, and its mean without the task that moves it most."""
     deltas: dict[str, DeltaEvidence] = {}
     without: dict[str, MeanWithout] = {}
-    for one, raw, chances in zip(runs, measured, p, strict=True):
+    for scaled, raw, chances in zip(runs, measured, p, strict=True):
         # There may be millions of pairs: one metric at a time.
-        pairs = group_pairs(one.metric, comparison)
-        deltas[one.metric.name] = weigh_deltas(one, raw, pairs, chances, frame)
+        pairs = group_pairs(scaled.metric, comparison)
+        deltas[scaled.metric.name] = weigh_deltas(scaled, raw, pairs, chances, frame)
         single = mean_without(pairs, comparison.runs.tasks)
         if single is not None:
-            without[one.metric.name] = single
+            without[scaled.metric.name] = single
     return deltas, without
 
 
@@ -215,21 +218,21 @@ def headline_tests(
     """Relabel whole tasks if there are enough for a clear test; otherwise runs inside them."""
     tasks = len(runs[0].layout.tasks)
     scope: Scope = "these_tasks"
-    found = None
+    relabelled = None
     if tasks >= frame.fewest_tasks:
-        deltas = np.array([one.deltas for one in runs])
+        deltas = np.array([measure.deltas for measure in runs])
         # A metric of too few tasks could never be clear.
         deltas[(~np.isnan(deltas)).sum(axis=1) < frame.fewest_tasks] = np.nan
-        scope, found = "tasks_like_these", signs_of_tasks(deltas, frame.seed)
+        scope, relabelled = "tasks_like_these", signs_of_tasks(deltas, frame.seed)
     elif tasks:
-        found = labels_within_tasks(runs, frame.seed)
+        relabelled = labels_within_tasks(runs, frame.seed)
     first = None if primary is None else _COLUMNS[PRIMARY[primary]]
-    adjusted = {} if found is None else found.adjusted(_FAMILY, first)
+    adjusted = {} if relabelled is None else relabelled.adjusted(_FAMILY, first)
     if family.adjusted is not None:
         adjusted = {_COLUMNS[name]: p for name, p in family.adjusted.items()}
     elif family.candidates > 1:
         adjusted = {column: min(1.0, family.candidates * p) for column, p in adjusted.items()}
-    return Tests(scope=scope, found=found, adjusted=adjusted)
+    return Tests(scope=scope, relabelled=relabelled, adjusted=adjusted)
 
 
 def at_look(
@@ -246,19 +249,15 @@ def at_look(
     shares = plan.shares(1.0 - (1.0 - frame.tests) / family.candidates)
     statistics = look([runs[column] for column in tested], plan, frame) if tested else []
     clear = clear_at(statistics, shares, range(len(tested)), first) if tested else {}
-    return Tests(
-        scope=tests.scope,
-        found=tests.found,
-        adjusted=tests.adjusted,
-        clear={tested[at]: plan.looks[number] for at, number in clear.items()},
-    )
+    looks = {tested[at]: plan.looks[number] for at, number in clear.items()}
+    return msgspec.structs.replace(tests, clear=looks)
 
 
 def _looks(
     runs: list[TaskRuns],
     tests: Tests,
     plan: Planned,
-    found: Grade,
+    graded: Grade,
     options: Options,
     *,
     held: bool,
@@ -269,9 +268,9 @@ def _looks(
     if plan.after < plan.r_max:
         chances = [chance_at_the_end(runs[column], plan, options.level) for column in _FAMILY]
         known = [chance for chance in chances if chance is not None]
-        if found.verdict == "baseline better":
+        if graded.verdict == "baseline better":
             stop = "baseline better"
-        elif found.verdict == "candidate better":
+        elif graded.verdict == "candidate better":
             if not held:
                 stop = "candidate better"
         elif not tests.clear and known and max(known) < FUTILE:
@@ -296,7 +295,7 @@ def _held(comparison: Comparison, guard: Guard, options: Options) -> bool:
 
 def _p_values(runs: list[TaskRuns], tests: Tests, frame: Frame) -> list[P]:
     """The p-values of each metric for both questions."""
-    here = tests.found
+    here = tests.relabelled
     if tests.scope == "tasks_like_these":
         here = labels_within_tasks(runs, frame.seed)
     return [
@@ -325,7 +324,7 @@ def grade_of(runs: list[TaskRuns], tests: Tests, primary: str | None, frame: Fra
         for gate, column in zip(GATES, _FAMILY, strict=True)
     ]
     name = None if primary is None else PRIMARY[primary]
-    fewest = 1.0 if tests.found is None else tests.found.fewest
+    fewest = 1.0 if tests.relabelled is None else tests.relabelled.fewest
     return grade(tested, tests.scope, name, most, fewest)
 
 

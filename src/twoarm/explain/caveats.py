@@ -24,37 +24,31 @@ def uptake_caveats(uptake: Uptake | None, comparison: Comparison) -> Iterator[Ca
     ours, theirs = uptake.candidate, uptake.baseline
     yield from _on_use(uptake)
     if theirs.used_runs:
-        yield Caveat.of(
-            code="uptake_contaminated",
-            message=say(
-                "the baseline {} used the change as well, in {}: it is contaminated, and the arms "
-                "differ less than they should",
-                Name(theirs.arm),
-                _runs(theirs),
-            ),
+        yield Caveat.say(
+            "uptake_contaminated",
+            "the baseline {} used the change as well, in {}: it is contaminated, and the arms "
+            "differ less than they should",
+            Name(theirs.arm),
+            _runs(theirs),
         )
     for known, unknown, what in (
         (ours, theirs, "whether {} used the change as well"),
         (theirs, ours, "whether {} used the change at all"),
     ):
         if not unknown.known_runs and unknown.runs:
-            yield Caveat.of(
-                code="uptake_one_arm",
-                message=say(
-                    "use of the change is known for {} only; {} cannot be said",
-                    Name(known.arm),
-                    say(what, Name(unknown.arm)),
-                ),
+            yield Caveat.say(
+                "uptake_one_arm",
+                "use of the change is known for {} only; {} cannot be said",
+                Name(known.arm),
+                say(what, Name(unknown.arm)),
             )
         elif unknown.known_runs < unknown.runs:
-            yield Caveat.of(
-                code="uptake_partly_known",
-                message=say(
-                    "use of the change is not known for {} of the {} of {}",
-                    f"{unknown.runs - unknown.known_runs:,}",
-                    counted(unknown.runs, "run"),
-                    Name(unknown.arm),
-                ),
+            yield Caveat.say(
+                "uptake_partly_known",
+                "use of the change is not known for {} of the {} of {}",
+                f"{unknown.runs - unknown.known_runs:,}",
+                counted(unknown.runs, "run"),
+                Name(unknown.arm),
             )
 
 
@@ -62,12 +56,10 @@ def _unseen(comparison: Comparison) -> Iterator[Caveat]:
     """Uses were to be counted, and no run that counts shows any."""
     asked = comparison.runs.tools.not_shown
     if any(np.isin(asked, arm.rows).any() for arm in comparison.screening.arms):
-        yield Caveat.of(
-            code=UPTAKE_NOT_SHOWN,
-            message=say(
-                "no run shows whether it used the change, though that was asked for: what was "
-                "read of the agent's output does not tell"
-            ),
+        yield Caveat.say(
+            UPTAKE_NOT_SHOWN,
+            "no run shows whether it used the change, though that was asked for: what was "
+            "read of the agent's output does not tell",
         )
 
 
@@ -77,35 +69,28 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
     if ours.used_share is None:
         return
     if not ours.used_runs:
-        yield Caveat.of(
-            code="uptake_never",
-            message=say(
-                "the candidate {} never used the change, in {}: whatever differs between the arms, "
-                "using it is not why",
-                Name(ours.arm),
-                counted(ours.known_runs, "run"),
-            ),
+        yield Caveat.say(
+            "uptake_never",
+            "the candidate {} never used the change, in {}: whatever differs between the arms, "
+            "using it is not why",
+            Name(ours.arm),
+            counted(ours.known_runs, "run"),
         )
         return
     if ours.used_share < _HALF:
-        yield Caveat.of(
-            code="uptake_rare",
-            message=say(
-                "the candidate {} used the change in {}, less than half",
-                Name(ours.arm),
-                _runs(ours),
-            ),
+        yield Caveat.say(
+            "uptake_rare",
+            "the candidate {} used the change in {}, less than half",
+            Name(ours.arm),
+            _runs(ours),
         )
     if ours.failed_uses and ours.failed_uses >= _HALF * ours.uses:
-        yield Caveat.of(
-            code="uptake_failed",
-            message=say(
-                "{} of {} of the change in the candidate {} failed: is it allowed, and does it "
-                "work?",
-                f"{ours.failed_uses:,}",
-                counted(ours.uses, "use"),
-                Name(ours.arm),
-            ),
+        yield Caveat.say(
+            "uptake_failed",
+            "{} of {} of the change in the candidate {} failed: is it allowed, and does it work?",
+            f"{ours.failed_uses:,}",
+            counted(ours.uses, "use"),
+            Name(ours.arm),
         )
     never = [
         task.task_id
@@ -113,15 +98,13 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
         if task.candidate.known_runs and not task.candidate.used_runs
     ]
     if never:
-        yield Caveat.of(
-            code="uptake_some_tasks",
-            message=say(
-                "the candidate {} used the change on {} of {}; never on {}",
-                Name(ours.arm),
-                f"{ours.tasks_used:,}",
-                counted(ours.tasks, "task"),
-                listed(never),
-            ),
+        yield Caveat.say(
+            "uptake_some_tasks",
+            "the candidate {} used the change on {} of {}; never on {}",
+            Name(ours.arm),
+            f"{ours.tasks_used:,}",
+            counted(ours.tasks, "task"),
+            listed(never),
         )
 
 
@@ -135,13 +118,11 @@ def tool_caveats(tools: ToolUse | None, comparison: Comparison) -> Iterator[Cave
     makers = [runs.makers[code] for code in seen.tolist()]
     agents = sorted({maker.agent for maker in makers if maker.agent is not None})
     if len(agents) > 1:
-        yield Caveat.of(
-            code="tools_of_several_agents",
-            message=say(
-                "the runs are of several agents ({}), which name their tools differently: a tool "
-                "that one arm alone calls may be the other's under another name",
-                listed(agents),
-            ),
+        yield Caveat.say(
+            "tools_of_several_agents",
+            "the runs are of several agents ({}), which name their tools differently: a tool "
+            "that one arm alone calls may be the other's under another name",
+            listed(agents),
         )
 
 

@@ -83,9 +83,9 @@ def _explain(gate: Gate, shifts: tuple[Shift, ...], tools: ToolUse | None) -> Se
         worse = f"{metric.label} {moved:+,.10g}"
     labels = {metric.name: metric.label for metric in DIAGNOSTICS}
     along = [f"{labels[shift.metric]} {shift.shift:+,.10g}" for shift in shifts if shift.shift]
-    found = say("{}; {}", worse, ", ".join(along) if along else "no diagnostic moved")
-    called = [say("{} {}", Name(one.tool), _called(one)) for one in moved_tools(tools)]
-    return say("{}; tool calls: {}", found, joined(called, ", ")) if called else found
+    explanation = say("{}; {}", worse, ", ".join(along) if along else "no diagnostic moved")
+    called = [say("{} {}", Name(shift.tool), _called(shift)) for shift in moved_tools(tools)]
+    return say("{}; tool calls: {}", explanation, joined(called, ", ")) if called else explanation
 
 
 def _called(shift: ToolShift) -> str:

@@ -74,7 +74,7 @@ def find_tools(comparison: Comparison, options: Options) -> ToolUse | None:
     ranked = [code for code in np.argsort(-totals, kind="stable").tolist() if totals[code]]
     family = [code for code in ranked if columns.names[code] != OTHER_TOOLS][:FAMILY]
     rows = [made.deltas(code) for code in family]
-    wrong = failed.deltas_of_all() if all(failed.known_runs) else None
+    wrong = failed.deltas(None) if all(failed.known_runs) else None
     paired = wrong is not None and made.tasks.tolist() == failed.tasks.tolist()
     deltas = np.array([*rows, wrong] if paired else rows).reshape(-1, len(made.tasks))
     ranges: list[tuple[float, float] | None] = [None] * len(deltas)
@@ -105,18 +105,18 @@ def _shift(
     code: int | None,
     made: "_Calls",
     failed: "_Calls",
-    found: tuple[float, float] | None,
+    interval: tuple[float, float] | None,
 ) -> ToolShift:
     ours, theirs = (
-        float(totals.sum() if code is None else totals[code]) / runs
+        float(_of_tool(totals, code)) / runs
         for totals, runs in zip(made.totals, made.known_runs, strict=True)
     )
-    deltas = made.deltas_of_all() if code is None else made.deltas(code)
+    deltas = made.deltas(code)
     baseline = made.baseline_means(code)
     moved = float(deltas.mean()) if len(deltas) else None
     usual = float(baseline.mean()) if len(baseline) else 0.0
     wrong = [
-        None if not runs else int(totals.sum() if code is None else totals[code])
+        None if not runs else int(_of_tool(totals, code))
         for totals, runs in zip(failed.totals, failed.known_runs, strict=True)
     ]
     return ToolShift(
@@ -127,8 +127,8 @@ def _shift(
         baseline_failed=wrong[1],
         mean_delta=moved,
         change=moved / usual if moved is not None and usual else None,
-        low=None if found is None else found[0],
-        high=None if found is None else found[1],
+        low=None if interval is None else interval[0],
+        high=None if interval is None else interval[1],
     )
 
 
@@ -149,16 +149,17 @@ class _Calls:
         # The tasks with a pair in which both runs tell their calls.
         self.tasks: Ints = np.flatnonzero(self.pairs)
         self.totals = [self._by_tool(tallies, _flags(len(runs), arm.rows)) for arm in arms]
-        self._means = [
+        ours, self._theirs = (
             self._by_task(tallies, _flags(len(runs), side[both]), runs.task) for side in sides
-        ]
+        )
+        self._moved: Floats = ours - self._theirs
 
     def _by_tool(self, tallies: Tallies, chosen: Flags) -> Floats:
         these = chosen[tallies.row]
-        found: Floats = np.bincount(
+        totals: Floats = np.bincount(
             tallies.tool[these], weights=tallies.count[these], minlength=self._names
         ).astype(np.float64)
-        return found
+        return totals
 
     def _by_task(self, tallies: Tallies, chosen: Flags, task: Ints) -> Floats:
         """Calls per pair, a row per tool, a column per task that has pairs."""
@@ -169,23 +170,23 @@ class _Calls:
         ).reshape(self._names, self._tasks)
         return sums[:, self.tasks] / self.pairs[self.tasks]
 
-    def deltas(self, code: int) -> Floats:
-        found: Floats = self._means[0][code] - self._means[1][code]
-        return found
-
-    def deltas_of_all(self) -> Floats:
-        found: Floats = (self._means[0] - self._means[1]).sum(axis=0)
-        return found
+    def deltas(self, code: int | None) -> Floats:
+        return _of_tool(self._moved, code)
 
     def baseline_means(self, code: int | None) -> Floats:
-        found: Floats = self._means[1].sum(axis=0) if code is None else self._means[1][code]
-        return found
+        return _of_tool(self._theirs, code)
+
+
+def _of_tool(rows: Floats, code: int | None) -> Floats:
+    """The row of one tool, or the sum of all."""
+    row: Floats = rows.sum(axis=0) if code is None else rows[code]
+    return row
 
 
 def _flags(size: int, rows: Ints) -> Flags:
-    found = np.zeros(size, dtype=bool)
-    found[rows] = True
-    return found
+    flags = np.zeros(size, dtype=bool)
+    flags[rows] = True
+    return flags
 
 
 def moved(tools: ToolUse | None, most: int = 3) -> Iterator[ToolShift]:

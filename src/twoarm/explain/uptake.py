@@ -90,10 +90,10 @@ def find_uptake(comparison: Comparison) -> Uptake | None:
     arms = comparison.screening.arms
     counts = [_of(columns.uptake, arm) for arm in arms]
     failed = [_of(columns.failed_uptake, arm) for arm in arms]
-    if all(np.isnan(found).all() for found in counts):
+    if all(np.isnan(uses).all() for uses in counts):
         return None
     size = len(comparison.runs.tasks)
-    ours, theirs = (_Table(arm, found, size) for arm, found in zip(arms, counts, strict=True))
+    ours, theirs = (_Table(arm, uses, size) for arm, uses in zip(arms, counts, strict=True))
     seen = np.flatnonzero(ours.known + theirs.known)
     return Uptake(
         candidate=ours.summary(_told(failed[0], counts[0])),
@@ -116,8 +116,8 @@ def _of(column: Floats, arm: ArmRuns) -> Floats:
 
 def _told(failed: Floats, counts: Floats) -> Floats:
     """Uses that failed, unless there are more than uses: such a run contradicts itself."""
-    found: Floats = np.where(failed <= counts, failed, np.nan)
-    return found
+    told: Floats = np.where(failed <= counts, failed, np.nan)
+    return told
 
 
 class _Table:
@@ -165,10 +165,5 @@ def _split(arm: ArmRuns, counts: Floats) -> Split | None:
 
 
 def _part(arm: ArmRuns, chosen: Flags) -> RunGroup:
-    found = summarize(arm.take(np.flatnonzero(chosen)))
-    return RunGroup(
-        runs=found.runs,
-        success_rate=found.success_rate,
-        median_duration_seconds=found.median_duration_seconds,
-        median_non_cache_tokens=found.median_non_cache_tokens,
-    )
+    summary = summarize(arm.take(np.flatnonzero(chosen)))
+    return msgspec.convert(summary, RunGroup, from_attributes=True)

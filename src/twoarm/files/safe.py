@@ -81,18 +81,18 @@ class OpenFolder:
 
     def is_folder(self, name: str) -> bool:
         """Whether a real folder is at a name."""
-        found = self.look(name)
-        return found is not None and stat.S_ISDIR(found.st_mode)
+        status = self.look(name)
+        return status is not None and stat.S_ISDIR(status.st_mode)
 
     def is_file(self, name: str) -> bool:
         """Whether a file, and not a link to one, is at a name."""
-        found = self.look(name)
-        return found is not None and stat.S_ISREG(found.st_mode)
+        status = self.look(name)
+        return status is not None and stat.S_ISREG(status.st_mode)
 
     def size(self, name: str) -> int:
         """The bytes of what is at a name; 0 for nothing."""
-        found = self.look(name)
-        return 0 if found is None else found.st_size
+        status = self.look(name)
+        return 0 if status is None else status.st_size
 
     # Folders.
 
@@ -107,8 +107,8 @@ class OpenFolder:
             raise self._named(error, name) from error
 
     def _no_folder(self, name: str) -> OSError:
-        found = self.look(name)
-        link = found is not None and stat.S_ISLNK(found.st_mode)
+        status = self.look(name)
+        link = status is not None and stat.S_ISLNK(status.st_mode)
         what = "a link, which is not followed" if link else "not a folder"
         return OSError(errno.ENOTDIR, what, self.at(name))
 
@@ -134,14 +134,14 @@ class OpenFolder:
 
         With `replace`, a mount on the way is refused: it is somebody else's.
         """
-        found = self.dup()
+        inner = self.dup()
         for part in parts_of(path):
-            with found as above:
-                found = above.made(part, replace=replace) if make else above.enter(part)
-        if replace and _mount(found.descriptor) != _mount(self.descriptor):
-            found.close()
-            raise OSError(errno.EXDEV, "a mount point, behind which nothing is written", found.path)
-        return found
+            with inner as above:
+                inner = above.made(part, replace=replace) if make else above.enter(part)
+        if replace and _mount(inner.descriptor) != _mount(self.descriptor):
+            inner.close()
+            raise OSError(errno.EXDEV, "a mount point, behind which nothing is written", inner.path)
+        return inner
 
     def parent_of(
         self, path: str, *, make: bool = False, replace: bool = False
@@ -171,8 +171,8 @@ class OpenFolder:
             if error.errno in (errno.ELOOP, errno.ENXIO):
                 raise self._no_file(name) from error
             raise self._named(error, name) from error
-        found = os.fstat(descriptor)
-        if not stat.S_ISREG(found.st_mode) or (alone and found.st_nlink > 1):
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or (alone and status.st_nlink > 1):
             os.close(descriptor)
             raise self._no_file(name)
         return descriptor
@@ -222,11 +222,11 @@ class OpenFolder:
         A link is removed, not what it leads to. Folders may be nested deeper than recursion or a
         path allows, and have whatever permissions an agent gave them. A mount point is refused.
         """
-        found = self.look(name)
-        if found is None:
+        status = self.look(name)
+        if status is None:
             return
         try:
-            if not stat.S_ISDIR(found.st_mode):
+            if not stat.S_ISDIR(status.st_mode):
                 os.unlink(name, dir_fd=self.descriptor)
                 return
             _empty(self.descriptor, name)
@@ -291,19 +291,19 @@ def _make_readable(folder: int, name: str) -> None:
     if not hasattr(os, "O_PATH"):
         os.chmod(name, 0o700, dir_fd=folder, follow_symlinks=False)
         return
-    found = os.open(name, os.O_PATH | _FOLDER, dir_fd=folder)
+    descriptor = os.open(name, os.O_PATH | _FOLDER, dir_fd=folder)
     try:
-        os.chmod(f"/proc/self/fd/{found}", 0o700)
+        os.chmod(f"/proc/self/fd/{descriptor}", 0o700)
     finally:
-        os.close(found)
+        os.close(descriptor)
 
 
 def _unlinked(folder: int) -> list[str]:
     """Remove the files of a folder; the folders that are left in it."""
     folders = []
     with os.scandir(folder) as entries:
-        found = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
-    for name, is_folder in found:
+        contents = [(entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries]
+    for name, is_folder in contents:
         if is_folder:
             folders.append(name)
         else:
@@ -312,8 +312,8 @@ def _unlinked(folder: int) -> list[str]:
 
 
 def _identity(descriptor: int) -> tuple[int, int]:
-    found = os.fstat(descriptor)
-    return found.st_dev, found.st_ino
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino
 
 
 def _mount(descriptor: int) -> object:
@@ -331,15 +331,15 @@ def _mount(descriptor: int) -> object:
 
 def same_place(folder: OpenFolder, name: str, known: OpenFolder) -> bool:
     """Whether a name in a folder still is the folder that it was."""
-    found = folder.look(name)
-    return found is not None and (found.st_dev, found.st_ino) == _identity(known.descriptor)
+    status = folder.look(name)
+    return status is not None and (status.st_dev, status.st_ino) == _identity(known.descriptor)
 
 
 def find(folder: OpenFolder, pattern: str) -> list[str]:
     """The files that a glob names, as relative paths; `**` stands for any number of folders."""
     from fnmatch import fnmatchcase
 
-    found = set()
+    paths = set()
     waiting = [("", pattern.split("/"))]
     looked = 0
     while waiting and looked < _MOST_FOLDERS:
@@ -362,5 +362,5 @@ def find(folder: OpenFolder, pattern: str) -> list[str]:
                 if rest and is_folder:
                     waiting.append((path, rest))
                 elif not rest and kind is not None and stat.S_ISREG(kind.st_mode):
-                    found.add(path)
-    return sorted(found)
+                    paths.add(path)
+    return sorted(paths)

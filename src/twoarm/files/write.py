@@ -157,15 +157,15 @@ def refuse_overlap(outputs: Mapping[str, str | int], inputs: Sequence[str | int]
 def _identity(place: str | int) -> Hashable:
     """What tells a file from others, whatever its name; None where sharing it does no harm."""
     try:
-        found = os.stat(place)
+        status = os.stat(place)
     except FileNotFoundError:
         return os.path.realpath(str(place))
     except (OSError, ValueError):
         # Reading or writing it fails as well, and says why.
         return None
-    if stat.S_ISCHR(found.st_mode) or stat.S_ISSOCK(found.st_mode):
+    if stat.S_ISCHR(status.st_mode) or stat.S_ISSOCK(status.st_mode):
         return None
-    return found.st_dev, found.st_ino
+    return status.st_dev, status.st_ino
 
 
 @contextmanager
@@ -214,19 +214,19 @@ def _target(output: Output) -> str:
 def _replaceable(path: str, *, named: bool) -> os.stat_result | None:
     """The file that is there, if it may be replaced; None if there is none."""
     try:
-        found = os.lstat(path)
+        status = os.lstat(path)
     except FileNotFoundError:
         return None
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         if named:
             # Followed already: a link that is still there leads to itself.
             raise OSError(40, "Too many levels of symbolic links")
         return None
-    if stat.S_ISDIR(found.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(21, "Is a directory")
     if not os.access(path, os.W_OK):
         raise PermissionError(13, "Permission denied")
-    return found
+    return status
 
 
 def _unforeseen(target: str) -> str:

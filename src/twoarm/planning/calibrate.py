@@ -1,10 +1,11 @@
 """How often a suite cries wolf: trials without a difference on its own runs."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Unpack, get_args
 
 import msgspec
 import numpy as np
+from numpy.typing import NDArray
 
 from twoarm._version import __version__
 from twoarm.compare.screen import ArmRuns, Arms, choose_arms, screen
@@ -23,7 +24,6 @@ from twoarm.runs.metric import JUDGED
 from twoarm.runs.runfile import Progress, Source, read
 from twoarm.runs.runs import Runs
 from twoarm.text.escape import counted
-from twoarm.text.sentence import say
 
 FEWEST_TRIALS, MOST_TRIALS = 50, 20_000
 # Fewer repeats leave arms of two, in which nothing looks as it does in a real comparison.
@@ -97,12 +97,12 @@ def calibrate(
         level=scoring.level, tests=scoring.level, seed=scoring.seed, resamples=scoring.resamples
     )
     margins = Margins(success=scoring.margin_success, ratio=scoring.margin_ratio)
-    found = deal(dealt.pool, options.trials, frame, margins)
+    trials = deal(dealt.pool, options.trials, frame, margins)
     drifted = Drift(p=drift(dealt.in_order, options.trials, scoring.seed))
     winners = FalseWinners(
-        gates=_share(found.gates, "gates"),
-        evidence=_share(found.evidence, "evidence"),
-        margin=_share(found.margin, "margin"),
+        gates=_share(trials.gates, "gates"),
+        evidence=_share(trials.evidence, "evidence"),
+        margin=_share(trials.margin, "margin"),
     )
     return CalibrationReport(
         schema=SCHEMA,
@@ -114,7 +114,7 @@ def calibrate(
         tasks=dealt.pool.tasks,
         repeats=round(2.0 * dealt.pool.tasks / float((1.0 / dealt.pool.deal).sum())),
         false_winners=winners,
-        noise_floor=found.noise_floor(),
+        noise_floor=trials.noise_floor(),
         drift=drifted,
         caveats=tuple(_caveats(options, dealt, winners, drifted)),
         level=scoring.level,
@@ -159,8 +159,8 @@ def _split(runs: Runs, scoring: Options) -> _Dealt:
     else:
         # One arm is all that a split needs.
         arms = Arms(candidate="", baseline=arm)
-    found = screen(runs, arms, scoring).baseline
-    sizes = np.bincount(found.task, minlength=len(runs.tasks))
+    baseline = screen(runs, arms, scoring).baseline
+    sizes = np.bincount(baseline.task, minlength=len(runs.tasks))
     enough = sizes >= FEWEST_TO_SPLIT
     if int(enough.sum()) < 2:
         other = either(flag="--by relabel", argument='`by="relabel"`')
@@ -169,7 +169,7 @@ def _split(runs: Runs, scoring: Options) -> _Dealt:
             f"has {counted(int(enough.sum()), 'such task')} (the most repeats: "
             f"{int(sizes.max(initial=0))}); use {other}, or run more repeats"
         )
-    pool = _pool(runs, [found], enough, np.tile(sizes[enough] // 2, (2, 1)))
+    pool = _pool(runs, [baseline], enough, np.tile(sizes[enough] // 2, (2, 1)))
     left_out = int(((sizes > 0) & ~enough).sum())
     return _Dealt(pool=pool, in_order=pool, arms=(arms.baseline,), left_out=left_out)
 
@@ -201,19 +201,19 @@ def _pool(runs: Runs, sides: list[ArmRuns], tasks: Flags, dealt: Ints) -> Pool:
     """The runs of some tasks, in the order in which they were made as far as that is known."""
     place = np.cumsum(tasks) - 1
     rows = [np.flatnonzero(tasks[side.task]) for side in sides]
-    task = np.concatenate([place[side.task[at]] for side, at in zip(sides, rows, strict=True)])
-    started = np.concatenate(
-        [runs.started[side.rows[at]] for side, at in zip(sides, rows, strict=True)]
-    )
+
+    def joined(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate([column[at] for column, at in zip(columns, rows, strict=True)])
+
+    task = place[joined(side.task for side in sides)]
+    started = runs.started[joined(side.rows for side in sides)]
     # Runs of an arm stand in order of repeat, which is the next best.
     when = np.arange(len(task)) if np.isnan(started).any() else started
     order = np.lexsort((when, task))
     return Pool(
         task=task[order],
         values={
-            metric.name: np.concatenate(
-                [side.values[metric.name][at] for side, at in zip(sides, rows, strict=True)]
-            )[order]
+            metric.name: joined(side.values[metric.name] for side in sides)[order]
             for metric in JUDGED
         },
         deal=dealt,
@@ -224,23 +224,19 @@ def _caveats(
     options: CalibrateOptions, dealt: _Dealt, winners: FalseWinners, drifted: Drift
 ) -> Iterator[Caveat]:
     if winners.evidence.share > _TOO_OFTEN:
-        yield Caveat.of(
-            code="evidence_cries_wolf",
-            message=say(
-                "the evidence names a winner in {} of trials without a difference, where at most "
-                "{} is nominal: do not promote by it on this suite before that is understood",
-                f"{winners.evidence.share:.1%}",
-                f"{1.0 - options.scoring.level:.0%}",
-            ),
+        yield Caveat.say(
+            "evidence_cries_wolf",
+            "the evidence names a winner in {} of trials without a difference, where at most "
+            "{} is nominal: do not promote by it on this suite before that is understood",
+            f"{winners.evidence.share:.1%}",
+            f"{1.0 - options.scoring.level:.0%}",
         )
     if drifted.beyond_chance:
-        yield Caveat.of(
-            code="drift",
-            message=say(
-                "first and second halves of the repeats differ more than chance allows for (p = "
-                "{}): something changed while they ran; interleave the arms",
-                f"{drifted.p:.3f}",
-            ),
+        yield Caveat.say(
+            "drift",
+            "first and second halves of the repeats differ more than chance allows for (p = "
+            "{}): something changed while they ran; interleave the arms",
+            f"{drifted.p:.3f}",
         )
     if dealt.left_out:
         why = (
@@ -248,31 +244,23 @@ def _caveats(
             if options.by == "split"
             else "runs in one arm only"
         )
-        yield Caveat.of(
-            code="tasks_left_out",
-            message=say("{} left out: {}", counted(dealt.left_out, "task"), why),
-        )
+        yield Caveat.say("tasks_left_out", "{} left out: {}", counted(dealt.left_out, "task"), why)
     fewest = fewest_tasks(options.scoring.level)
     if dealt.pool.tasks < fewest:
-        yield Caveat.of(
-            code="these_tasks",
-            message=say(
-                "with fewer than {} tasks the evidence is about these very tasks only", fewest
-            ),
+        yield Caveat.say(
+            "these_tasks",
+            "with fewer than {} tasks the evidence is about these very tasks only",
+            fewest,
         )
     if options.by == "split":
-        yield Caveat.of(
-            code="half_the_repeats",
-            message=say(
-                "a split has half of the repeats: with all of them the noise floor is about 0.7 "
-                "times as high"
-            ),
+        yield Caveat.say(
+            "half_the_repeats",
+            "a split has half of the repeats: with all of them the noise floor is about 0.7 "
+            "times as high",
         )
     else:
-        yield Caveat.of(
-            code="both_arms",
-            message=say(
-                "labels are exchanged between both arms, so a difference between them counts as "
-                "noise: the floor is an upper limit"
-            ),
+        yield Caveat.say(
+            "both_arms",
+            "labels are exchanged between both arms, so a difference between them counts as "
+            "noise: the floor is an upper limit",
         )

@@ -59,21 +59,17 @@ class Dealt(msgspec.Struct, frozen=True, kw_only=True):
 
     def noise_floor(self) -> dict[str, float]:
         """The difference of each metric that nearly all trials stay below; as a ratio less one."""
-        found = {}
+        floor = {}
         for name, away in self.away.items():
             known = away[~np.isnan(away)]
             if len(known):
-                found[name] = float(np.quantile(known, FLOOR))
-        return found
+                floor[name] = float(np.quantile(known, FLOOR))
+        return floor
 
 
 def deal(pool: Pool, trials: int, frame: Frame, margins: Margins) -> Dealt:
     """Deal the runs of each task to two arms, at random, and judge them as any two arms."""
-    layout = Layout(
-        tasks=np.arange(pool.tasks),
-        sizes=pool.deal,
-        starts=np.concatenate(([0], np.cumsum(pool.deal.sum(axis=0)))),
-    )
+    layout = Layout(tasks=np.arange(pool.tasks), sizes=pool.deal)
     ours = layout.cell % 2 == 0
     scaled = _on_test_scale(pool)
     named = np.zeros((3, trials), dtype=bool)
@@ -81,16 +77,18 @@ def deal(pool: Pool, trials: int, frame: Frame, margins: Margins) -> Dealt:
     for trial in range(trials):
         rows = pool.part(_shuffled(pool.task, [frame.seed, _DEALT, trial]))
         runs = [
-            TaskRuns(metric=one.metric, logs=one.logs, values=one.values[rows], layout=layout)
-            for one in scaled
+            msgspec.structs.replace(measure, values=measure.values[rows], layout=layout)
+            for measure in scaled
         ]
         named[:, trial] = (_by_gates(pool.values, rows, ours), *_by_evidence(runs, frame, margins))
-        for one in runs:
-            deltas = one.deltas[one.shared]
+        for measure in runs:
+            deltas = measure.deltas[measure.shared]
             if len(deltas):
                 size = abs(float(deltas.mean()))
-                away[one.metric.name][trial] = np.expm1(size) if one.logs else size
-    comparable = {one.metric.name for one in scaled if one.logs or one.metric is SUCCESS}
+                away[measure.metric.name][trial] = np.expm1(size) if measure.logs else size
+    comparable = {
+        measure.metric.name for measure in scaled if measure.logs or measure.metric is SUCCESS
+    }
     return Dealt(
         gates=named[0],
         evidence=named[1],
@@ -104,7 +102,6 @@ def _on_test_scale(pool: Pool) -> list[TaskRuns]:
     whole = Layout(
         tasks=np.arange(pool.tasks),
         sizes=np.array([np.bincount(pool.task, minlength=pool.tasks), np.zeros(pool.tasks, int)]),
-        starts=np.append(pool.starts, len(pool.task)),
     )
     return [
         TaskRuns(
@@ -129,7 +126,7 @@ def _by_gates(values: Mapping[str, Floats], rows: Ints, ours: Flags) -> bool:
 
 def _by_evidence(runs: list[TaskRuns], frame: Frame, margins: Margins) -> tuple[bool, bool]:
     """Whether the verdict names a winner, and whether the margin rule does."""
-    by_name = {one.metric.name: one for one in runs}
+    by_name = {measure.metric.name: measure for measure in runs}
     grade = grade_of(runs, headline_tests(runs, frame, None), None, frame)
     rule = margin_rule(
         success_estimate(by_name[SUCCESS.name], frame),
@@ -152,9 +149,9 @@ def drift(pool: Pool, trials: int, seed: int) -> float | None:
 
     By the largest difference among the gates' metrics, each in its own spread.
     """
-    scaled = {one.metric.name: one.values for one in _on_test_scale(pool)}
+    scaled = {measure.metric.name: measure.values for measure in _on_test_scale(pool)}
     columns = [scaled[gate.metric.name] for gate in GATES]
-    values = np.array([one for one in columns if not np.isnan(one).any()])
+    values = np.array([column for column in columns if not np.isnan(column).any()])
     half = np.bincount(pool.task, minlength=pool.tasks) // 2
     if not len(values) or not half.max():
         return None

@@ -47,7 +47,6 @@ from twoarm.result.plan_file import (
 from twoarm.runs.metric import JUDGED, SUCCESS, Metric
 from twoarm.runs.runfile import Progress, Source, read
 from twoarm.text.escape import counted, series
-from twoarm.text.sentence import say
 
 # Points of a line of the chart: fewer where each of them has to be tried.
 _POINTS, _TRIED_POINTS = 16, 6
@@ -109,7 +108,8 @@ class _Basis(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def _assumed(options: PlanOptions) -> _Basis:
-    missing = [option(name) for name in ASSUMED if getattr(options, name) is None]
+    values = {name: getattr(options, name) for name in ASSUMED}
+    missing = [option(name) for name, value in values.items() if value is None]
     if missing:
         raise UsageError(f"without a run file a plan needs {', '.join(missing)}")
     metric = METRICS[options.metric]
@@ -119,13 +119,9 @@ def _assumed(options: PlanOptions) -> _Basis:
             "success needs the runs of a pilot: how much it varies depends on how often "
             "each task passes",
         )
-    assert options.tasks is not None
-    assert options.repeats is not None
-    assert options.spread is not None
-    assert options.task_spread is not None
     return _Basis(
-        pilot=assumed_pilot(metric, options.spread, options.task_spread),
-        design=Design(tasks=options.tasks, repeats=options.repeats),
+        pilot=assumed_pilot(metric, values["spread"], values["task_spread"]),
+        design=Design(tasks=values["tasks"], repeats=values["repeats"]),
         comparison=None,
         pair_usd=options.pair_cost,
     )
@@ -134,8 +130,8 @@ def _assumed(options: PlanOptions) -> _Basis:
 def _measured(comparison: Comparison, options: PlanOptions) -> _Basis:
     metric = METRICS[options.metric]
     layout, rows = lay_out(comparison)
-    runs = [task_runs(one, comparison, layout, rows).on_test_scale() for one in JUDGED]
-    reason = lacking(next(one for one in runs if one.metric is metric))
+    runs = [task_runs(judged, comparison, layout, rows).on_test_scale() for judged in JUDGED]
+    reason = lacking(next(measure for measure in runs if measure.metric is metric))
     if reason is not None:
         raise UsageError(
             f"no plan from this pilot: {reason}; or assume spreads, with "
@@ -177,9 +173,9 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
     prices, unpriced = _prices(basis, options), basis.pair_usd is None
     outlook = Outlook(pilot=basis.pilot, aim=aim)
     planner = Planner(outlook, prices, options.scoring.seed)
-    found = _Found(basis, planner, unpriced)
+    designs = _Designs(basis, planner, unpriced)
     power = planner.power(basis.design)
-    options_found = found.options(power)
+    options_found = designs.options(power)
     few = basis.comparison is not None and basis.pilot.tasks < FEW_TASKS
     limits = _upper_limits(basis, aim, prices, options) if few else None
     smallest = planner.detectable(basis.design)
@@ -211,9 +207,9 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
         task_cost_usd=options.task_cost,
         best_repeats=None if unpriced else outlook.best_repeats(prices),
         budget_usd=options.budget,
-        within_budget=None if options.budget is None else found.affordable(options.budget),
+        within_budget=None if options.budget is None else designs.affordable(options.budget),
         upper_limits=limits,
-        curve=tuple(found.curve(options_found)),
+        curve=tuple(designs.curve(options_found)),
     )
 
 
@@ -260,11 +256,11 @@ def _upper_limits(basis: _Basis, aim: Aim, prices: UnitCosts, options: PlanOptio
         power=power,
         smallest_detectable=_as_relative(smallest, aim.change, above.pilot.metric),
         power_with_endless_repeats=planner.endless_repeats(basis.design.tasks),
-        options=_Found(above, planner, basis.pair_usd is None).options(power),
+        options=_Designs(above, planner, basis.pair_usd is None).options(power),
     )
 
 
-class _Found:
+class _Designs:
     """The designs that a planner finds, as they are reported."""
 
     def __init__(self, basis: _Basis, planner: Planner, unpriced: bool) -> None:
@@ -291,10 +287,10 @@ class _Found:
     def _cheapest(self, others: list[Design | None]) -> Design | None:
         """The cheapest that a grid or another way finds, for tasks like these and a promotion."""
         planner = self._planner
-        found = [planner.cheapest(self._basis.pilot.tasks), *others]
+        designs = [planner.cheapest(self._basis.pilot.tasks), *others]
         fit = [
             design
-            for design in found
+            for design in designs
             if design is not None
             and design.repeats >= MINIMUM_REPEATS
             and _scope(design, planner.outlook) == "tasks_like_these"
@@ -362,57 +358,44 @@ class _Found:
 
     def _more_runs(self, design: Design) -> int:
         outlook = self._planner.outlook
-        return 2 * int(outlook.pairs_to_add(np.array(design.tasks), np.array(design.repeats)))
+        return 2 * int(outlook.pairs_to_add(design.tasks, design.repeats))
 
 
 def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[Caveat]:
     design, pilot = basis.design, basis.pilot
     if basis.comparison is None:
-        yield Caveat.of(
-            code="assumed_spreads",
-            message=say(
-                "the spreads are assumed, and so is that the gates' metrics are unrelated; a pilot "
-                "of {} tasks would tell",
-                FEW_TASKS,
-            ),
+        yield Caveat.say(
+            "assumed_spreads",
+            "the spreads are assumed, and so is that the gates' metrics are unrelated; a pilot "
+            "of {} tasks would tell",
+            FEW_TASKS,
         )
     elif pilot.tasks < FEW_TASKS:
-        yield Caveat.of(
-            code="small_pilot",
-            message=say(
-                "a pilot of {} says little about how much tasks differ: plans made from such "
-                "pilots are too small half of the time, those for the upper limits one time in "
-                "five",
-                counted(pilot.tasks, "task"),
-            ),
+        yield Caveat.say(
+            "small_pilot",
+            "a pilot of {} says little about how much tasks differ: plans made from such "
+            "pilots are too small half of the time, those for the upper limits one time in "
+            "five",
+            counted(pilot.tasks, "task"),
         )
     if design.tasks < outlook.fewest_tasks:
-        yield Caveat.of(
-            code="these_tasks",
-            message=say(
-                "with fewer than {} tasks the power is that of a verdict on these very tasks; it "
-                "says nothing about others",
-                outlook.fewest_tasks,
-            ),
+        yield Caveat.say(
+            "these_tasks",
+            "with fewer than {} tasks the power is that of a verdict on these very tasks; it "
+            "says nothing about others",
+            outlook.fewest_tasks,
         )
     if basis.comparison is not None and not pilot.task_variance[pilot.at]:
-        yield Caveat.of(
-            code="no_task_spread",
-            message=say(
-                "no difference between tasks was seen beyond that of their runs: repeats look as "
-                "good as tasks, which can be luck"
-            ),
+        yield Caveat.say(
+            "no_task_spread",
+            "no difference between tasks was seen beyond that of their runs: repeats look as "
+            "good as tasks, which can be luck",
         )
     if basis.pair_usd is None:
-        yield Caveat.of(
-            code="no_cost",
-            message=say("no cost is known: dollars are left out"),
-        )
+        yield Caveat.say("no_cost", "no cost is known: dollars are left out")
     if design.repeats < MINIMUM_REPEATS:
-        yield Caveat.of(
-            code="few_repeats",
-            message=say(
-                "a promotion needs at least {} repeats of every task, whatever the power",
-                MINIMUM_REPEATS,
-            ),
+        yield Caveat.say(
+            "few_repeats",
+            "a promotion needs at least {} repeats of every task, whatever the power",
+            MINIMUM_REPEATS,
         )

@@ -47,14 +47,14 @@ class PlanOptions(AskedOfRuns, frozen=True, kw_only=True):
             )
         if not 0.5 <= self.power <= 0.99:
             raise refused("power", f"expected a number from 0.5 to 0.99, got {self.power}")
-        for name, least in (("task_cost", 0.0), ("pair_cost", 0.0), ("budget", 0.0)):
+        for name in ("task_cost", "pair_cost", "budget"):
             value = getattr(self, name)
-            if value is not None and not least <= value < math.inf:
+            if value is not None and not 0.0 <= value < math.inf:
                 raise refused(name, f"expected dollars, 0 or more, got {value}")
-        for name, fewest, most in (("tasks", 2, MOST_TASKS), ("repeats", 2, MOST_REPEATS)):
+        for name, most in (("tasks", MOST_TASKS), ("repeats", MOST_REPEATS)):
             value = getattr(self, name)
-            if value is not None and not fewest <= value <= most:
-                raise refused(name, f"expected {fewest} to {most:,}, got {value}")
+            if value is not None and not 2 <= value <= most:
+                raise refused(name, f"expected 2 to {most:,}, got {value}")
         for name, low in (("spread", 0.001), ("task_spread", 0.0)):
             value = getattr(self, name)
             if value is not None and not low <= value <= 5.0:
@@ -97,12 +97,12 @@ def chosen_plan(options: PlanOptions | None, keywords: Mapping[str, Any]) -> Pla
 def _relative(detect: str | float, metric: Metric) -> float:
     """The change as a share; for success, percent are points."""
     if isinstance(detect, str):
-        found = _CHANGE.fullmatch(detect.strip())
-        if found is None:
+        match = _CHANGE.fullmatch(detect.strip())
+        if match is None:
             raise refused("detect", f"expected a change such as -20% or +5%, got {named(detect)}")
-        if found[2] != "%" and metric is not SUCCESS:
+        if match[2] != "%" and metric is not SUCCESS:
             raise refused("detect", f"{metric.label} changes by percent, got {named(detect)}")
-        value = float(found[1]) / 100.0
+        value = float(match[1]) / 100.0
         shown = detect.strip()
     else:
         value, shown = float(detect), f"{detect:+.4g}"

@@ -7,8 +7,6 @@ said of it in the end is computed in full.
 import math
 from collections.abc import Callable
 
-import numpy as np
-
 from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS, Design, Outlook, UnitCosts
 from twoarm.planning.trials import CLOSED_FROM, ENDLESS, trial_power
 from twoarm.runs.metric import COST, SUCCESS
@@ -56,20 +54,20 @@ class Planner:
 
     def detectable(self, design: Design) -> float | None:
         """The smallest change, on the scale of the test, that is seen as often as wanted."""
-        found = self.outlook.detectable(design)
+        smallest = self.outlook.detectable(design)
         if self.by_trials(design.tasks) and design.tasks >= self.outlook.fewest_tasks:
             sign = math.copysign(1.0, self.outlook.aim.change)
             most = self._most_change()
-            found = min(found, most)
-            low, high = found / _ABOUT, min(found * _ABOUT, most)
+            smallest = min(smallest, most)
+            low, high = smallest / _ABOUT, min(smallest * _ABOUT, most)
             if self.about(design, sign * high) < self.outlook.aim.power:
                 return None
             for _ in range(6):
                 middle = (low + high) / 2.0
                 enough = self.about(design, sign * middle) >= self.outlook.aim.power
                 low, high = (low, middle) if enough else (middle, high)
-            found = high
-        return found if math.isfinite(found) else None
+            smallest = high
+        return smallest if math.isfinite(smallest) else None
 
     def _most_change(self) -> float:
         """How far success can move in the direction asked for; other metrics have no limit."""
@@ -90,25 +88,23 @@ class Planner:
         if self.endless_repeats(tasks) < self.outlook.aim.power:
             return None
         guess = self.outlook.repeats_for(tasks) or MOST_REPEATS
-        found = self._fewest(guess, fewest, MOST_REPEATS, lambda n: Design(tasks=tasks, repeats=n))
-        return None if found is None else Design(tasks=tasks, repeats=found)
+        return self._fewest(guess, fewest, MOST_REPEATS, lambda n: Design(tasks=tasks, repeats=n))
 
     def tasks_for(self, repeats: int, fewest: int) -> Design | None:
         """The fewest tasks with this many repeats to reach the power."""
         fewest = max(fewest, self.outlook.fewest_tasks)
         guess = int(self.outlook.tasks_for(repeats, fewest)[0])
-        found = self._fewest(guess, fewest, MOST_TASKS, lambda n: Design(tasks=n, repeats=repeats))
-        return None if found is None else Design(tasks=found, repeats=repeats)
+        return self._fewest(guess, fewest, MOST_TASKS, lambda n: Design(tasks=n, repeats=repeats))
 
     def cheapest(self, fewest: int) -> Design | None:
         """The design that reaches the power for the least money."""
-        found = self.outlook.cheapest(self._prices)
-        return None if found is None else self.tasks_for(found.repeats, fewest)
+        design = self.outlook.cheapest(self._prices)
+        return None if design is None else self.tasks_for(design.repeats, fewest)
 
     def _fewest(
         self, guess: int, fewest: int, most: int, design: Callable[[int], Design]
-    ) -> int | None:
-        """The smallest number that reaches the power, looked for around a guess."""
+    ) -> Design | None:
+        """The design of the smallest number that reaches the power, looked for around a guess."""
 
         def enough(number: int) -> bool:
             return self.about(design(number)) >= self.outlook.aim.power
@@ -131,13 +127,11 @@ class Planner:
             # Computed in full, it may take a little more.
             while high < most and self.power(design(high)) < self.outlook.aim.power - _ERROR:
                 high = min(most, math.ceil(high * _LITTLE))
-        return high
+        return design(high)
 
     def usd(self, design: Design) -> float:
         """What the design costs beyond what there is."""
-        return float(
-            self.outlook.cost(np.array(design.tasks), np.array(design.repeats), self._prices)
-        )
+        return float(self.outlook.cost(design.tasks, design.repeats, self._prices))
 
     def within(self, budget: float) -> Design:
         """The design with the most power for this much money."""

@@ -42,8 +42,8 @@ class _Seed:
         self._uses += 1
         bits = np.random.PCG64([*self._numbers, self._uses])
         words = bits.random_raw(math.prod(shape)) >> np.uint64(11)
-        found: Floats = (words.astype(np.float64) + 0.5) / 2.0**53
-        return found.reshape(shape)
+        numbers: Floats = (words.astype(np.float64) + 0.5) / 2.0**53
+        return numbers.reshape(shape)
 
     def normal(self, *shape: int) -> Floats:
         """Standard normals."""
@@ -67,7 +67,7 @@ def trial_power(
             runs = _runs(pilot, design, change, drawn, count)
             ours, theirs = np.split(runs, 2, axis=3)
             deltas = (ours.mean(axis=3) - theirs.mean(axis=3))[:, pilot.at]
-            found = _relabelled(pilot, design, runs, seed)
+            relabelled = _relabelled(pilot, design, runs, seed)
         else:
             differences = _deltas(pilot, design, change, drawn, count)
             t = _students_t(differences[:, pilot.at], change)
@@ -80,8 +80,8 @@ def trial_power(
                 far = student(1.0 - 2.0 * outlook.aim.alpha, design.tasks - 1.0)
                 differences = differences[t >= far]
             deltas = differences[:, pilot.at]
-            found = signs_of_tasks(differences.reshape(-1, design.tasks), seed)
-        clear += _clear(outlook, found, deltas, change)
+            relabelled = signs_of_tasks(differences.reshape(-1, design.tasks), seed)
+        clear += _clear(outlook, relabelled, deltas, change)
     return clear / TRIALS
 
 
@@ -109,7 +109,7 @@ def _batches(pilot: Pilot, design: Design, quick: bool) -> Iterator[int]:
         yield min(step, TRIALS - start)
 
 
-def _clear(outlook: Outlook, found: Relabelled, deltas: Floats, change: float) -> int:
+def _clear(outlook: Outlook, relabelled: Relabelled, deltas: Floats, change: float) -> int:
     """In how many trials the adjusted test is clear, and points the right way."""
     size, at = len(outlook.pilot.metrics), outlook.pilot.at
     right = (deltas.sum(axis=1) > 0.0) == (change > 0.0)
@@ -117,7 +117,7 @@ def _clear(outlook: Outlook, found: Relabelled, deltas: Floats, change: float) -
     for trial in np.flatnonzero(right).tolist():
         family = range(trial * size, (trial + 1) * size)
         own = family[at]
-        p = found.adjusted(family, own if outlook.aim.first else None).get(own)
+        p = relabelled.adjusted(family, own if outlook.aim.first else None).get(own)
         clear += p is not None and p <= outlook.aim.alpha + 1e-12
     return clear
 
@@ -126,10 +126,10 @@ def _students_t(deltas: Floats, change: float) -> Floats:
     """The mean of each trial in its standard errors, positive the way of the change."""
     error = deltas.std(axis=1, ddof=1) / math.sqrt(deltas.shape[1])
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Floats = np.nan_to_num(
+        t: Floats = np.nan_to_num(
             math.copysign(1.0, change) * deltas.mean(axis=1) / error, posinf=np.inf
         )
-    return found
+    return t
 
 
 # Tasks like these ---------------------------------------------------------------------------------
@@ -145,21 +145,21 @@ def _deltas(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: i
         "mk,ikt->imt", _factor(pilot), drawn.normal(trials, len(pilot.metrics), tasks)
     )
     spread = np.sqrt(pilot.task_variance[:, None] + pilot.run_variance[:, None] / sizes)
-    found: Floats = normals * spread
-    found[:, pilot.at] += change
+    deltas: Floats = normals * spread
+    deltas[:, pilot.at] += change
     for place, metric in enumerate(pilot.metrics):
         if metric is SUCCESS and len(pilot.rates):
             moved = change if place == pilot.at else 0.0
             rates = _task_rates(pilot, place, moved, drawn, trials, tasks)
             ours, theirs = (_share_passed(rate, sizes, drawn) for rate in rates)
-            found[:, place] = ours - theirs
-    return found
+            deltas[:, place] = ours - theirs
+    return deltas
 
 
 def _factor(pilot: Pilot) -> Floats:
     values, vectors = np.linalg.eigh(pilot.correlation)
-    found: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
-    return found
+    factor: Floats = vectors * np.sqrt(np.maximum(values, 0.0))
+    return factor
 
 
 def _task_rates(
@@ -207,19 +207,17 @@ def _share_passed(rates: Floats, sizes: Ints, drawn: _Seed) -> Floats:
         return share
     passed = drawn.uniform(*rates.shape, most) < rates[..., None]
     passed &= np.arange(most) < sizes[:, None]
-    found: Floats = passed.sum(axis=2) / sizes
-    return found
+    shares: Floats = passed.sum(axis=2) / sizes
+    return shares
 
 
 def _logits(rates: Floats) -> Floats:
     kept = np.clip(rates, _NEAREST, 1.0 - _NEAREST)
-    found: Floats = np.log(kept / (1.0 - kept))
-    return found
+    return np.log(kept / (1.0 - kept))
 
 
 def _logistic(logits: Floats) -> Floats:
-    found: Floats = 1.0 / (1.0 + np.exp(-logits))
-    return found
+    return 1.0 / (1.0 + np.exp(-logits))
 
 
 # These very tasks ---------------------------------------------------------------------------------
@@ -229,12 +227,12 @@ def _runs(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: int
     """Runs of shape trial, metric, task, run; in each task the candidate's come first."""
     size, tasks, repeats = len(pilot.metrics), design.tasks, design.repeats
     normals = drawn.normal(trials, size, tasks * 2 * repeats)
-    found: Floats = np.einsum("mk,ikr->imr", _factor(pilot), normals).reshape(
+    runs: Floats = np.einsum("mk,ikr->imr", _factor(pilot), normals).reshape(
         trials, size, tasks, 2 * repeats
     )
     # The variance is that of two runs together: each has half of it.
-    found *= np.sqrt(pilot.run_variance / 2.0)[:, None, None]
-    found[:, pilot.at, :, :repeats] += change
+    runs *= np.sqrt(pilot.run_variance / 2.0)[:, None, None]
+    runs[:, pilot.at, :, :repeats] += change
     for place, metric in enumerate(pilot.metrics):
         if metric is SUCCESS and len(pilot.rates):
             logits = np.resize(_logits(pilot.rates), tasks)
@@ -242,17 +240,14 @@ def _runs(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: int
             level = logits[:, None] + np.zeros(2 * repeats)
             level[:, :repeats] += odds_shift(logits.tobytes(), moved, 0.0)
             chance = drawn.uniform(trials, tasks, 2 * repeats)
-            found[:, place] = chance < _logistic(level)
-    return found
+            runs[:, place] = chance < _logistic(level)
+    return runs
 
 
 def _relabelled(pilot: Pilot, design: Design, runs: Floats, seed: int) -> Relabelled:
     """The labels of the runs exchanged inside tasks, for every metric of every trial."""
-    layout = Layout(
-        tasks=np.arange(design.tasks),
-        sizes=np.full((2, design.tasks), design.repeats),
-        starts=2 * design.repeats * np.arange(design.tasks + 1),
-    )
+    sizes = np.full((2, design.tasks), design.repeats)
+    layout = Layout(tasks=np.arange(design.tasks), sizes=sizes)
     return labels_within_tasks(
         [
             TaskRuns(metric=metric, logs=False, values=values.ravel(), layout=layout)

@@ -18,5 +18,6 @@ tokens, prices, moment, version, value
 shell       the commands inside a shell command; `script` reads the shell's language
 uptake      what an agent called, and which of it is a use of the change
 event       what a run did, event by event, and what reading that takes; `entry` is what is kept
-agent       the interface of an agent that can be run; `settings` is what a suite says of it
+agent       the interface of an agent that can be run; `settings` is what a suite says of it,
+            `installed`, `options` and `metered` are what agents share
 """

@@ -1,7 +1,6 @@
 """The interface of an agent: how a program is started, what it leaves, what its running costs."""
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -112,7 +111,7 @@ class Agent(Protocol):
         """The format of `collect` that reads its run folders."""
         ...
 
-    def version(self, said: str) -> str | None:
+    def version(self, printed: str) -> str | None:
         """The version in what `executable --version` prints; None if there is none in it."""
         ...
 
@@ -163,15 +162,6 @@ class Lines:
 def _opened(path: str, flags: int) -> int:
     """A file as an agent left it: through a link nothing is read, and at a pipe nobody waits."""
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
-
-
-_VERSION = re.compile(r"\d+(?:\.\d+)+(?:-[0-9A-Za-z.]+)?")
-
-
-def first_version(said: str) -> str | None:
-    """The first text that looks like a version."""
-    found = _VERSION.search(said)
-    return found[0] if found else None
 
 
 def why_unknown(name: str) -> str | None:

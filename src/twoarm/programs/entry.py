@@ -26,7 +26,7 @@ _MOST_OPEN = 1_000
 _COLORS = re.compile(r"\x1b\[[0-9;:?]*[ -/]*[@-~]")
 
 
-class Text(msgspec.Struct, frozen=True, kw_only=True):
+class Excerpt(msgspec.Struct, frozen=True, kw_only=True):
     """A text, or its two ends and how many characters are left out between them."""
 
     head: str
@@ -38,9 +38,9 @@ class Entry(msgspec.Struct, kw_only=True):
     """What is shown of an event; a call has its result with it."""
 
     kind: Literal["message", "thinking", "call", "note"]
-    text: Text
+    text: Excerpt
     tool: str = ""
-    result: Text | None = None
+    result: Excerpt | None = None
     failed: bool | None = None
     seconds: float | None = None
     # Seconds since the first event that has a time.
@@ -54,8 +54,8 @@ class Entries(msgspec.Struct, frozen=True, kw_only=True):
     first: tuple[Entry, ...]
     left_out: int
     last: tuple[Entry, ...]
-    prompt: Text | None
-    last_words: Text | None
+    prompt: Excerpt | None
+    last_words: Excerpt | None
 
 
 def tidy(text: str) -> str:
@@ -65,20 +65,20 @@ def tidy(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\t", "    ")
 
 
-def cut(text: str, most: int = LONGEST_TEXT) -> Text:
+def cut(text: str, most: int = LONGEST_TEXT) -> Excerpt:
     """A text that takes no more than so many bytes of HTML; what is left out is in the middle."""
     if len(text) <= most:
         whole = tidy(text)
         if _weight(whole) <= most:
-            return Text(head=whole)
+            return Excerpt(head=whole)
     head = _fitting(text[:most], most * 2 // 3)
     tail = _fitting(text[-most:][::-1], most // 3)[::-1]
-    return Text(
+    return Excerpt(
         head=tidy(head), tail=tidy(tail), left_out=max(0, len(text) - len(head) - len(tail))
     )
 
 
-def ends_of(folder: Folder, name: str, most: int) -> Text:
+def ends_of(folder: Folder, name: str, most: int) -> Excerpt:
     """A file as text, or its two ends if it is long: no more than those is read."""
     try:
         size = folder.size(name)
@@ -90,10 +90,10 @@ def ends_of(folder: Folder, name: str, most: int) -> Text:
                 stream.seek(size - _END)
                 end = stream.read(_END)
     except (SourceError, OSError):
-        return Text(head="")
+        return Excerpt(head="")
     text = cut(f"{start.decode('utf-8', 'replace')}{end.decode('utf-8', 'replace')}", most)
     gone = size - 2 * _END if end else 0
-    return Text(head=text.head, tail=text.tail, left_out=text.left_out + gone)
+    return Excerpt(head=text.head, tail=text.tail, left_out=text.left_out + gone)
 
 
 def _fitting(text: str, most: int) -> str:
@@ -123,8 +123,8 @@ class _Keeper:
         self._early: list[Spend] = []
         self._pieces: list[str] = []
         self._began: float | None = None
-        self.prompt: Text | None = None
-        self.last_words: Text | None = None
+        self.prompt: Excerpt | None = None
+        self.last_words: Excerpt | None = None
 
     def add(self, event: Event) -> None:
         if event.kind == "piece":
@@ -196,15 +196,8 @@ class _Keeper:
             self._open[event.id] = entry
         # A result that is still to come takes its share.
         later = LONGEST_TEXT // 2 if event.kind == "call" and event.result is None else 0
-        size = (
-            _AROUND
-            + later
-            + sum(
-                _weight(text.head) + _weight(text.tail)
-                for text in (entry.text, entry.result)
-                if text
-            )
-        )
+        texts = (text for text in (entry.text, entry.result) if text)
+        size = _AROUND + later + sum(_weight(text.head) + _weight(text.tail) for text in texts)
         if not self._last and size <= self._room:
             self._first.append(entry)
             self._room -= size

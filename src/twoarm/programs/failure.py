@@ -56,15 +56,15 @@ def _inner(message: str) -> _Said:
     """The error that a program passed on as JSON inside its message."""
     start, end = message.find("{"), message.rfind("}")
     try:
-        found = msgspec.json.decode(message[start : end + 1].encode(), type=_Passed)
+        passed = msgspec.json.decode(message[start : end + 1].encode(), type=_Passed)
     except (ValueError, RecursionError):
         return _Said(message=message)
-    return found.error
+    return passed.error
 
 
-def http_status(found: object) -> int | None:
+def http_status(status: object) -> int | None:
     """The HTTP status of an error, if that is what was found."""
-    return found if type(found) is int and 400 <= found <= 599 else None
+    return status if type(status) is int and 400 <= status <= 599 else None
 
 
 def of_provider(message: str, name: str = "", status: object = None) -> Failed:
@@ -87,7 +87,7 @@ def judged(
     last events are retries.
     """
     if waiting is None and failure is not None and failure.refused:
-        waiting = Refusal(said=failure.reason, status=failure.status)
+        waiting = Refusal(message=failure.reason, status=failure.status)
     match ended_by:
         case "timeout" if waiting is not None:
             return _refused("timed out", waiting)
@@ -108,5 +108,5 @@ def judged(
 
 
 def _refused(how: str, waiting: Refusal) -> Failed:
-    failure = infra(f"{how} while waiting for the provider: {waiting.said}")
+    failure = infra(f"{how} while waiting for the provider: {waiting.message}")
     return msgspec.structs.replace(failure, refused=True, status=waiting.status)

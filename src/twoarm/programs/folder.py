@@ -97,7 +97,7 @@ class Folder:
     def read(self, name: str) -> bytes:
         """A whole file, no larger than `LARGEST_DOCUMENT`; the last one read is held."""
         if name != self._held_name:
-            self._held = self._read(name, LARGEST_DOCUMENT, "one JSON document")
+            self._held = self._read(name)
             self._held_name = name
         return self._held
 
@@ -108,14 +108,14 @@ class Folder:
     def _start(self, name: str) -> bytes:
         if name == self._held_name:
             return self._held[:_HEAD]
-        with self._open(name) as stream:
+        with self.open(name) as stream:
             return self._piece(stream.read, _HEAD, name)
 
     def opening(self, name: str) -> bytes:
         """Its head from the first object on, without what was printed before that."""
         start = self._start(name)
-        found = _OPENING.search(start)
-        return b"".join(start[found.start() if found else 0 :].split())
+        opening = _OPENING.search(start)
+        return b"".join(start[opening.start() if opening else 0 :].split())
 
     def document(self, name: str) -> bytes:
         """A whole file from its first object on; the lines before that are counted as skipped.
@@ -123,25 +123,21 @@ class Folder:
         Nothing if there is none.
         """
         text = self.read(name)
-        found = _OPENING.search(text)
-        if found is None:
+        opening = _OPENING.search(text)
+        if opening is None:
             return b""
-        self.skipped += sum(bool(line.strip()) for line in text[: found.start()].split(b"\n"))
-        return text[found.start() :].lstrip()
+        self.skipped += sum(bool(line.strip()) for line in text[: opening.start()].split(b"\n"))
+        return text[opening.start() :].lstrip()
 
     def decode(self, name: str, decoder: "msgspec.json.Decoder[T]") -> T:
         """A JSON document as its type; every way in which it is not one is named."""
-        text = self.read(name)
-        try:
-            return decoder.decode(text)
-        except (ValueError, RecursionError):
-            return decoded(text, decoder, self.where(name))
+        return decoded(self.read(name), decoder, self.where(name))
 
     def decode_if_there(self, name: str, decoder: "msgspec.json.Decoder[T]") -> T | None:
         """A JSON document one folder below, or None if there is none."""
         if not self.holds(name):
             return None
-        text = self._read(name, LARGEST_DOCUMENT, "one JSON document")
+        text = self._read(name)
         return decoded(text, decoder, self.where(name))
 
     def decode_lines(self, name: str, decoder: "msgspec.json.Decoder[T]") -> Iterator[T]:
@@ -166,13 +162,13 @@ class Folder:
             if not line.strip():
                 continue
             try:
-                found = decoder.decode(line)
+                value = decoder.decode(line)
             except (ValueError, RecursionError):
                 if not self._is_noise(line):
                     decoded(line, decoder, self.where(name, number))
                 self.skipped += 1
             else:
-                yield found
+                yield value
 
     def _is_noise(self, line: bytes) -> bool:
         """Whether a line is no event: what is printed beside them, and half of one, if lenient."""
@@ -198,17 +194,10 @@ class Folder:
         """How many bytes a packed file may unpack to."""
         return max(LEAST_UNPACKED, LARGEST_RATIO * self.size(name))
 
-    def open(self, name: str) -> Any:
-        """A file that is read in pieces."""
-        return self._open(name)
-
     def lines(self, name: str) -> Iterator[tuple[int, bytes]]:
         """The lines of a file with their numbers, none of them endless."""
-        return enumerate(self._lines(name), 1)
-
-    def _lines(self, name: str) -> Iterator[bytes]:
         number = 0
-        with self._open(name, buffered=True) as stream:
+        with self.open(name, buffered=True) as stream:
             while line := self._piece(stream.readline, LONGEST_LINE + 1, name):
                 number += 1
                 if len(line) > LONGEST_LINE:
@@ -217,17 +206,18 @@ class Folder:
                         "no event of a run is that long"
                     )
                     raise SourceError(self.where(name, number), message)
-                yield line.rstrip(b"\r\n")
+                yield number, line.rstrip(b"\r\n")
 
-    def _read(self, name: str, limit: int, what: str) -> bytes:
+    def _read(self, name: str) -> bytes:
         self._guard(name)
         try:
             # Without the layers of `open`, which would take as long as the reading itself.
             descriptor = os.open(self._path(name), os.O_RDONLY | getattr(os, "O_BINARY", 0))
             try:
                 size = os.fstat(descriptor).st_size
-                if size > limit:
-                    raise self.refuse(f"{size:,} bytes; {what} may have {limit:,}", name)
+                if size > LARGEST_DOCUMENT:
+                    most = f"one JSON document may have {LARGEST_DOCUMENT:,}"
+                    raise self.refuse(f"{size:,} bytes; {most}", name)
                 text = os.read(descriptor, size)
                 while len(text) < size and (piece := os.read(descriptor, size - len(text))):
                     text += piece
@@ -237,7 +227,8 @@ class Folder:
         except (OSError, ValueError) as error:
             raise self._unread(name, error) from error
 
-    def _open(self, name: str, *, buffered: bool = False) -> Any:
+    def open(self, name: str, *, buffered: bool = False) -> Any:
+        """A file that is read in pieces."""
         self._guard(name)
         try:
             path = self._path(name)

@@ -25,7 +25,7 @@ class Failed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Refusal(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What a provider said that refuses to serve an agent, and the HTTP status if that is told."""
 
-    said: str
+    message: str
     status: int | None
 
 

@@ -21,11 +21,11 @@ class Files:
         """Every complete line that was added since the last look, with its file."""
         try:
             with OpenFolder(self._home) as home:
-                found = find(home, self._pattern)
+                names = find(home, self._pattern)
         except OSError:
             # Not made yet, or gone already.
             return
-        for name in found:
+        for name in names:
             path = os.path.join(self._home, name)
             for line in self._lines.setdefault(path, Lines(path)).new():
                 yield path, line

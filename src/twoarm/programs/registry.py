@@ -118,9 +118,9 @@ def recognize(paths: Sequence[str], formats: Formats) -> str:
                 first.setdefault(name, folder.where())
                 folder.below = folder.below and not formats.known[name].one_run_per_folder
             if len(first) > 1:
-                (one, here), (two, there) = first.items()
+                (format, here), (other, there) = first.items()
                 raise InputError(
-                    f"{there}: {two}, but {here}: {one}; name the format, "
+                    f"{there}: {other}, but {here}: {format}; name the format, "
                     "and collect the runs of each program separately"
                 )
             if first and not folder.below:
@@ -141,12 +141,12 @@ def broken(name: str, why: str) -> Sentence:
 
 def recognized(folder: Folder, formats: Mapping[str, Format]) -> list[str]:
     """The formats whose files are surely in a folder."""
-    found = []
-    for name, one in formats.items():
+    names = []
+    for name, format in formats.items():
         try:
-            if one.recognizes(folder):
-                found.append(name)
+            if format.recognizes(folder):
+                names.append(name)
         except SourceError:
             # It is listed when it is read; here it is no evidence either way.
             continue
-    return found
+    return names

@@ -52,11 +52,11 @@ class AgentOutput(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def output_of(folder: Folder) -> str | None:
     """The saved output of the agent; two of them are one too many."""
-    found = [name for name in OUTPUTS if name in folder]
-    if len(found) > 1:
-        listing = " and ".join(found)
+    outputs = [name for name in OUTPUTS if name in folder]
+    if len(outputs) > 1:
+        listing = " and ".join(outputs)
         raise folder.refuse(f"{listing} in one folder; keep the output of one run per folder")
-    return found[0] if found else None
+    return outputs[0] if outputs else None
 
 
 def shown_output(folder: Folder) -> str:

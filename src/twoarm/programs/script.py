@@ -49,7 +49,7 @@ class Scanner:
     """Reads a script once."""
 
     def __init__(self, text: str, depth: int) -> None:
-        self.found: list[Simple] = []
+        self.commands: list[Simple] = []
         # Scripts inside backquotes, which have to be read again without their backslashes.
         self.scripts: list[str] = []
         self._text = text
@@ -73,7 +73,7 @@ class Scanner:
                 command.end_word()
                 at += 1
             elif character == "#":
-                at = _found(text, "\n", at) if command.between else command.add("#", at + 1)
+                at = _end_of(text, "\n", at) if command.between else command.add("#", at + 1)
             elif command.inert and self._passed(character, command):
                 at += 1
             elif character == "\n":
@@ -99,7 +99,7 @@ class Scanner:
     def _end(self, command: "_Command") -> None:
         simple = command.taken()
         if simple.words or simple.given:
-            self.found.append(simple)
+            self.commands.append(simple)
 
     def _passed(self, character: str, command: "_Command") -> bool:
         """Whether a sign in a pattern of `case` or in `[[ ]]` is no operator."""
@@ -141,7 +141,7 @@ class Scanner:
     @cached_property
     def _arithmetic(self) -> dict[int, int]:
         """Where a `((` stands whose parentheses are closed together, and where they are."""
-        found: dict[int, int] = {}
+        closings: dict[int, int] = {}
         unclosed: list[int] = []
         inner = (-1, -1)
         for sign in re.finditer(r"[()]", self._text):
@@ -151,9 +151,9 @@ class Scanner:
             elif unclosed:
                 opened = unclosed.pop()
                 if inner == (opened + 1, at - 1):
-                    found[opened] = at
+                    closings[opened] = at
                 inner = (opened, at)
-        return found
+        return closings
 
     def _quoted(self, at: int, command: "_Command") -> int:
         text = self._text
@@ -161,7 +161,7 @@ class Scanner:
         if character == "\\":
             return at + 2 if following == "\n" else command.add(following, at + 2, quoted=True)
         if character == "'":
-            close = _found(text, "'", at + 1)
+            close = _end_of(text, "'", at + 1)
             return command.add(text[at + 1 : close], close + 1, quoted=True)
         if character == '"':
             return self._double(at + 1, command)
@@ -248,7 +248,7 @@ class Scanner:
         for document in command.announced():
             start, end = at, len(text)
             while at < len(text):
-                close = _found(text, "\n", at)
+                close = _end_of(text, "\n", at)
                 line = text[at:close]
                 if (line.lstrip("\t") if document.tabs else line) == document.delimiter:
                     end, at = at, close + 1
@@ -260,10 +260,10 @@ class Scanner:
         return min(at, len(text))
 
 
-def _found(text: str, wanted: str, at: int) -> int:
+def _end_of(text: str, wanted: str, at: int) -> int:
     """Where a character is next, or the end."""
-    found = text.find(wanted, at)
-    return len(text) if found < 0 else found
+    end = text.find(wanted, at)
+    return len(text) if end < 0 else end
 
 
 def _escaped(text: str, at: int, command: "_Command") -> int:
@@ -271,7 +271,7 @@ def _escaped(text: str, at: int, command: "_Command") -> int:
     close = at
     while close < len(text) and text[close] != "'":
         close += 2 if text[close] == "\\" else 1
-    plain = _BACKSLASHED.sub(lambda one: _CONTROLS.get(one[1], one[1]), text[at:close])
+    plain = _BACKSLASHED.sub(lambda match: _CONTROLS.get(match[1], match[1]), text[at:close])
     return command.add(plain, close + 1, quoted=True)
 
 

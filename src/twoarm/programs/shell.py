@@ -55,7 +55,7 @@ def _simple(text: str, depth: int, seen: set[str]) -> Iterator[Words]:
     seen.add(text)
     scanner = Scanner(text, depth)
     scanner.scan()
-    for simple in scanner.found:
+    for simple in scanner.commands:
         if simple.words:
             yield simple.words
             for script in _scripts(simple):
@@ -132,5 +132,5 @@ def _takes_next(option: str, valued: frozenset[str]) -> bool:
     """Whether the next word is the value of an option, or of the last of several in one word."""
     if option.startswith("--"):
         return option in valued
-    found = (at for at, letter in enumerate(option) if at and f"-{letter}" in valued)
-    return next(found, -1) == len(option) - 1
+    places = (at for at, letter in enumerate(option) if at and f"-{letter}" in valued)
+    return next(places, -1) == len(option) - 1

@@ -11,7 +11,7 @@ from twoarm.programs.folder import SourceError
 from twoarm.runs.record import LARGEST
 
 Count = Annotated[int, Meta(ge=0, le=LARGEST)]
-Cost = Annotated[float, Meta(ge=0, le=LARGEST)]
+Quantity = Annotated[float, Meta(ge=0, le=LARGEST)]
 
 
 class Spend(msgspec.Struct, frozen=True, kw_only=True, gc=False):

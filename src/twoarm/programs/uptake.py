@@ -68,8 +68,8 @@ class Call(msgspec.Struct, frozen=True, kw_only=True, gc=False):
                 return None
         if not isinstance(asked, Mapping):
             return None
-        found = next((asked[key] for key in keys if key in asked), None)
-        return found if isinstance(found, str) else None
+        value = next((asked[key] for key in keys if key in asked), None)
+        return value if isinstance(value, str) else None
 
     @property
     def command(self) -> str | None:
@@ -128,13 +128,13 @@ class Pattern:
         """Whether a call is a use of what the pattern is for."""
         if self.kind == "tool":
             return self._matches(call.name) is not None
-        found = call.command if self.kind == "command" else call.skill
-        if found is None:
+        text = call.command if self.kind == "command" else call.skill
+        if text is None:
             return False
         if self.kind == "skill":
-            return self._matches(found) is not None
-        bare = found.replace("\\\n", "").translate(_QUOTES)
-        return self._part in bare and any(map(self._runs, commands(found)))
+            return self._matches(text) is not None
+        bare = text.replace("\\\n", "").translate(_QUOTES)
+        return self._part in bare and any(map(self._runs, commands(text)))
 
     def _runs(self, words: Words) -> bool:
         program, rest = words[0].rpartition("/")[2], words[1:]
@@ -157,19 +157,19 @@ def count_uses(calls: Calls | None, patterns: Sequence[Pattern]) -> Uses:
     """The calls that match a pattern; one that matches several is one use."""
     if calls is None:
         return Uses(count=None, failed=None, by_pattern={})
-    found: Counter[str] = Counter()
+    by_pattern: Counter[str] = Counter()
     count = failed = 0
     for call in (*calls.made, *calls.below):
         matched = [pattern.text for pattern in patterns if pattern.matches(call)]
         count += call.times if matched else 0
         failed += call.times if matched and call.failed else 0
         for text in matched:
-            found[text] += call.times
+            by_pattern[text] += call.times
     seen = all(pattern.kind in calls.shows for pattern in patterns)
     # What a sub-agent did out of sight may have been a use.
     if not seen or (calls.hidden and not count):
-        return Uses(count=None, failed=None, by_pattern=found)
-    return Uses(count=count, failed=failed if calls.tells_failures else None, by_pattern=found)
+        return Uses(count=None, failed=None, by_pattern=by_pattern)
+    return Uses(count=count, failed=failed if calls.tells_failures else None, by_pattern=by_pattern)
 
 
 def tally(calls: Iterable[Call]) -> dict[str, int]:
@@ -177,7 +177,7 @@ def tally(calls: Iterable[Call]) -> dict[str, int]:
     counts: Counter[str] = Counter()
     for call in calls:
         counts[call.name[:_LONGEST_NAME] or OTHER_TOOLS] += call.times
-    ranked = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    ranked = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     if len(ranked) <= MOST_TOOLS:
         return dict(sorted(ranked))
     kept = dict(sorted(ranked[: MOST_TOOLS - 1]))

@@ -22,14 +22,14 @@ def at_path(document: Any, key: str) -> Any:
     """The value at a path: `a.b.0`; a key that holds dots itself is found as it is; or NOTHING."""
     if isinstance(document, Mapping) and key in document:
         return document[key]
-    found = document
+    value = document
     for part in key.split("."):
-        if isinstance(found, Mapping) and part in found:
-            found = found[part]
-        elif isinstance(found, list) and part.isascii() and part.isdigit() and len(part) < 9:
-            if int(part) >= len(found):
+        if isinstance(value, Mapping) and part in value:
+            value = value[part]
+        elif isinstance(value, list) and part.isascii() and part.isdigit() and len(part) < 9:
+            if int(part) >= len(value):
                 return NOTHING
-            found = found[int(part)]
+            value = value[int(part)]
         else:
             return NOTHING
-    return found
+    return value

@@ -12,13 +12,13 @@ _REASONING_IN_OUTPUT = (1, 3, 15)
 
 def numbers(version: str) -> tuple[int, ...]:
     """`1.3.15-beta` as (1, 3, 15): the numbers it starts with; empty for what is no version."""
-    found = []
+    parts = []
     for part in version.split("-")[0].split("+")[0].split("."):
         # To `isdigit` alone `²` is a digit too, and `int` reads digits of every script.
         if not (part.isascii() and part.isdigit() and len(part) <= _LONGEST):
             break
-        found.append(int(part))
-    return tuple(found)
+        parts.append(int(part))
+    return tuple(parts)
 
 
 def opencode_output_includes_reasoning(version: str | None) -> bool | None:
@@ -26,19 +26,19 @@ def opencode_output_includes_reasoning(version: str | None) -> bool | None:
 
     A pre-release counts as its release does.
     """
-    found = numbers(version or "")
-    return found <= _REASONING_IN_OUTPUT if found else None
+    release = numbers(version or "")
+    return release <= _REASONING_IN_OUTPUT if release else None
 
 
 def check_major(folder: Folder, name: str, program: str, version: str, newest: int) -> None:
     """Refuse a version of a program that is newer than those known, or that is none."""
-    found = numbers(version)
-    if not found or found[0] > newest:
+    release = numbers(version)
+    if not release or release[0] > newest:
         raise unsupported(folder, name, f"{program} {named(version)}", f"versions up to {newest}.x")
 
 
-def unsupported(folder: Folder, name: str, found: str, supported: str) -> SourceError:
+def unsupported(folder: Folder, name: str, version: str, supported: str) -> SourceError:
     """The error for a file that a later version of its program wrote."""
     return folder.refuse(
-        f"{found} is not supported, only {supported}; a newer twoarm may support it", name
+        f"{version} is not supported, only {supported}; a newer twoarm may support it", name
     )

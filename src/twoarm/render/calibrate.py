@@ -40,13 +40,13 @@ def sheet_of(calibration: Calibration) -> Sheet:
 
 
 def _lines(calibration: Calibration) -> Iterator[SheetLine]:
-    found = calibration.false_winners
+    winners = calibration.false_winners
     yield SheetLine(
         label="WINNERS",
         text=say(
             "where there is none, the gates name one in {}, the evidence in {}, the margin rule "
             "in {} of trials",
-            *(f"{one.share:.1%}" for one in (found.gates, found.evidence, found.margin)),
+            *(f"{share.share:.1%}" for share in (winners.gates, winners.evidence, winners.margin)),
         ),
         first=True,
     )
@@ -81,8 +81,8 @@ def _noise(calibration: Calibration) -> Sentence:
 
 
 def _winners(calibration: Calibration) -> Table:
-    found = calibration.false_winners
-    shares: dict[str, Share] = {name: getattr(found, name) for name in WAYS}
+    winners = calibration.false_winners
+    shares: dict[str, Share] = {name: getattr(winners, name) for name in WAYS}
     return Table(
         name="winners",
         heading="Winners named where there is none",
@@ -90,9 +90,9 @@ def _winners(calibration: Calibration) -> Table:
         rows=tuple(
             (
                 words(WAYS[name]),
-                *(number(f"{value:.1%}", value) for value in (one.share, one.low, one.high)),
+                *(number(f"{value:.1%}", value) for value in (share.share, share.low, share.high)),
             )
-            for name, one in shares.items()
+            for name, share in shares.items()
         ),
         notes=("Low and high allow for suites like this one, not only for the number of trials.",),
     )

@@ -23,7 +23,7 @@ def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:
 
 def _promotions(analyses: Sequence[Analysis]) -> Table:
     by = PROMOTED_BY[analyses[0].options.promote_by]
-    lost = any(arm.lost for one in analyses for arm in one.trials)
+    lost = any(arm.lost for analysis in analyses for arm in analysis.trials)
     baseline = analyses[0].trials[1]
     why = f": {', '.join(why_lost([baseline]))}" if baseline.lost else ""
     return Table(
@@ -39,18 +39,20 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
         ),
         rows=tuple(
             (
-                words(Name(one.candidate)),
+                words(Name(analysis.candidate)),
                 Cell(
-                    ANSWERS[one.promotion.verdict],
-                    one.promotion.verdict,
-                    {"promote": "good", "do not promote": "bad"}.get(one.promotion.verdict),  # type: ignore[arg-type]
+                    ANSWERS[analysis.promotion.verdict],
+                    analysis.promotion.verdict,
+                    {"promote": "good", "do not promote": "bad"}.get(analysis.promotion.verdict),  # type: ignore[arg-type]
                 ),
-                words(Name(one.decision)),
-                words(NOT_MEASURED if one.evidence is None else one.evidence.grade.verdict),
-                *((_counted(one.trials[0]),) if lost else ()),
-                words(joined(one.promotion.reasons, "; ")),
+                words(Name(analysis.decision)),
+                words(
+                    NOT_MEASURED if analysis.evidence is None else analysis.evidence.grade.verdict
+                ),
+                *((_counted(analysis.trials[0]),) if lost else ()),
+                words(joined(analysis.promotion.reasons, "; ")),
             )
-            for one in analyses
+            for analysis in analyses
         ),
         notes=(f"Of the baseline, {of_planned(baseline)} planned runs are counted{why}.",)
         if lost
@@ -66,13 +68,13 @@ def _counted(arm: Trials) -> Cell:
 def _gates(analyses: Sequence[Analysis]) -> Table:
     first = analyses[0].evidence
     rows: list[tuple[Cell, ...]] = []
-    for one in analyses:
-        for amount in summarize(one).amounts:
+    for analysis in analyses:
+        for amount in summarize(analysis).amounts:
             if amount.gate is None:
                 continue
             rows.append(
                 (
-                    words(Name(one.candidate)),
+                    words(Name(analysis.candidate)),
                     words(amount.label),
                     number(amount.change, None),
                     number(amount.interval, None),
@@ -105,8 +107,8 @@ def text(analyses: Sequence[Analysis], look: Look) -> str:
     heading = f"{count} vs. {inert_lines(baseline)} (baseline)"
     lines = lay_out(heading, overview(analyses), look)
     if look.full:
-        for one in analyses:
-            lines += ["", "", render(one, look).rstrip("\n")]
+        for analysis in analyses:
+            lines += ["", "", render(analysis, look).rstrip("\n")]
     else:
         lines += ["", "Each candidate in detail: --full, or --candidate with its name."]
     return "\n".join(lines) + "\n"
@@ -115,15 +117,17 @@ def text(analyses: Sequence[Analysis], look: Look) -> str:
 def markdown(analyses: Sequence[Analysis]) -> str:
     """The overview, then each report."""
     parts = [pages.laid_out(table) for table in overview(analyses)]
-    return "\n\n".join((*parts, *(pages.render(one) for one in analyses)))
+    return "\n\n".join((*parts, *(pages.render(analysis) for analysis in analyses)))
 
 
 def github(analyses: Sequence[Analysis]) -> str:
     """A comment: the overview; each report is folded away as long as there is room."""
     first = "\n\n".join((comment.MARKER, *(pages.laid_out(table) for table in overview(analyses))))
     whole = first
-    for one in analyses:
-        folded = comment.folded(pages.render(one), html(shortened(one.candidate, WHOLE_NAME)))
+    for analysis in analyses:
+        folded = comment.folded(
+            pages.render(analysis), html(shortened(analysis.candidate, WHOLE_NAME))
+        )
         if len(f"{whole}\n\n{folded}\n".encode()) > comment.LONGEST:
             return f"{first}\n\nThe full reports are too long for a comment; see the files.\n"
         whole = f"{whole}\n\n{folded}"

@@ -157,7 +157,7 @@ def _deltas(metric: Metric, comparison: Comparison) -> MetricDeltas:
     starts = dict(zip(names, starts_of(pairing.task, len(names)).tolist(), strict=False))
     paired = sum(bool(task.pairs) for task in comparison.tasks)
     each = max(FEWEST_PAIRS_PER_TASK, MOST_PAIRS // max(1, min(paired, MOST_TASKS)))
-    found = []
+    tasks = []
     total = 0
     for task in comparison.tasks:
         mean = getattr(task, f"mean_{metric.delta}")
@@ -168,7 +168,7 @@ def _deltas(metric: Metric, comparison: Comparison) -> MetricDeltas:
             total += len(known)
             drawn = known[spaced(deltas[known], each)]
             rows = ours.rows[pairing.candidate[first + drawn]]
-            found.append(
+            tasks.append(
                 TaskDeltas(
                     task_id=task.task_id,
                     mean=mean,
@@ -177,11 +177,11 @@ def _deltas(metric: Metric, comparison: Comparison) -> MetricDeltas:
                     repeats=tuple(comparison.runs.repeat[rows].tolist()),
                 )
             )
-    found.sort(key=lambda task: (task.mean, task.task_id))
+    tasks.sort(key=lambda task: (task.mean, task.task_id))
     return MetricDeltas(
         metric=metric.name,
-        tasks=tuple(_thinned(found)),
-        task_count=len(found),
+        tasks=tuple(_thinned(tasks)),
+        task_count=len(tasks),
         pair_count=total,
     )
 
@@ -194,20 +194,19 @@ def _thinned(items: list[T]) -> list[T]:
 
 
 def _successes(tasks: tuple[Task, ...]) -> Successes:
-    found = []
-    for task in tasks:
-        if task.candidate.runs and task.baseline.runs:
-            found.append(
-                TaskSuccess(
-                    task_id=task.task_id,
-                    candidate=task.candidate.successes / task.candidate.runs,
-                    baseline=task.baseline.successes / task.baseline.runs,
-                    gained=task.gained,
-                    lost=task.lost,
-                )
-            )
-    found.sort(key=lambda task: (task.baseline - task.candidate, -task.baseline, task.task_id))
-    return Successes(tasks=tuple(_thinned(found)), task_count=len(found))
+    compared = [
+        TaskSuccess(
+            task_id=task.task_id,
+            candidate=task.candidate.successes / task.candidate.runs,
+            baseline=task.baseline.successes / task.baseline.runs,
+            gained=task.gained,
+            lost=task.lost,
+        )
+        for task in tasks
+        if task.candidate.runs and task.baseline.runs
+    ]
+    compared.sort(key=lambda task: (task.baseline - task.candidate, -task.baseline, task.task_id))
+    return Successes(tasks=tuple(_thinned(compared)), task_count=len(compared))
 
 
 def _spread(arm: ArmRuns, metric: Metric, runs: Runs) -> RunSpread | None:
@@ -257,7 +256,7 @@ def _starts(comparison: Comparison) -> Starts:
     if total > MOST_STARTS:
         every = np.concatenate(times)
         first, last = float(every.min()), float(every.max())
-        ours, theirs = (tuple(_stretches(one, first, last)) for one in times)
+        ours, theirs = (tuple(_stretches(starts, first, last)) for starts in times)
     else:
         ours, theirs = (
             tuple(
@@ -268,9 +267,9 @@ def _starts(comparison: Comparison) -> Starts:
                     task_id=runs.tasks[int(runs.task[row])],
                     repeat=int(runs.repeat[row]),
                 )
-                for at, row in sorted(zip(one.tolist(), rows.tolist(), strict=True))
+                for at, row in sorted(zip(starts.tolist(), rows.tolist(), strict=True))
             )
-            for one, rows in zip(times, timed, strict=True)
+            for starts, rows in zip(times, timed, strict=True)
         )
     return Starts(candidate=ours, baseline=theirs, timed=total, untimed=counted - total)
 

@@ -82,14 +82,14 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
     # What has to be said about an interval, and of which rows.
     notes: dict[str, list[str]] = {}
     for gate in GATES:
-        found = evidence.gates[gate.name].difference
+        difference = evidence.gates[gate.name].difference
         label = f"{gate.label}, difference"
-        _note(notes, label, found, scope)
+        _note(notes, label, difference, scope)
         rows.append(
             (
                 words(label),
-                number(change(found.estimate, gate.metric.unit), found.estimate),
-                _interval(getattr(found, scope), gate.metric.unit),
+                number(change(difference.estimate, gate.metric.unit), difference.estimate),
+                _interval(getattr(difference, scope), gate.metric.unit),
                 number("", None),
             )
         )
@@ -123,11 +123,11 @@ def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cel
     tested = number(NOT_MEASURED if p is None else "<0.001" if p < 0.001 else f"{p:.3f}", p)
     if delta.ratio is not None:
         estimate = None if delta.ratio.estimate is None else delta.ratio.estimate - 1.0
-        found: Interval | None = getattr(delta.ratio, scope)
+        interval: Interval | None = getattr(delta.ratio, scope)
         return (
             words(f"{metric.label}, ratio per task"),
             number(share(estimate), estimate),
-            number(ratio_range(found), None if found is None else found.low - 1.0),
+            number(ratio_range(interval), None if interval is None else interval.low - 1.0),
             tested,
         )
     return (
@@ -138,10 +138,10 @@ def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cel
     )
 
 
-def _note(notes: dict[str, list[str]], label: str, found: Estimate, scope: Scope) -> None:
-    interval: Interval | None = getattr(found, scope)
-    said = found.reasons(scope) if interval is None else interval.caveats
-    for note in said:
+def _note(notes: dict[str, list[str]], label: str, estimate: Estimate, scope: Scope) -> None:
+    interval: Interval | None = getattr(estimate, scope)
+    reasons = estimate.reasons(scope) if interval is None else interval.caveats
+    for note in reasons:
         notes.setdefault(note, []).append(label)
 
 
@@ -177,11 +177,11 @@ def repeats(analysis: Analysis, evidence: Evidence) -> Table:
             *(number(figure(cost.estimate, "usd"), cost.estimate) for cost in costs),
         )
     )
-    found = [getattr(cost, evidence.headline) for cost in costs]
+    ranges = [getattr(cost, evidence.headline) for cost in costs]
     rows.append(
         (
             words(f"  {level(evidence)}"),
-            *(number(_cost_range(interval), _low(interval)) for interval in found),
+            *(number(_cost_range(interval), _low(interval)) for interval in ranges),
         )
     )
     return Table(

@@ -40,10 +40,10 @@ def folded(report: str, title: str) -> str:
 
 def annotations(analysis: Analysis) -> Iterator[str]:
     """Workflow commands: an error if the candidate is not promoted, a warning for doubts."""
-    found = list(_annotations(analysis))
-    yield from found[:MOST_ANNOTATIONS]
-    if len(found) > MOST_ANNOTATIONS:
-        more = f"{len(found) - MOST_ANNOTATIONS} more in the report"
+    commands = list(_annotations(analysis))
+    yield from commands[:MOST_ANNOTATIONS]
+    if len(commands) > MOST_ANNOTATIONS:
+        more = f"{len(commands) - MOST_ANNOTATIONS} more in the report"
         yield _command("notice", "twoarm", more)
 
 

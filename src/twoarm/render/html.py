@@ -52,8 +52,8 @@ def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
     require_extra()
     analyses = [analysis for analysis, _ in reports]
     links = "".join(
-        f'<li><a href="#c{number}">{html(shortened(one.candidate, 60))}</a></li>'
-        for number, one in enumerate(analyses, 1)
+        f'<li><a href="#c{number}">{html(shortened(analysis.candidate, 60))}</a></li>'
+        for number, analysis in enumerate(analyses, 1)
     )
     parts = [
         f'<header class="banner"><h1>{html(counted(len(analyses), "candidate"))} vs. '
@@ -211,10 +211,10 @@ def _first_caveat(analysis: Analysis, summary: Summary) -> str:
     """What should be known first, and a way to the others."""
     if not summary.caveats:
         return "none" if not analysis.caveats else '<a href="#caveats">said above</a>'
-    said = f'<span class="clamped">{sentence_html(summary.caveats[0])}</span>'
+    caveat = f'<span class="clamped">{sentence_html(summary.caveats[0])}</span>'
     rest = len(analysis.caveats) - 1
     more = f' <a href="#caveats">and {html(counted(rest, "more caveat"))}</a>' if rest else ""
-    return f"{said}{more}"
+    return f"{caveat}{more}"
 
 
 def _contents(summary: Summary, tables: list[Table], pages: Links) -> str:

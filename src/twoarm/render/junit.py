@@ -21,7 +21,7 @@ class Case(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     outcome: str
     message: str
-    details: str
+    details: str = ""
 
 
 def render(*analyses: Analysis) -> str:
@@ -30,21 +30,21 @@ def render(*analyses: Analysis) -> str:
     suites = [(analysis, list(cases(analysis))) for analysis in analyses]
     lines = [
         '<?xml version="1.0" encoding="UTF-8"?>',
-        f'<testsuites name="{SUITE}" {_counts([c for _, found in suites for c in found])} '
+        f'<testsuites name="{SUITE}" {_counts([c for _, tested in suites for c in tested])} '
         'time="0">',
-        *(line for analysis, found in suites for line in _suite(analysis, found)),
+        *(line for analysis, tested in suites for line in _suite(analysis, tested)),
         "</testsuites>",
     ]
     return "\n".join(lines) + "\n"
 
 
-def _counts(found: list[Case]) -> str:
-    failures = sum(case.outcome == "failure" for case in found)
-    skipped = sum(case.outcome == "skipped" for case in found)
-    return f'tests="{len(found)}" failures="{failures}" errors="0" skipped="{skipped}"'
+def _counts(tested: list[Case]) -> str:
+    failures = sum(case.outcome == "failure" for case in tested)
+    skipped = sum(case.outcome == "skipped" for case in tested)
+    return f'tests="{len(tested)}" failures="{failures}" errors="0" skipped="{skipped}"'
 
 
-def _suite(analysis: Analysis, found: list[Case]) -> Iterator[str]:
+def _suite(analysis: Analysis, tested: list[Case]) -> Iterator[str]:
     when = ""
     if analysis.generated_at_utc is not None:
         when = f' timestamp="{xml(analysis.generated_at_utc.removesuffix("Z"))}"'
@@ -56,12 +56,12 @@ def _suite(analysis: Analysis, found: list[Case]) -> Iterator[str]:
     }
     if any(arm.at_risk for arm in analysis.trials):
         properties["runs"] = runs_counted(analysis)
-    yield f'  <testsuite name="{SUITE}" {_counts(found)} time="0"{when}>'
+    yield f'  <testsuite name="{SUITE}" {_counts(tested)} time="0"{when}>'
     yield "    <properties>"
     for name, value in properties.items():
         yield f'      <property name="{name}" value="{xml(value)}"/>'
     yield "    </properties>"
-    for case in found:
+    for case in tested:
         yield from _lines(case)
     yield "  </testsuite>"
 
@@ -88,7 +88,6 @@ def cases(analysis: Analysis) -> Iterator[Case]:
         outcome="passed" if enough else "failure",
         message=f"{counted(short, 'task')} with fewer than {adequacy.minimum_repeats} measured "
         f"repeats in an arm (the fewest: {adequacy.fewest_repeats})",
-        details="",
     )
     withheld = analysis.promotion.withheld
     if withheld or any(arm.at_risk for arm in analysis.trials):
@@ -97,14 +96,12 @@ def cases(analysis: Analysis) -> Iterator[Case]:
             outcome="failure" if withheld else "passed",
             message="; ".join(analysis.promotion.reasons[: len(withheld)])
             or runs_counted(analysis),
-            details="",
         )
     if by != "gates":
         yield Case(
             name=f"promotion by {PROMOTED_BY[by]}",
             outcome=_PROMOTION[analysis.promotion.verdict],
             message="; ".join(analysis.promotion.reasons),
-            details="",
         )
 
 
@@ -119,19 +116,18 @@ def _details(amount: Amount, summary: Summary) -> str:
     if amount.change == NOT_MEASURED:
         return amount.why
     interval = f", {summary.level} {amount.interval}" if amount.interval != NOT_MEASURED else ""
-    found = f"{summary.change} {amount.change}{interval}"
-    return "\n".join(filter(None, (found, amount.why or summary.scope)))
+    moved = f"{summary.change} {amount.change}{interval}"
+    return "\n".join(filter(None, (moved, amount.why or summary.scope)))
 
 
 def _lines(case: Case) -> Iterator[str]:
     opening = f'    <testcase classname="{SUITE}" name="{xml(case.name)}" time="0"'
     body = "\n".join(filter(None, (case.message, case.details)))
+    yield f"{opening}>"
     if case.outcome == "passed":
-        yield f"{opening}>"
         yield f"      <system-out>{_text(body)}</system-out>"
     else:
         kind = f' type="{case.name.split()[0]}"' if case.outcome == "failure" else ""
-        yield f"{opening}>"
         yield (
             f'      <{case.outcome} message="{xml(case.message)}"{kind}>'
             f"{_text(body)}</{case.outcome}>"

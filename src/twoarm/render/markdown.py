@@ -2,7 +2,7 @@
 
 from twoarm.render.evidence import report_tables
 from twoarm.render.summary import Amount, Summary, summarize
-from twoarm.render.tables import Column, Table
+from twoarm.render.tables import Table
 from twoarm.result.analysis import Analysis
 from twoarm.text.escape import WHOLE_NAME, markdown_cell, markdown_code, shortened
 from twoarm.text.sentence import Name
@@ -64,24 +64,19 @@ def _amount(amount: Amount) -> str:
     notes = {amount.label: amount.label_note, amount.mark: amount.mark_note}
     label, mark = (f"{text} ({note})" if note else text for text, note in notes.items())
     why = amount.interval if not amount.why else f"{amount.interval} ({amount.why})"
-    cells = (label, amount.candidate, amount.baseline, amount.change, why, mark)
-    return f"| {' | '.join(cells)} |"
+    return _line([label, amount.candidate, amount.baseline, amount.change, why, mark])
 
 
 def laid_out(table: Table) -> str:
     """A table with its heading and notes."""
     lines = [f"### {table.heading}", ""]
-    lines.append(_line([_head(column) for column in table.columns]))
+    lines.append(_line([_cell(column.head) for column in table.columns]))
     kinds = (" --- |" if column.kind == "text" else " ---: |" for column in table.columns)
     lines.append("|" + "".join(kinds))
     lines += [_line([_cell(cell.text) for cell in row]) for row in table.rows]
     for note in table.notes:
         lines += ["", note]
     return "\n".join(lines)
-
-
-def _head(column: Column) -> str:
-    return _cell(column.head)
 
 
 def _line(cells: list[str]) -> str:

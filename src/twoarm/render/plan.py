@@ -62,8 +62,8 @@ def _lines(plan: Plan) -> Iterator[SheetLine]:
         _down_to(plan),
     )
     yield SheetLine(label="NOW", text=chance)
-    found = (plan, plan.upper_limits) if plan.upper_limits is not None else (plan,)
-    ends = dict.fromkeys(amount(plan, one.smallest_detectable) for one in found)
+    plans = (plan, plan.upper_limits) if plan.upper_limits is not None else (plan,)
+    ends = dict.fromkeys(amount(plan, variant.smallest_detectable) for variant in plans)
     smallest = (
         say("no change is large enough to be seen {}", often(plan))
         if plan.smallest_detectable is None
@@ -83,18 +83,18 @@ def _down_to(plan: Plan) -> str:
 
 
 def _budget(plan: Plan) -> Sentence:
-    found = plan.within_budget
-    assert found is not None
+    affordable = plan.within_budget
+    assert affordable is not None
     assert plan.budget_usd is not None
-    if not found.more_runs:
+    if not affordable.more_runs:
         return say("{} buys no more runs", dollars(plan.budget_usd))
     return say(
         "{} buys {} x {}: {} chance to see it, for about {}",
         dollars(plan.budget_usd),
-        counted(found.tasks, "task"),
-        counted(found.repeats, "repeat"),
-        percent(found.power),
-        dollars(found.usd),
+        counted(affordable.tasks, "task"),
+        counted(affordable.repeats, "repeat"),
+        percent(affordable.power),
+        dollars(affordable.usd),
     )
 
 
@@ -160,10 +160,10 @@ def _rests_on(plan: Plan) -> Table:
         spreads += (plan.upper_limits.spreads,)
     scale = "points" if plan.metric == SUCCESS.name else "log scale"
     rows = [
-        (f"spread of the runs of a task ({scale})", _spread(plan, [one.run for one in spreads])),
+        (f"spread of the runs of a task ({scale})", _spread(plan, [each.run for each in spreads])),
         (
             f"spread of the change between tasks ({scale})",
-            _spread(plan, [one.task for one in spreads]),
+            _spread(plan, [each.task for each in spreads]),
         ),
         ("level of the test beside the other gates", f"{plan.tested_at:.4f}"),
         ("power with endless repeats", percent(plan.power_with_endless_repeats)),

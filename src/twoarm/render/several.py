@@ -3,17 +3,15 @@
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import msgspec
-
 from twoarm.render.report import Report
 from twoarm.render.text import Look
-from twoarm.result.analysis import Analysis, json_file, schema_file
+from twoarm.result.analysis import Analysis, Document
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.comparison/1"] = "twoarm.comparison/1"
 
 
-class CandidatesFile(msgspec.Struct, frozen=True, kw_only=True):
+class CandidatesFile(Document, frozen=True, kw_only=True):
     """What the file holds."""
 
     schema: Literal["twoarm.comparison/1"]
@@ -50,12 +48,11 @@ class Candidates:
 
     def to_dict(self) -> dict[str, Any]:
         """The file as plain Python values."""
-        built: dict[str, Any] = msgspec.to_builtins(self.file, enc_hook=str)
-        return built
+        return self.file.to_dict()
 
     def to_json(self) -> str:
         """The file as text."""
-        return json_file(self.file)
+        return self.file.to_json()
 
     def to_text(self, *, full: bool = False, width: int = 80) -> str:
         """A row for every candidate and gate; with `full`, each candidate in detail."""
@@ -93,12 +90,3 @@ class Candidates:
         return html.render_several(
             [(report, chart_points(report.comparison)) for report in self.reports]
         )
-
-
-def comparison_schema() -> dict[str, Any]:
-    """The JSON Schema of the file."""
-    return schema_file(
-        CandidatesFile,
-        name="comparison",
-        description="What twoarm found for several candidates against one baseline.",
-    )

@@ -31,8 +31,8 @@ def markdown(sheet: Sheet) -> str:
     """The sheet as GitHub-flavored Markdown."""
     from twoarm.render.markdown import laid_out
 
-    said = "\n".join(f"- **{line.label.capitalize()}**: {line.text}." for line in sheet.lines)
-    parts = [f"## {sheet.heading}", f"{sheet.overview}.", said, *map(laid_out, sheet.tables)]
+    lines = "\n".join(f"- **{line.label.capitalize()}**: {line.text}." for line in sheet.lines)
+    parts = [f"## {sheet.heading}", f"{sheet.overview}.", lines, *map(laid_out, sheet.tables)]
     if sheet.caveats:
         numbered = (f"{number}. {caveat}" for number, caveat in enumerate(sheet.caveats, 1))
         parts += ["### Caveats", "\n".join(numbered)]

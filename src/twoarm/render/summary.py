@@ -180,20 +180,20 @@ def _amount(
             at = _drawn(ours / theirs if ratio else ours - theirs, metric, ratio=ratio)
         mark = (gate.standing if gate is not None else None) or ""
     else:
-        found, ratio = _estimate(analysis.evidence, metric)
+        estimate, ratio = _estimate(analysis.evidence, metric)
         scope = analysis.evidence.headline
-        one: Interval | None = getattr(found, scope)
-        if found.estimate is not None:
-            moved = share(found.estimate - 1.0) if ratio else _points(found.estimate, metric)
-            at = _drawn(found.estimate, metric, ratio=ratio)
-        if one is not None:
-            low, high = (_drawn(end, metric, ratio=ratio) for end in (one.low, one.high))
-        interval = ratio_range(one) if ratio else difference_range(one, metric.unit)
-        why = " ".join(found.reasons(scope)) if one is None else ""
+        limits: Interval | None = getattr(estimate, scope)
+        if estimate.estimate is not None:
+            moved = share(estimate.estimate - 1.0) if ratio else _points(estimate.estimate, metric)
+            at = _drawn(estimate.estimate, metric, ratio=ratio)
+        if limits is not None:
+            low, high = (_drawn(end, metric, ratio=ratio) for end in (limits.low, limits.high))
+        interval = ratio_range(limits) if ratio else difference_range(limits, metric.unit)
+        why = " ".join(estimate.reasons(scope)) if limits is None else ""
         mark, role = _mark(analysis.evidence, metric)
         nothing = 1.0 if ratio else 0.0
-        if one is not None:
-            perhaps = one.low <= nothing <= one.high
+        if limits is not None:
+            perhaps = limits.low <= nothing <= limits.high
             if mark == NO_DIFFERENCE and not perhaps:
                 note = _why_unclear(analysis.evidence)
             elif role is not None and perhaps:
@@ -261,14 +261,14 @@ def _mark(evidence: Evidence, metric: Metric) -> tuple[str, Role | None]:
             if standing == "no clear difference":
                 return NO_DIFFERENCE, None
             return standing, "good" if standing == "better" else "bad"
-    found, ratio = _estimate(evidence, metric)
-    one: Interval | None = getattr(found, evidence.headline)
-    if one is None:
+    estimate, ratio = _estimate(evidence, metric)
+    limits: Interval | None = getattr(estimate, evidence.headline)
+    if limits is None:
         return "", None
     nothing = 1.0 if ratio else 0.0
-    if one.low <= nothing <= one.high:
+    if limits.low <= nothing <= limits.high:
         return NO_DIFFERENCE, None
-    good = (one.low > nothing) == (metric.better is Better.HIGHER)
+    good = (limits.low > nothing) == (metric.better is Better.HIGHER)
     return ("better", "good") if good else ("worse", "bad")
 
 
@@ -276,7 +276,7 @@ def _scope(evidence: Evidence) -> str:
     """Which tasks the intervals are for, and what success is for the others."""
     tasks = counted(evidence.tasks, "task")
     scope = evidence.headline
-    said = (
+    reach = (
         f"Intervals are for tasks like these {evidence.tasks:,}"
         if scope == "tasks_like_these"
         else f"Intervals are for these {tasks} only"
@@ -284,27 +284,27 @@ def _scope(evidence: Evidence) -> str:
         else "Intervals are for this one task only"
     )
     other: Scope = OTHER[scope]
-    found: Interval | None = getattr(evidence.deltas[SUCCESS.name].mean, other)
-    if found is None or scope != "tasks_like_these":
-        return f"{said}."
-    ends = difference_range(found, SUCCESS.unit)
-    return f"{said}; on {SCOPES[other]} success changes by {ends}."
+    limits: Interval | None = getattr(evidence.deltas[SUCCESS.name].mean, other)
+    if limits is None or scope != "tasks_like_these":
+        return f"{reach}."
+    ends = difference_range(limits, SUCCESS.unit)
+    return f"{reach}; on {SCOPES[other]} success changes by {ends}."
 
 
 def _stability(analysis: Analysis) -> str:
     evidence = analysis.evidence
     if evidence is None:
         return "not known (--no-evidence)"
-    found = evidence.stability
-    if found is None:
+    resampled = evidence.stability
+    if resampled is None:
         if analysis.decision.kind == "insufficient":
             return "no decision to resample"
         if evidence.on_shared_tasks != analysis.decision:
             return "not available: on the tasks that both arms share, the decision is different"
         return f"not available: with fewer than {FEWEST_TASKS} shared tasks it would mislead"
-    held = found.decision_share
+    held = resampled.decision_share
     return (
         f"{stability_word(held)}: the same decision in {held:.0%} of "
-        f"{counted(found.resamples, 'resample')} ({found.method}); this is not the probability of "
-        "being right"
+        f"{counted(resampled.resamples, 'resample')} ({resampled.method}); this is not the "
+        "probability of being right"
     )

@@ -380,9 +380,9 @@ def why_lost(trials: Sequence[Trials]) -> Iterator[str]:
         yield counted(excluded, "infra failure")
     words = Counter[str]()
     for arm in trials:
-        for one in arm.missing_reasons:
-            start = one.reason.partition(":")[0]
-            words[start if start in _WHY_MISSING else "missing"] += one.trials
+        for missing in arm.missing_reasons:
+            start = missing.reason.partition(":")[0]
+            words[start if start in _WHY_MISSING else "missing"] += missing.trials
     yield from (f"{count:,} {word}" for word, count in words.most_common())
 
 

@@ -54,8 +54,7 @@ class Look(msgspec.Struct, frozen=True, kw_only=True):
 
 def render(analysis: Analysis, look: Look) -> str:
     """One screen; with `full`, also every table and every caveat."""
-    width = min(max(look.width, NARROWEST), WIDEST)
-    screen = _Screen(width, look.paint)
+    screen = _Screen(look)
     summary = summarize(analysis)
     lines = screen.first(summary, full=look.full)
     if look.full:
@@ -65,22 +64,21 @@ def render(analysis: Analysis, look: Look) -> str:
 
 def lay_out(heading: str, tables: Sequence[Table], look: Look) -> list[str]:
     """A heading and some tables."""
-    screen = _Screen(min(max(look.width, NARROWEST), WIDEST), look.paint)
+    screen = _Screen(look)
     return [heading, *(line for table in tables for line in ("", *screen.laid_out(table)))]
 
 
 def lay_out_sheet(sheet: Sheet, look: Look) -> str:
     """A short report: labeled lines, tables and caveats."""
-    screen = _Screen(min(max(look.width, NARROWEST), WIDEST), look.paint)
-    return "\n".join(screen.sheet(sheet)) + "\n"
+    return "\n".join(_Screen(look).sheet(sheet)) + "\n"
 
 
 class _Screen:
     """Lays lines out for a terminal of one width."""
 
-    def __init__(self, width: int, paint: Paint) -> None:
-        self._width = width
-        self._paint = paint
+    def __init__(self, look: Look) -> None:
+        self._width = min(max(look.width, NARROWEST), WIDEST)
+        self._paint = look.paint
 
     def first(self, summary: Summary, *, full: bool) -> list[str]:
         """What everyone reads: the lines above the figures, the figures, and what fits below."""
@@ -193,8 +191,8 @@ class _Screen:
         blocks: list[list[str]] = []
         for step in summary.steps:
             label = "" if blocks else "NEXT"
-            said = step if full else _brief(step)
-            blocks.append(self._wrapped(said, first=f"{label:<{_LABEL}}", rest=" " * _LABEL))
+            shown = step if full else _brief(step)
+            blocks.append(self._wrapped(shown, first=f"{label:<{_LABEL}}", rest=" " * _LABEL))
         return blocks
 
     def _caveats(self, summary: Summary) -> list[str]:

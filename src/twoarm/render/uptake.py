@@ -23,30 +23,30 @@ def uptake_tables(uptake: Uptake | None, most: int) -> Iterator[Table]:
 def _arms(uptake: Uptake) -> Table:
     arms = (uptake.candidate, uptake.baseline)
     rows = (
-        (words("runs that used it"), *(_share(one.used_runs, one.known_runs) for one in arms)),
-        (words("tasks it was used on"), *(_share(one.tasks_used, one.tasks) for one in arms)),
-        (words("uses"), *(_uses(one) for one in arms)),
-        (words("uses that failed"), *(_failed(one) for one in arms)),
+        (words("runs that used it"), *(_share(arm.used_runs, arm.known_runs) for arm in arms)),
+        (words("tasks it was used on"), *(_share(arm.tasks_used, arm.tasks) for arm in arms)),
+        (words("uses"), *(_uses(arm) for arm in arms)),
+        (words("uses that failed"), *(_failed(arm) for arm in arms)),
         (
             words("uses per run"),
-            *(number(figure(one.uses_per_run, "rate"), one.uses_per_run) for one in arms),
+            *(number(figure(arm.uses_per_run, "rate"), arm.uses_per_run) for arm in arms),
         ),
         (
             words("runs that do not show it"),
-            *(number(f"{one.runs - one.known_runs:,}", one.runs - one.known_runs) for one in arms),
+            *(number(f"{arm.runs - arm.known_runs:,}", arm.runs - arm.known_runs) for arm in arms),
         ),
     )
     return Table(
         name="uptake",
         heading="Use of the change",
-        columns=(Column("", "text"), *(Column(Name(one.arm)) for one in arms)),
+        columns=(Column("", "text"), *(Column(Name(arm.arm)) for arm in arms)),
         rows=rows,
         notes=(ALL_RUNS,),
     )
 
 
-def _uses(arm: ArmUptake) -> Cell:
-    return number(f"{arm.uses:,}", arm.uses) if arm.known_runs else number(NOT_MEASURED, None)
+def _uses(of: ArmUptake | TaskUses) -> Cell:
+    return number(f"{of.uses:,}", of.uses) if of.known_runs else number(NOT_MEASURED, None)
 
 
 def _failed(arm: ArmUptake) -> Cell:
@@ -79,13 +79,8 @@ def _tasks(uptake: Uptake, most: int) -> Table:
                 words(Name(task.task_id)),
                 *(
                     cell
-                    for found in (task.candidate, task.baseline)
-                    for cell in (
-                        _fraction(found),
-                        number(f"{found.uses:,}", found.uses)
-                        if found.known_runs
-                        else number(NOT_MEASURED, None),
-                    )
+                    for uses in (task.candidate, task.baseline)
+                    for cell in (_fraction(uses), _uses(uses))
                 ),
             )
             for task in ranked[:most]
@@ -94,14 +89,14 @@ def _tasks(uptake: Uptake, most: int) -> Table:
     )
 
 
-def _rate(found: TaskUses) -> float:
-    return found.used_runs / found.known_runs if found.known_runs else -1.0
+def _rate(uses: TaskUses) -> float:
+    return uses.used_runs / uses.known_runs if uses.known_runs else -1.0
 
 
-def _fraction(found: TaskUses) -> Cell:
-    if not found.known_runs:
+def _fraction(uses: TaskUses) -> Cell:
+    if not uses.known_runs:
         return number(NOT_MEASURED, None)
-    return number(f"{found.used_runs}/{found.known_runs}", found.used_runs / found.known_runs)
+    return number(f"{uses.used_runs}/{uses.known_runs}", uses.used_runs / uses.known_runs)
 
 
 def _split(used: RunGroup, idle: RunGroup, why: str) -> Table:

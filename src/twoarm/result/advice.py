@@ -81,7 +81,7 @@ def next_steps(basis: Basis) -> Iterator[Step]:
 
 
 def _unfinished(comparison: Comparison) -> Step | None:
-    """That planned runs are missing, and how to make them."""
+    """Planned runs are missing: how to make them."""
     trials = comparison.screening.trials
     missing = sum(arm.missing for arm in trials)
     if not missing:
@@ -97,7 +97,7 @@ def _unfinished(comparison: Comparison) -> Step | None:
 
 
 def _one_sided(lost: OneSided) -> Step:
-    """What has to be looked into before a promotion that was withheld."""
+    """What to look into before a promotion that was withheld."""
     if lost.metric is None:
         return step(
             "explain_losses",
@@ -199,7 +199,7 @@ def _lacking(comparison: Comparison) -> Iterator[Step]:
 
 
 def _unlike(basis: Basis) -> Iterator[Step]:
-    """What else differed between the arms, and could be all there is to the difference."""
+    """What else differed between the arms, and might explain the whole difference."""
     evidence = basis.evidence
     if evidence is not None and evidence.order.in_separate_blocks:
         yield step(
@@ -254,7 +254,7 @@ def _looks(looks: Looks) -> Iterator[Step]:
 
 
 def _deciding(tasks: list[str]) -> Step:
-    """The tasks without which the decision would be another."""
+    """The tasks without which the decision would be different."""
     code = "look_at_deciding_tasks"
     if len(tasks) == 1:
         return step(code, "look at {}: dropping it changes the decision", Name(tasks[0]))
@@ -312,7 +312,7 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
 
 
 def _harm(basis: Basis) -> Iterator[Step]:
-    """What no gate looks at, and should keep a reader from promoting without a second look."""
+    """Harm that no gate looks at, and that calls for a second look before promoting."""
     evidence = basis.evidence
     if evidence is None or basis.comparison.decision.kind == "baseline":
         return
@@ -370,7 +370,7 @@ def _not_promoted(basis: Basis, harm: bool) -> Iterator[Step]:
 
 
 def _although(basis: Basis) -> Iterator[Step]:
-    """What the gates say, where it is something else."""
+    """What the gates say, where they disagree with the verdict."""
     comparison = basis.comparison
     promoted = basis.promotion.verdict == "promote"
     if promoted == (comparison.decision.kind == "candidate"):

@@ -36,7 +36,26 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     version: str
 
 
-class Analysis(msgspec.Struct, frozen=True, kw_only=True):
+class Document(msgspec.Struct, frozen=True, kw_only=True):
+    """What is written as a JSON file."""
+
+    @property
+    def file(self) -> "Document":
+        """What the file holds."""
+        return self
+
+    def to_dict(self) -> dict[str, Any]:
+        """The file as plain Python values."""
+        built: dict[str, Any] = msgspec.to_builtins(self.file, enc_hook=str)
+        return built
+
+    def to_json(self) -> str:
+        """The file as text."""
+        encoded = msgspec.json.encode(self.file, enc_hook=str)
+        return f"{inert_json(msgspec.json.format(encoded, indent=2).decode())}\n"
+
+
+class Analysis(Document, frozen=True, kw_only=True):
     """The two arms, scored."""
 
     schema: Literal["twoarm.analysis/1"]
@@ -82,38 +101,18 @@ class Analysis(msgspec.Struct, frozen=True, kw_only=True):
             f"{runs if lost else counted(self.run_count, 'run')} counted>"
         )
 
-    def to_dict(self) -> dict[str, Any]:
-        """The analysis file as plain Python values."""
-        built: dict[str, Any] = msgspec.to_builtins(self.file, enc_hook=str)
-        return built
-
-    def to_json(self) -> str:
-        """The analysis file as text."""
-        return json_file(self.file)
-
     @property
     def file(self) -> "Analysis":
         """What the file holds: no more than the keys of this class."""
         return Analysis(**{name: getattr(self, name) for name in Analysis.__struct_fields__})
 
 
-def json_file(found: msgspec.Struct) -> str:
-    """A value as the text of a file."""
-    encoded = msgspec.json.encode(found, enc_hook=str)
-    return f"{inert_json(msgspec.json.format(encoded, indent=2).decode())}\n"
-
-
-def analysis_schema() -> dict[str, Any]:
-    """The JSON Schema of the analysis file, made from the type that writes it."""
-    return schema_file(
-        Analysis, name="analysis", description="What twoarm found in the runs of two arms."
-    )
-
-
-def schema_file(of: type[msgspec.Struct], *, name: str, description: str) -> dict[str, Any]:
+def schema_file(of: type[Document], description: str) -> dict[str, Any]:
     """The JSON Schema of a file, made from the type that writes it."""
     schema = msgspec.json.schema(of, ref_template="#/$defs/{name}", schema_hook=_schema_of_words)
     root = schema["$defs"].pop(of.__name__)
+    # `twoarm.analysis/1` is version 1 of an analysis.
+    name = root["properties"]["schema"]["enum"][0].removeprefix("twoarm.").partition("/")[0]
     # Options have defaults where they are given; in the file, every one of them is written out.
     options = schema["$defs"].get("Options")
     if options is not None:
@@ -128,6 +127,6 @@ def schema_file(of: type[msgspec.Struct], *, name: str, description: str) -> dic
     }
 
 
-def _schema_of_words(found: type) -> dict[str, Any]:
-    assert found in (Decision, Sentence)
+def _schema_of_words(kind: type) -> dict[str, Any]:
+    assert kind in (Decision, Sentence)
     return {"type": "string"}

@@ -1,11 +1,11 @@
 """Calibration: how often a suite cries wolf, in the shape of the calibration file."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from twoarm.errors import Caveat
-from twoarm.result.analysis import Tool, json_file, schema_file
+from twoarm.result.analysis import Document, Tool
 from twoarm.runs.runs import Input
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
@@ -43,7 +43,7 @@ class Drift(msgspec.Struct, frozen=True, kw_only=True):
         return self.p is not None and self.p <= _DRIFTED
 
 
-class Calibration(msgspec.Struct, frozen=True, kw_only=True):
+class Calibration(Document, frozen=True, kw_only=True):
     """What is named a winner among runs of one and the same arm.
 
     `noise_floor` is what 95% of the trials stay below: a relative change, of success a difference.
@@ -66,21 +66,3 @@ class Calibration(msgspec.Struct, frozen=True, kw_only=True):
     seed: int
     margin_success: float
     margin_ratio: float
-
-    def to_dict(self) -> dict[str, Any]:
-        """The calibration file as plain Python values."""
-        built: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
-        return built
-
-    def to_json(self) -> str:
-        """The calibration file as text."""
-        return json_file(self)
-
-
-def calibration_schema() -> dict[str, Any]:
-    """The JSON Schema of the calibration file, made from the type that writes it."""
-    return schema_file(
-        Calibration,
-        name="calibration",
-        description="How often a suite cries wolf, as twoarm calibrate says it.",
-    )

@@ -42,125 +42,104 @@ def foremost(caveats: tuple[Caveat, ...]) -> tuple[Caveat, ...]:
 def _on_the_decision(comparison: Comparison) -> Iterator[Caveat]:
     gates, summaries = comparison.gates, comparison.summaries
     if comparison.decision.why is not None:
-        message = say("no decision: {}", comparison.decision.why)
-        yield Caveat.of(code="insufficient_data", message=message)
+        yield Caveat.say("insufficient_data", "no decision: {}", comparison.decision.why)
     elif all(gate.standing == "tied" for gate in gates):
-        yield Caveat.of(
-            code="nothing_differs",
-            message=say(
-                "nothing differs: the arms are tied on all {}, and a tie counts as holding; the "
-                "decision names the candidate, the data do not",
-                number_of_gates(),
-            ),
+        yield Caveat.say(
+            "nothing_differs",
+            "nothing differs: the arms are tied on all {}, and a tie counts as holding; the "
+            "decision names the candidate, the data do not",
+            number_of_gates(),
         )
     candidate, baseline = comparison.arms.both
     if opposite(candidate) == baseline and baseline.startswith(WITH):
-        yield Caveat.of(
-            code="arms_look_swapped",
-            message=say(
-                "going by their names, the arms are swapped, and so is every delta: the candidate "
-                "is {}, the baseline {}",
-                Name(candidate),
-                Name(baseline),
-            ),
+        yield Caveat.say(
+            "arms_look_swapped",
+            "going by their names, the arms are swapped, and so is every delta: the candidate "
+            "is {}, the baseline {}",
+            Name(candidate),
+            Name(baseline),
         )
     if all(summary.runs and not summary.successes for summary in summaries):
-        yield Caveat.of(
-            code="nothing_succeeded",
-            message=say("no run succeeded in either arm: failing faster or cheaper is not success"),
+        yield Caveat.say(
+            "nothing_succeeded",
+            "no run succeeded in either arm: failing faster or cheaper is not success",
         )
 
 
 def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
     adequacy, tasks = comparison.adequacy, len(comparison.tasks)
     if adequacy.below_minimum:
-        yield Caveat.of(
-            code="too_few_repeats",
-            message=say(
-                "not enough repeats to promote: {} of {} with fewer than {} measured repeats in an "
-                "arm (the fewest: {})",
-                adequacy.short,
-                counted(tasks, "task"),
-                adequacy.minimum_repeats,
-                adequacy.fewest_repeats,
-            ),
+        yield Caveat.say(
+            "too_few_repeats",
+            "not enough repeats to promote: {} of {} with fewer than {} measured repeats in an "
+            "arm (the fewest: {})",
+            adequacy.short,
+            counted(tasks, "task"),
+            adequacy.minimum_repeats,
+            adequacy.fewest_repeats,
         )
     if tasks == 1:
-        message = say("only one task: nothing here applies to other tasks")
-        yield Caveat.of(code="one_task", message=message)
+        yield Caveat.say("one_task", "only one task: nothing here applies to other tasks")
     if adequacy.high_variance.suite and adequacy.status != "preferred met":
         varied = adequacy.high_variance.tasks
-        yield Caveat.of(
-            code="high_variance",
-            message=say(
-                "high-variance suite: {} of {} {} a lot between repeats ({}); prefer {} repeats of "
-                "every task (the fewest here: {})",
-                len(varied),
-                counted(tasks, "task"),
-                "varies" if len(varied) == 1 else "vary",
-                listed(varied),
-                adequacy.preferred_repeats,
-                adequacy.fewest_repeats,
-            ),
+        yield Caveat.say(
+            "high_variance",
+            "high-variance suite: {} of {} {} a lot between repeats ({}); prefer {} repeats of "
+            "every task (the fewest here: {})",
+            len(varied),
+            counted(tasks, "task"),
+            "varies" if len(varied) == 1 else "vary",
+            listed(varied),
+            adequacy.preferred_repeats,
+            adequacy.fewest_repeats,
         )
 
 
 def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
     runs, screening = comparison.runs, comparison.screening
     if runs.bad_lines:
-        yield Caveat.of(
-            code="bad_lines",
-            message=say(
-                "{} left out (--skip-bad); {} lists them",
-                counted(runs.bad_lines, "bad line"),
-                Name("twoarm check"),
-            ),
+        yield Caveat.say(
+            "bad_lines",
+            "{} left out (--skip-bad); {} lists them",
+            counted(runs.bad_lines, "bad line"),
+            Name("twoarm check"),
         )
     if screening.excluded_runs("infra"):
         by_arm = [
             say("{} in {}", screening.excluded_runs("infra", arm), Name(arm))
             for arm in comparison.arms.both
         ]
-        yield Caveat.of(
-            code="infra_excluded",
-            message=say(
-                "{} excluded: {}{}",
-                counted(screening.excluded_runs("infra"), "infra failure"),
-                joined(by_arm, ", "),
-                _nothing_else(comparison.screening),
-            ),
+        yield Caveat.say(
+            "infra_excluded",
+            "{} excluded: {}{}",
+            counted(screening.excluded_runs("infra"), "infra failure"),
+            joined(by_arm, ", "),
+            _nothing_else(comparison.screening),
         )
     if any(arm.missing for arm in screening.trials):
-        yield Caveat.of(
-            code="missing_runs",
-            message=say(
-                "{} of {} missing: {}",
-                f"{sum(arm.missing for arm in screening.trials):,}",
-                counted(sum(arm.planned for arm in screening.trials), "planned run"),
-                joined([_missing(arm) for arm in screening.trials if arm.missing], "; "),
-            ),
+        yield Caveat.say(
+            "missing_runs",
+            "{} of {} missing: {}",
+            f"{sum(arm.missing for arm in screening.trials):,}",
+            counted(sum(arm.planned for arm in screening.trials), "planned run"),
+            joined([_missing(arm) for arm in screening.trials if arm.missing], "; "),
         )
     if options.keep_infra and any(outcome.failure == "infra" for outcome in runs.outcomes):
-        yield Caveat.of(
-            code="infra_kept",
-            message=say(
-                "infra failures count as runs (--keep-infra): these numbers include provider and "
-                "sandbox failures"
-            ),
+        yield Caveat.say(
+            "infra_kept",
+            "infra failures count as runs (--keep-infra): these numbers include provider and "
+            "sandbox failures",
         )
     if screening.excluded_runs("duplicate"):
-        yield Caveat.of(
-            code="duplicates",
-            message=say(
-                "{} excluded: same task, arm and repeat as another run",
-                counted(screening.excluded_runs("duplicate"), "run"),
-            ),
+        yield Caveat.say(
+            "duplicates",
+            "{} excluded: same task, arm and repeat as another run",
+            counted(screening.excluded_runs("duplicate"), "run"),
         )
     others = [group.arm for group in screening.excluded if group.kind == "other arm"]
     if others:
         gone = counted(screening.excluded_runs("other arm"), "run")
-        message = say("{} in other arms excluded: {}", gone, listed(others))
-        yield Caveat.of(code="other_arms", message=message)
+        yield Caveat.say("other_arms", "{} in other arms excluded: {}", gone, listed(others))
 
 
 def _nothing_else(screening: Screening) -> str:
@@ -172,9 +151,9 @@ def _nothing_else(screening: Screening) -> str:
 
 def _missing(arm: Trials) -> Sentence:
     """The missing runs of an arm, by reason; the most frequent first."""
-    ranked = sorted(arm.missing_reasons, key=lambda one: (-one.trials, one.reason))
-    reasons = [say("{} {}", f"{one.trials:,}", Name(one.reason)) for one in ranked[:_REASONS]]
-    more = sum(one.trials for one in ranked[_REASONS:])
+    ranked = sorted(arm.missing_reasons, key=lambda cause: (-cause.trials, cause.reason))
+    reasons = [say("{} {}", f"{cause.trials:,}", Name(cause.reason)) for cause in ranked[:_REASONS]]
+    more = sum(cause.trials for cause in ranked[_REASONS:])
     if more:
         reasons.append(say("{} for other reasons", f"{more:,}"))
     return say("{} in {} ({})", f"{arm.missing:,}", Name(arm.arm), joined(reasons, ", "))
@@ -187,37 +166,31 @@ def _on_tasks(comparison: Comparison) -> Iterator[Caveat]:
         (arms.baseline, [t.task_id for t in comparison.tasks if not t.candidate.runs]),
     ):
         if only:
-            yield Caveat.of(
-                code="tasks_in_one_arm",
-                message=say(
-                    "{} ran only in {}, so the arms are not compared on the same tasks: {}",
-                    counted(len(only), "task"),
-                    Name(arm),
-                    listed(only),
-                ),
+            yield Caveat.say(
+                "tasks_in_one_arm",
+                "{} ran only in {}, so the arms are not compared on the same tasks: {}",
+                counted(len(only), "task"),
+                Name(arm),
+                listed(only),
             )
 
 
 def _on_pairs(comparison: Comparison) -> Iterator[Caveat]:
     unpaired = comparison.paired.unpaired_runs
     if unpaired:
-        yield Caveat.of(
-            code="unpaired_runs",
-            message=say(
-                "{} no partner, the same task and repeat in the other arm: {} counts in its arm, "
-                "but in no delta",
-                "1 run has" if unpaired == 1 else f"{unpaired:,} runs have",
-                "it" if unpaired == 1 else "each",
-            ),
+        yield Caveat.say(
+            "unpaired_runs",
+            "{} no partner, the same task and repeat in the other arm: {} counts in its arm, "
+            "but in no delta",
+            "1 run has" if unpaired == 1 else f"{unpaired:,} runs have",
+            "it" if unpaired == 1 else "each",
         )
     if comparison.on_pairs != comparison.decision:
-        yield Caveat.of(
-            code="unpaired_runs_decide",
-            message=say(
-                "without the unpaired runs the decision would be {}: the paired deltas do not "
-                "include those runs, the gates and the evidence do",
-                Name(comparison.on_pairs),
-            ),
+        yield Caveat.say(
+            "unpaired_runs_decide",
+            "without the unpaired runs the decision would be {}: the paired deltas do not "
+            "include those runs, the gates and the evidence do",
+            Name(comparison.on_pairs),
         )
 
 
@@ -231,24 +204,20 @@ def _on_missing(summary: ArmSummary) -> Iterator[Caveat]:
     ]
     never = [metric.label for metric in METRICS if summary.missing[metric.name] == summary.runs]
     if partly:
-        yield Caveat.of(
-            code="missing_values",
-            message=say(
-                "missing in some of the {} of {}: {}; each number leaves out the runs that lack it",
-                counted(summary.runs, "run"),
-                Name(summary.arm),
-                ", ".join(partly),
-            ),
+        yield Caveat.say(
+            "missing_values",
+            "missing in some of the {} of {}: {}; each number leaves out the runs that lack it",
+            counted(summary.runs, "run"),
+            Name(summary.arm),
+            ", ".join(partly),
         )
     if never:
-        yield Caveat.of(
-            code="never_measured",
-            message=say("never measured in {}: {}", Name(summary.arm), ", ".join(never)),
+        yield Caveat.say(
+            "never_measured", "never measured in {}: {}", Name(summary.arm), ", ".join(never)
         )
 
 
 def _on_unknown_keys(keys: tuple[str, ...]) -> Iterator[Caveat]:
     if keys:
         count = counted(len(keys), "unknown key")
-        message = say("{}, ignored: {}", count, listed(keys))
-        yield Caveat.of(code="unknown_keys", message=message)
+        yield Caveat.say("unknown_keys", "{}, ignored: {}", count, listed(keys))

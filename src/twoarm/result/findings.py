@@ -9,7 +9,7 @@ from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, share
 from twoarm.text.sentence import Sentence, listed, say
 
-# From this share of resamples with the same decision on, new runs would hardly change it.
+# At or above this share of resamples with the same decision, new runs would hardly change it.
 STABLE = 0.95
 FAIRLY_STABLE = 0.80
 
@@ -33,7 +33,7 @@ def evidence_said(evidence: Evidence | None) -> Sentence:
 
 
 def _named_first(evidence: Evidence) -> str:
-    """That a metric was named to be tested first, and what follows from it."""
+    """Which metric was named to be tested first, and what follows from that."""
     first = evidence.grade.primary
     if first is None:
         return ""
@@ -57,7 +57,7 @@ def is_clear(evidence: Evidence, metric: str) -> bool:
 
 
 def _clear(evidence: Evidence) -> Iterator[str]:
-    """What is clear, what is not and so could still be, and what could not be tested."""
+    """What is clear, what is not clear and could still go either way, and what was not tested."""
     grade = evidence.grade
     clear = [
         words[finding.standing == "worse"]
@@ -92,22 +92,22 @@ def _clear(evidence: Evidence) -> Iterator[str]:
 
 
 def _leaning(evidence: Evidence, metric: Metric) -> str:
-    """What a metric would be if it were the only one looked at; nothing if not even then clear."""
-    found = evidence.deltas[metric.name]
-    one: Interval | None = getattr(found.change, evidence.headline)
-    nothing = 0.0 if found.ratio is None else 1.0
-    if one is None or metric.words is None or one.low <= nothing <= one.high:
+    """What a metric would be if it were the only one tested; nothing if it is unclear even then."""
+    delta = evidence.deltas[metric.name]
+    interval: Interval | None = getattr(delta.change, evidence.headline)
+    nothing = 0.0 if delta.ratio is None else 1.0
+    if interval is None or metric.words is None or interval.low <= nothing <= interval.high:
         return ""
-    return metric.words[(one.low > nothing) != (metric.better is Better.HIGHER)]
+    return metric.words[(interval.low > nothing) != (metric.better is Better.HIGHER)]
 
 
 def _not_ruled_out(evidence: Evidence, metric: Metric) -> str:
     """No clear difference is not equality: this is what it could still be."""
-    found = evidence.deltas[metric.name]
-    one: Interval | None = getattr(found.change, evidence.headline)
-    if one is None:
+    delta = evidence.deltas[metric.name]
+    interval: Interval | None = getattr(delta.change, evidence.headline)
+    if interval is None:
         return ""
-    return difference_range(one, metric.unit) if found.ratio is None else ratio_range(one)
+    return difference_range(interval, metric.unit) if delta.ratio is None else ratio_range(interval)
 
 
 def difference_range(interval: Interval | None, unit: str) -> str:
@@ -141,7 +141,7 @@ def broken_said(evidence: Evidence) -> Sentence:
     if broken.tasks:
         chance = "" if broken.beyond_chance else ", which can be chance"
         count = f"{len(broken.tasks)} of {counted(evidence.tasks, 'task')}{chance}"
-        return say("{}: {}", count, listed([one.task_id for one in broken.tasks], 3))
+        return say("{}: {}", count, listed([task.task_id for task in broken.tasks], 3))
     if broken.could_break is None:
         return say("not known: no task has enough successful baseline runs to tell")
     if evidence.tasks == 1:

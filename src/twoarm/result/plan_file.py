@@ -1,12 +1,12 @@
 """Plan: how much more to run, in the shape of the plan file."""
 
-from typing import Any, Literal
+from typing import Literal
 
 import msgspec
 
 from twoarm.errors import Caveat
 from twoarm.evidence.results import Scope
-from twoarm.result.analysis import Tool, json_file, schema_file
+from twoarm.result.analysis import Document, Tool
 from twoarm.runs.runs import Input
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
@@ -73,7 +73,7 @@ class UpperLimits(msgspec.Struct, frozen=True, kw_only=True):
     options: tuple[PlanOption, ...]
 
 
-class Plan(msgspec.Struct, frozen=True, kw_only=True):
+class Plan(Document, frozen=True, kw_only=True):
     """How likely a change is to be clear, and what it takes to see it.
 
     `detect` and `smallest_detectable` are relative changes, of success differences: -0.2 is -20%,
@@ -111,19 +111,3 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     within_budget: Affordable | None
     upper_limits: UpperLimits | None
     curve: tuple[Point, ...]
-
-    def to_dict(self) -> dict[str, Any]:
-        """The plan file as plain Python values."""
-        built: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
-        return built
-
-    def to_json(self) -> str:
-        """The plan file as text."""
-        return json_file(self)
-
-
-def plan_schema() -> dict[str, Any]:
-    """The JSON Schema of the plan file, made from the type that writes it."""
-    return schema_file(
-        Plan, name="plan", description="How much more to run, as twoarm plan says it."
-    )

@@ -44,26 +44,26 @@ class Promotion(msgspec.Struct, frozen=True, kw_only=True):
 
 def promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """What the promotion goes by, unless losses on one side leave it in doubt."""
-    found = _promote(comparison, evidence, options)
-    lost = one_sided(comparison) if found.verdict == "promote" else ()
+    promotion = _promote(comparison, evidence, options)
+    lost = one_sided(comparison) if promotion.verdict == "promote" else ()
     if not lost:
-        return found
+        return promotion
     return Promotion(
         verdict="not enough data",
         reasons=(
-            *(_lost(one, comparison.arms) for one in lost),
-            say("otherwise {}", joined(found.reasons, "; ")),
+            *(_lost(loss, comparison.arms) for loss in lost),
+            say("otherwise {}", joined(promotion.reasons, "; ")),
         ),
         withheld=lost,
     )
 
 
-def _lost(found: OneSided, arms: Arms) -> Sentence:
+def _lost(loss: OneSided, arms: Arms) -> Sentence:
     """What was lost on one side, the arm that lost more first, and what to do about it."""
-    sides = list(zip(arms.both, found.lost, found.of, strict=True))
-    (arm, lost, of), (other, less, of_other) = sides if found.arm == arms.candidate else sides[::-1]
-    if found.metric is None:
-        again = sum(found.run_again)
+    sides = list(zip(arms.both, loss.lost, loss.of, strict=True))
+    (arm, lost, of), (other, less, of_other) = sides if loss.arm == arms.candidate else sides[::-1]
+    if loss.metric is None:
+        again = sum(loss.run_again)
         return say(
             "{} lost {} of {}, {} {} of {}{}: find out why{}",
             Name(arm),
@@ -80,7 +80,7 @@ def _lost(found: OneSided, arms: Arms) -> Sentence:
     return say(
         "{} lacks {} in {} of {}, {} in {} of {}: find out why, then run them again",
         Name(arm),
-        LABELS[found.metric],
+        LABELS[loss.metric],
         f"{lost:,}",
         counted(of, "run"),
         Name(other),
@@ -139,21 +139,21 @@ def _by_gates(comparison: Comparison) -> Promotion:
 
 def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
     """A verdict that reaches other tasks, and the guard; too little evidence decides nothing."""
-    found = evidence.grade
-    if found.verdict == "too few tasks":
+    grade = evidence.grade
+    if grade.verdict == "too few tasks":
         reason = say("too few runs: even the largest difference could not be clear")
         return _settled("not enough data", reason)
-    if found.scope == "these_tasks":
+    if grade.scope == "these_tasks":
         fewest = fewest_tasks(options.level)
         reason = say(
             "{} on {}; it takes at least {} to speak for others",
-            _FOUND.get(found.verdict, found.verdict),
+            _FOUND.get(grade.verdict, grade.verdict),
             here(evidence),
             fewest,
         )
         return _settled("not enough data", reason)
-    reason = say("{} for tasks like these", _FOUND.get(found.verdict, found.verdict))
-    if found.verdict != "candidate better":
+    reason = say("{} for tasks like these", _FOUND.get(grade.verdict, grade.verdict))
+    if grade.verdict != "candidate better":
         return _settled("do not promote", reason)
     if options.guard == "none":
         off = say("the guard is off: success, broken tasks and cost were not checked")
@@ -163,7 +163,7 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         return _settled("promote", reason, *_passed(evidence))
     return _settled(
         "do not promote" if HARM & set(held) else "not enough data",
-        *(_against(one, evidence) for one in held),
+        *(_against(harm, evidence) for harm in held),
         say("otherwise {}", reason),
     )
 
@@ -191,7 +191,7 @@ def _against(held: Held, evidence: Evidence) -> Sentence:
             return say("no run of it succeeded")
         case "breaks tasks":
             tasks = guard.broken.tasks
-            names = listed([one.task_id for one in tasks], 3)
+            names = listed([task.task_id for task in tasks], 3)
             return say("it breaks {}: {}", counted(len(tasks), "task"), names)
         case "costs more":
             return say("{}", _more_paid(guard.paid))
@@ -224,46 +224,46 @@ def _drop(low: float, high: float) -> str:
 
 def _by_margin(evidence: Evidence) -> Promotion:
     """Not worse by more than the margins, and better somewhere; one margin exceeded is a no."""
-    found = evidence.margin
-    if found.verdict == "inconclusive":
+    margin = evidence.margin
+    if margin.verdict == "inconclusive":
         reasons = list(_inconclusive(evidence))
     else:
-        ranges = "; ".join(map(_ranged, found.ranges))
+        ranges = "; ".join(map(_ranged, margin.ranges))
         where = "" if evidence.headline == "tasks_like_these" else f" on {here(evidence)}"
-        reasons = [say("{}{} ({})", _BY_MARGIN[found.verdict], where, ranges)]
-    beyond = [LABELS[one.metric] for one in found.ranges if one.beyond]
-    verdict: Verdict = "promote" if found.verdict == "candidate" else "do not promote"
+        reasons = [say("{}{} ({})", _BY_MARGIN[margin.verdict], where, ranges)]
+    beyond = [LABELS[limits.metric] for limits in margin.ranges if limits.beyond]
+    verdict: Verdict = "promote" if margin.verdict == "candidate" else "do not promote"
     if beyond:
         verdict = "do not promote"
         reasons.append(say("the whole interval is worse than the margin: {}", series(beyond)))
-    elif found.verdict == "inconclusive":
+    elif margin.verdict == "inconclusive":
         verdict = "not enough data"
-    success = found.ranges[0]
+    success = margin.ranges[0]
     if verdict == "promote" and success.high is not None and success.high < 0:
         reasons.append(say("success drops, but within the margin"))
     broken = evidence.guard.broken
     if verdict == "promote" and broken.beyond_chance:
-        names = listed([one.task_id for one in broken.tasks], 3)
+        names = listed([task.task_id for task in broken.tasks], 3)
         reasons.insert(0, say("it breaks {}, but this rule does not look at single tasks", names))
     return _settled(verdict, *reasons)
 
 
 def _inconclusive(evidence: Evidence) -> Iterator[Sentence]:
     """What is not known, or not ruled out."""
-    found, safe = evidence.margin, True
-    for one in found.ranges:
-        label = LABELS[one.metric]
-        success = one.metric == SUCCESS.name
-        margin = found.margin_success if success else found.margin_ratio
-        if one.low is None or one.high is None:
+    rule, safe = evidence.margin, True
+    for limits in rule.ranges:
+        label = LABELS[limits.metric]
+        success = limits.metric == SUCCESS.name
+        margin = rule.margin_success if success else rule.margin_ratio
+        if limits.low is None or limits.high is None:
             yield say(
-                "the margin says nothing about {}: {}", label, _why_none(one.metric, evidence)
+                "the margin says nothing about {}: {}", label, _why_none(limits.metric, evidence)
             )
-        elif success and one.low <= -margin:
-            drop, limit = f"{-one.low * 100:.1f} points", f"{margin * 100:g}"
+        elif success and limits.low <= -margin:
+            drop, limit = f"{-limits.low * 100:.1f} points", f"{margin * 100:g}"
             yield say("success could drop by up to {}, and the margin is {}", drop, limit)
-        elif not success and one.high >= margin:
-            rise, limit = f"{one.high:.1%}", f"{margin * 100:g}%"
+        elif not success and limits.high >= margin:
+            rise, limit = f"{limits.high:.1%}", f"{margin * 100:g}%"
             yield say("{} could rise by up to {}, and the margin is {}", label, rise, limit)
         else:
             continue
@@ -271,23 +271,23 @@ def _inconclusive(evidence: Evidence) -> Iterator[Sentence]:
     if safe:
         yield say(
             "no clear gain, and not equal within the margins ({})",
-            "; ".join(map(_ranged, found.ranges)),
+            "; ".join(map(_ranged, rule.ranges)),
         )
 
 
 def _why_none(metric: str, evidence: Evidence) -> str:
     """Why a range that the margin rule asks for is not there."""
-    found = evidence.deltas[metric]
-    if found.ratio is None and metric != SUCCESS.name and found.tasks:
+    delta = evidence.deltas[metric]
+    if delta.ratio is None and metric != SUCCESS.name and delta.tasks:
         return "it is a share, and some values are zero"
-    reasons = " ".join(found.change.reasons(evidence.headline)) or "it has no interval"
+    reasons = " ".join(delta.change.reasons(evidence.headline)) or "it has no interval"
     return reasons[0].lower() + reasons[1:].rstrip(".")
 
 
-def _ranged(one: MarginRange) -> str:
-    label = LABELS[one.metric]
-    if one.low is None or one.high is None:
+def _ranged(limits: MarginRange) -> str:
+    label = LABELS[limits.metric]
+    if limits.low is None or limits.high is None:
         return f"{label}: no interval"
-    if one.metric == SUCCESS.name:
-        return f"{label}: {one.low * 100:+.1f} to {one.high * 100:+.1f} points"
-    return f"{label}: {share(one.low)} to {share(one.high)}"
+    if limits.metric == SUCCESS.name:
+        return f"{label}: {limits.low * 100:+.1f} to {limits.high * 100:+.1f} points"
+    return f"{label}: {share(limits.low)} to {share(limits.high)}"

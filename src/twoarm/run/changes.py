@@ -6,7 +6,7 @@ import msgspec
 
 from twoarm.errors import InputError
 from twoarm.programs.value import as_text
-from twoarm.run.schedule import ABSENT, Difference, Frozen
+from twoarm.run.schedule import Difference, Frozen
 from twoarm.run.suite import SuiteTask
 from twoarm.text.escape import visible
 from twoarm.text.sentence import listed
@@ -41,12 +41,12 @@ def _without_budget(frozen: Frozen) -> Frozen:
     return msgspec.structs.replace(frozen, suite=suite)
 
 
-def _refuse(found: Sequence[Difference]) -> None:
-    if not found:
+def _refuse(differences: Sequence[Difference]) -> None:
+    if not differences:
         return
-    key, then, now = found[0]
+    key, then, now = differences[0]
     # They follow from what the suite spells.
-    others = [one.key for one in found[1:] if not one.key.startswith(("digests.", "trials"))]
+    others = [name for name, _, _ in differences[1:] if not name.startswith(("digests.", "trials"))]
     also = f"; {listed(others, 3)} changed as well" if others else ""
     before, after = _both(_shown(then), _shown(now))
     raise InputError(
@@ -56,7 +56,7 @@ def _refuse(found: Sequence[Difference]) -> None:
 
 
 def _shown(value: object) -> str:
-    if value is ABSENT:
+    if value is msgspec.UNSET:
         return "not there"
     if isinstance(value, msgspec.Struct):
         return "there"

@@ -2,8 +2,7 @@
 
 import time
 from collections.abc import Callable
-from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, TextIO
+from typing import TYPE_CHECKING, Self, TextIO
 
 from twoarm.text.escape import counted, shortened
 
@@ -15,21 +14,17 @@ if TYPE_CHECKING:
 _LINE_SECONDS = 10.0
 
 
-class Display(Protocol):
-    """Is told the state all the time and shows what fits."""
+class Display:
+    """Is told the state all the time and shows what fits; this one shows nothing."""
 
-    def __enter__(self) -> "Display": ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        raised: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *raised: object) -> None:
+        return
 
     def show(self, view: "LoopView") -> None:
         """The state as it is now."""
-        ...
 
 
 def progress_of(view: "LoopView") -> str:
@@ -78,20 +73,7 @@ def duration(seconds: float) -> str:
     return f"{whole} s"
 
 
-class Quiet:
-    """Shows nothing."""
-
-    def __enter__(self) -> "Quiet":
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        return
-
-    def show(self, view: "LoopView") -> None:
-        """Nothing."""
-
-
-class LogLines(Quiet):
+class LogLines(Display):
     """A line now and then, for logs."""
 
     def __init__(self, say: Callable[[str], None]) -> None:
@@ -113,7 +95,7 @@ class LogLines(Quiet):
             self._say(f"twoarm: {progress_of(view)}")
 
 
-class Live:
+class Live(Display):
     """Slots and counts, drawn in place."""
 
     def __init__(self, terminal: TextIO) -> None:
@@ -123,7 +105,7 @@ class Live:
         console = Console(file=terminal, force_terminal=True)
         self._drawn = Drawn(console=console, refresh_per_second=8, transient=True)
 
-    def __enter__(self) -> "Live":
+    def __enter__(self) -> Self:
         self._drawn.start()
         return self
 

@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -103,19 +103,13 @@ class Commits(msgspec.Struct, frozen=True, kw_only=True):
     sources: dict[str, str]
 
 
-def commits_of(checked: CheckedSuite) -> Commits:
-    """What the refs of a suite mean now."""
-    refs = {name: arm.source.ref for name, arm in checked.arms.items() if arm.source is not None}
-    return _commits(checked, checked.workspace.ref, refs)
+def commits_of(checked: CheckedSuite, earlier: Frozen | None) -> Commits:
+    """What the refs of a suite mean now, or meant when an earlier schedule was frozen.
 
-
-def commits_again(checked: CheckedSuite, earlier: Frozen) -> Commits:
-    """What they meant when the schedule was frozen: work may go on in the repositories."""
-    return _commits(checked, earlier.origin, earlier.sources)
-
-
-def _commits(checked: CheckedSuite, ref: str, refs: Mapping[str, str]) -> Commits:
+    Work may have gone on in the repositories since.
+    """
     place = checked.workspace
+    ref, refs = (place.ref, {}) if earlier is None else (earlier.origin, earlier.sources)
     if place.repo is not None:
         check_root(checked.at(place.repo))
         origin = commit_of(checked.at(place.repo), ref)

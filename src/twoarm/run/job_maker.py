@@ -74,13 +74,7 @@ class JobMaker:
             path=context.env["PATH"],
             env={
                 "setup": {**base, **checked.workspace.env},
-                "agent": {
-                    **base,
-                    **launch.env,
-                    **checked.workspace.env,
-                    **filled,
-                    **context.secrets,
-                },
+                "agent": base | launch.env | checked.workspace.env | filled | context.secrets,
                 "acceptance": {**context.env, **checked.workspace.env},
             },
             secrets=context.secrets,
@@ -104,13 +98,8 @@ class JobMaker:
             acceptance_command=task.acceptance_command,
             acceptance_seconds=limits.acceptance_seconds,
             keep_workspace=context.keep_workspace,
-            result=None,
         )
         return job, self._agent.meter(start, context.prices)
-
-    def model(self, arm: str) -> str | None:
-        """The model of an arm."""
-        return model_of(self._checked, arm)
 
     def _base(self, arm: str) -> dict[str, str]:
         """The variables of an arm; what it built comes first on its PATH."""

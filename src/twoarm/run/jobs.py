@@ -6,7 +6,7 @@ from twoarm.programs.agent import After
 
 
 class Job(msgspec.Struct, frozen=True, kw_only=True):
-    """One attempt, or with no `argv` a set-up or an acceptance on its own."""
+    """One attempt; or with no `argv` a set-up or an acceptance on its own, which needs less."""
 
     # Private, made by the supervisor, gone when it ends; see `Scratch`.
     scratch: str
@@ -14,11 +14,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     folder: str
     # The tree that is copied, and the file that says what is in it; empty where nobody asks.
     tree: str
-    manifest: str
+    manifest: str = ""
     # In the environment of every process of the attempt.
     marker: str
-    prompt: str
-    bwrap: bool
+    prompt: str = ""
+    bwrap: bool = False
     # Where our own programs are looked up, before anything that an arm has built.
     path: str
     # Variables of `setup`, `agent` and `acceptance`.
@@ -27,26 +27,26 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     secrets: dict[str, str]
     setup: tuple[str, ...]
     setup_seconds: float
-    home_texts: dict[str, str]
-    home_files: dict[str, str]
-    argv: tuple[str, ...]
+    home_texts: dict[str, str] = {}
+    home_files: dict[str, str] = {}
+    argv: tuple[str, ...] = ()
     # The name under which standard output is kept.
-    output: str
+    output: str = ""
     output_bytes: int
     # How much of what was changed is kept, in each patch.
-    patch_bytes: int
-    timeout_seconds: float
+    patch_bytes: int = 0
+    timeout_seconds: float = 0.0
     grace_seconds: float
-    after: tuple[After, ...]
-    keep: dict[str, str]
+    after: tuple[After, ...] = ()
+    keep: dict[str, str] = {}
     # Paths that acceptance finds as they were.
-    restore: tuple[str, ...]
+    restore: tuple[str, ...] = ()
     # Empty for none.
-    acceptance_command: str
+    acceptance_command: str = ""
     acceptance_seconds: float
-    keep_workspace: str
+    keep_workspace: str = "none"
     # Where the workspace goes once it is set up; None to remove it.
-    result: str | None
+    result: str | None = None
 
     @property
     def most_seconds(self) -> float:
@@ -63,35 +63,19 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         return work + graces + kept
 
 
-class Scratch(msgspec.Struct, frozen=True):
+class Scratch:
     """The folders of an attempt: `box` is all that the agent sees and may write to."""
 
-    path: str
-
-    @property
-    def workspace(self) -> str:
-        """The copy of the tree."""
-        return f"{self.path}/box/work"
-
-    @property
-    def home(self) -> str:
-        """The agent's HOME."""
-        return f"{self.path}/box/home"
-
-    @property
-    def prompt(self) -> str:
-        """A copy of the prompt."""
-        return f"{self.path}/box/tmp/prompt.txt"
-
-    @property
-    def usage(self) -> str:
-        """Where a command may leave its own counts."""
-        return f"{self.path}/box/tmp/usage.json"
-
-    @property
-    def output(self) -> str:
-        """What the agent prints while it runs, written by the supervisor."""
-        return f"{self.path}/own/out"
+    def __init__(self, path: str) -> None:
+        self.path = path
+        # The copy of the tree.
+        self.workspace = f"{path}/box/work"
+        self.home = f"{path}/box/home"
+        self.prompt = f"{path}/box/tmp/prompt.txt"
+        # Where a command may leave its own counts.
+        self.usage = f"{path}/box/tmp/usage.json"
+        # What the agent prints while it runs, written by the supervisor.
+        self.output = f"{path}/own/out"
 
 
 class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):

@@ -317,7 +317,7 @@ class RunFolder:
 
     def since_whole(self) -> list[str]:
         """The trials that were run since the trees were last seen to be whole."""
-        found: set[str] = set()
+        begun: set[str] = set()
         for line in self.folder.read("journal.jsonl").splitlines():
             try:
                 told = _TOLD.decode(line)
@@ -325,16 +325,16 @@ class RunFolder:
                 # Half a line, from when the power failed.
                 continue
             if told.event == WHOLE:
-                found.clear()
+                begun.clear()
             elif told.event == BEGUN and told.attempt is not None:
-                found.add(told.attempt)
-        return [run.trial.id for run in self.runs() if run.id in found]
+                begun.add(told.attempt)
+        return [run.trial.id for run in self.runs() if run.id in begun]
 
     # Attempts.
 
     def begin(self, attempted: Attempted) -> None:
         """Make the folder of an attempt, with what it may cost on the disk before it starts."""
-        above, name = self.folder.parent_of(_attempt_path(attempted), make=True)
+        above, name = self.folder.parent_of(f".attempts/{attempted.id}", make=True)
         with above:
             # A runner was killed before it wrote what follows, or somebody has laid a trap.
             above.remove(name)
@@ -343,25 +343,25 @@ class RunFolder:
 
     def attempt(self, attempted: Attempted) -> OpenFolder:
         """The folder of an attempt, to be closed."""
-        return self.folder.within(_attempt_path(attempted), make=True)
+        return self.folder.within(f".attempts/{attempted.id}", make=True)
 
     def folder_of(self, attempted: Attempted) -> str:
         """Where an attempt is, until it is published."""
-        return self.at(_attempt_path(attempted))
+        return self.at(f".attempts/{attempted.id}")
 
     def run_of(self, trial: Trial) -> str:
         """Where the run of a trial is, once it is done."""
-        return self.at("runs", trial.arm, trial.name)
+        return self.at("runs", trial.id)
 
     def record(self, attempted: Attempted) -> None:
         """What became of an attempt."""
-        with self.folder.within(_attempt_path(attempted), make=True) as folder:
+        with self.attempt(attempted) as folder:
             folder.write(TRIAL, _pretty(attempted))
             folder.remove(OUTCOME)
 
     def publish(self, attempted: Attempted) -> None:
         """The one step that makes a trial done; lost with the power, it is repeated by a resume."""
-        source, name = self.folder.parent_of(_attempt_path(attempted))
+        source, name = self.folder.parent_of(f".attempts/{attempted.id}")
         with source, self.folder.within(f"runs/{attempted.arm}", make=True) as runs:
             if runs.look(attempted.trial.name) is not None:
                 # Half of a folder that somebody has removed; a run would have been known.
@@ -371,12 +371,12 @@ class RunFolder:
     def check_whole(self, run: Attempted) -> None:
         """Refuse a run whose files are not what they were: the power may have failed."""
         path = self.run_of(run.trial)
-        with self.folder.within(f"runs/{run.arm}/{run.trial.name}") as folder:
+        with self.folder.within(f"runs/{run.trial.id}") as folder:
             for name, size in run.facts.get("files", {}).items():
-                found = folder.size(name)
-                if found != size:
+                length = folder.size(name)
+                if length != size:
                     raise InputError(
-                        f"{visible(os.path.join(path, name))}: {found:,} bytes, and {size:,} when "
+                        f"{visible(os.path.join(path, name))}: {length:,} bytes, and {size:,} when "
                         f"the run was published; put it back, or remove {visible(path)} to run "
                         "that trial again"
                     )
@@ -394,7 +394,7 @@ class RunFolder:
             for path in self._folders(arm):
                 try:
                     with self.folder.within(path) as folder:
-                        found = _ATTEMPTED.decode(folder.read(TRIAL))
+                        attempted = _ATTEMPTED.decode(folder.read(TRIAL))
                 except FileNotFoundError:
                     # Killed between making the folder and writing into it: nothing was started.
                     continue
@@ -402,12 +402,12 @@ class RunFolder:
                     reason = error.strerror if isinstance(error, OSError) else str(error)
                     message = f"{visible(self.at(path))}/{TRIAL}: {visible(str(reason))}"
                     raise InputError(message) from error
-                if path not in (_attempt_path(found), f"runs/{found.arm}/{found.trial.name}"):
+                if path not in (f".attempts/{attempted.id}", f"runs/{attempted.trial.id}"):
                     raise InputError(
                         f"{visible(self.at(path))}/{TRIAL}: of another trial, "
-                        f"{visible(shortened(found.id, 60))}; put the folder back where it was"
+                        f"{visible(shortened(attempted.id, 60))}; put the folder back where it was"
                     )
-                yield found
+                yield attempted
 
     def _folders(self, path: str) -> list[str]:
         try:
@@ -415,10 +415,6 @@ class RunFolder:
                 return [f"{path}/{name}" for name in folder.names() if folder.is_folder(name)]
         except FileNotFoundError:
             return []
-
-
-def _attempt_path(attempted: Attempted) -> str:
-    return f".attempts/{attempted.arm}/{attempted.trial.name}.{attempted.attempt}"
 
 
 def read_outcome(folder: OpenFolder) -> dict[str, Any]:

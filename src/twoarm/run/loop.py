@@ -111,6 +111,7 @@ class Loop:
         self._waiting: deque[tuple[Trial, ...]] = deque()
         self._all = 0
         self._stop: StoppedError | None = None
+        self._request: StopRequest = "go"
 
     def run(
         self,
@@ -121,34 +122,28 @@ class Loop:
         """Run the blocks; `stop_request` is asked all the time, `show` told all the time."""
         self._plan(blocks)
         self._folder.say("started", done=len(self._done), of=self._all, slots=self._executor.slots)
-        end = self._go(self._journaled(stop_request), show)
+        end = self._go(stop_request, show)
         self._folder.say("ended", end=end, done=len(self._done), of=self._all)
         return end
 
-    def _journaled(self, stop_request: Callable[[], StopRequest]) -> Callable[[], StopRequest]:
+    def _journaled(self, request: StopRequest) -> StopRequest:
         """What is requested, with each change in the journal."""
-        last: list[StopRequest] = ["go"]
-
-        def journaled() -> StopRequest:
+        if self._stop is not None and request == "go":
             # What is running has been paid for, so it may finish.
-            request = (
-                "finish" if self._stop is not None and stop_request() == "go" else stop_request()
-            )
-            if request != last[0]:
-                last[0] = request
-                self._folder.say("stop_request", request=request)
-            return request
-
-        return journaled
+            request = "finish"
+        if request != self._request:
+            self._request = request
+            self._folder.say("stop_request", request=request)
+        return request
 
     def _go(self, stop_request: Callable[[], StopRequest], show: Callable[[LoopView], None]) -> End:
         while True:
-            request = stop_request()
+            request = self._journaled(stop_request())
             if request == "kill":
                 self._kill(show)
                 return "killed"
             # Asked once: a pause that ends in between is not a lack of money.
-            pausing = self._pausing()
+            pausing = time.monotonic() < self._pause_until
             if request == "go" and not pausing:
                 self._start()
             show(self._view(request))
@@ -158,7 +153,7 @@ class Loop:
                     raise self._stop
                 if request == "finish":
                     return "stopped"
-                if not self._left():
+                if not self._waiting and not any(slot.trials for slot in self._slots):
                     return "done"
                 if not pausing:
                     return "budget"
@@ -177,7 +172,7 @@ class Loop:
             self._done.add(run.trial.id)
             self._numbers[run.trial.id] = run.attempt
             self._budget.charge(run.charged_usd, run.cost_usd)
-        for attempted in sorted(self._folder.attempts(), key=lambda one: one.attempt):
+        for attempted in sorted(self._folder.attempts(), key=lambda attempted: attempted.attempt):
             name = attempted.trial.id
             self._numbers[name] = max(self._numbers.get(name, 0), attempted.attempt)
             if attempted.state == "running":
@@ -213,12 +208,6 @@ class Loop:
                 return settle(folder, attempted, self._reader)
         except FileNotFoundError:
             return abandon(attempted, otherwise, interrupted=interrupted)
-
-    def _left(self) -> bool:
-        return bool(self._waiting) or any(slot.trials for slot in self._slots)
-
-    def _pausing(self) -> bool:
-        return time.monotonic() < self._pause_until
 
     # Starting.
 
@@ -294,13 +283,11 @@ class Loop:
 
     def _end(self, outcome: JobOutcome) -> None:
         """Settle one attempt; publish it, try again, or stop."""
-        slot = next(
-            slot
+        slot, attempted = next(
+            (slot, slot.attempted)
             for slot in self._slots
             if slot.attempted is not None and slot.attempted.id == outcome.attempt
         )
-        attempted = slot.attempted
-        assert attempted is not None
         seconds = time.monotonic() - slot.since
         if outcome.complete:
             settled = self._settled(attempted, "its outcome is gone", interrupted=False)
@@ -339,11 +326,11 @@ class Loop:
         if settled.state != "run" or len(first) == FIRST:
             return
         first.append(settled.facts.get("unread"))
-        found = [why for arm in self._unread.values() for why in arm if why is not None]
-        if len(self._unread) > 1 and len(found) == FIRST * len(self._unread):
+        reasons = [why for arm in self._unread.values() for why in arm if why is not None]
+        if len(self._unread) > 1 and len(reasons) == FIRST * len(self._unread):
             self._stop = StoppedError(
-                f"nothing can be read of the first {FIRST} runs of each arm: {visible(found[0])}; "
-                f"see {visible(self._folder.run_of(settled.trial))}",
+                f"nothing can be read of the first {FIRST} runs of each arm: "
+                f"{visible(reasons[0])}; see {visible(self._folder.run_of(settled.trial))}",
                 "mend that, then start over with another --out; with --resume these runs would "
                 "stay as they are",
             )
@@ -359,9 +346,9 @@ class Loop:
         status = settled.facts.get("refused")
         if self._is_wrong_key(settled.arm, status):
             self._infra.add(name)
-            said = visible(self._reason).rstrip(".")
+            reason = visible(self._reason).rstrip(".")
             self._stop = StoppedError(
-                f"the provider refuses the agent with status {status}: {said}; "
+                f"the provider refuses the agent with status {status}: {reason}; "
                 "check the key and what it may use"
             )
         elif "not_started" in settled.facts or "tree_changed" in settled.facts:

@@ -5,6 +5,7 @@ import re
 import secrets
 import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 
 from twoarm.errors import InputError, UsageError
 from twoarm.files.safe import OpenFolder, same_place
@@ -162,13 +163,6 @@ def _candidates(environment: "os._Environ[str] | dict[str, str]") -> Iterator[st
 
 
 def _instructions_above(path: str) -> str | None:
-    at = os.path.realpath(path)
-    while True:
-        for name in INSTRUCTIONS:
-            found = os.path.join(at, name)
-            if os.path.lexists(found):
-                return found
-        parent = os.path.dirname(at)
-        if parent == at:
-            return None
-        at = parent
+    at = Path(os.path.realpath(path))
+    places = (str(folder / name) for folder in (at, *at.parents) for name in INSTRUCTIONS)
+    return next(filter(os.path.lexists, places), None)

@@ -192,10 +192,10 @@ class Preparation:
         jobs = []
         for task, check in waiting:
             folder = self._folder(f"acceptance.{task.id}.{check + 1}")
-            job = self._job(folder, trees[task.id].path, (), None)
-            jobs.append(msgspec.structs.replace(job, acceptance_command=task.acceptance_command))
+            command = task.acceptance_command
+            jobs.append(self._job(folder, trees[task.id].path, acceptance_command=command))
         facts = self._all(jobs)
-        codes: dict[str, list[int]] = {task.id: [] for task in tasks}
+        codes: dict[str, tuple[int, ...]] = {task.id: () for task in tasks}
         for (task, _), job, fact in zip(waiting, jobs, facts, strict=True):
             code = fact.acceptance_exit_code or 0
             if code in NOT_RUNNABLE:
@@ -203,8 +203,8 @@ class Preparation:
                     f"task {named(task.id)}: its acceptance command cannot be run "
                     f"(exit code {code}); see {visible(job.folder)}/acceptance.log"
                 )
-            codes[task.id].append(code)
-        return {task: tuple(found) for task, found in codes.items()}
+            codes[task.id] += (code,)
+        return codes
 
     def _run(
         self, what: str, name: str, tree: str, commands: Sequence[str], result: str | None
@@ -212,7 +212,7 @@ class Preparation:
         """Commands in a copy of a tree, which becomes the result."""
         if result is not None:
             self._place.trees.remove(os.path.basename(result))
-        job = self._job(self._folder(name), tree, commands, result)
+        job = self._job(self._folder(name), tree, commands, result=result)
         (facts,) = self._all([job])
         if facts.setup_exit_code:
             raise InputError(
@@ -225,35 +225,30 @@ class Preparation:
         self._context.logs.made(name).close()
         return self._context.logs.at(name)
 
-    def _job(self, folder: str, tree: str, commands: Sequence[str], result: str | None) -> Job:
+    def _job(
+        self,
+        folder: str,
+        tree: str,
+        commands: Sequence[str] = (),
+        *,
+        result: str | None = None,
+        acceptance_command: str = "",
+    ) -> Job:
         limits = self._checked.suite.limits
         return Job(
             scratch=self._place.fresh(),
             folder=folder,
             tree=tree,
-            manifest="",
             marker=f"{self._context.marker}-{token_hex(4)}",
-            prompt="",
-            bwrap=False,
             path=self._context.env["PATH"],
             env=dict.fromkeys(("setup", "agent", "acceptance"), self._context.env),
             secrets=self._context.secrets,
             setup=tuple(commands),
             setup_seconds=limits.setup_seconds,
-            home_texts={},
-            home_files={},
-            argv=(),
-            output="",
             output_bytes=_LOG_BYTES,
-            patch_bytes=0,
-            timeout_seconds=0.0,
             grace_seconds=limits.grace_seconds,
-            after=(),
-            keep={},
-            restore=(),
-            acceptance_command="",
+            acceptance_command=acceptance_command,
             acceptance_seconds=limits.acceptance_seconds,
-            keep_workspace="none",
             result=result,
         )
 
@@ -280,11 +275,11 @@ def _facts(path: str) -> _Facts:
 
 def warnings_of(untouched: Mapping[str, Iterable[int]]) -> list[str]:
     """What acceptance on the untouched workspace tells about each task."""
-    said = []
+    warnings = []
     for task, codes in untouched.items():
         passed = {code == 0 for code in codes}
         if passed == {True}:
-            said.append(f"task {named(task)}: acceptance passes on the untouched workspace")
+            warnings.append(f"task {named(task)}: acceptance passes on the untouched workspace")
         elif len(passed) > 1:
-            said.append(f"task {named(task)}: acceptance is flaky on the untouched workspace")
-    return said
+            warnings.append(f"task {named(task)}: acceptance is flaky on the untouched workspace")
+    return warnings

@@ -70,10 +70,10 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
     warnings = [*notes(setting), *warnings_of(prepared.untouched)]
     lines += [f"warning: {text}" for text in warnings]
     if warnings:
-        said = f"{counted(len(warnings), 'warning')}; nothing else is in the way: {command}"
+        conclusion = f"{counted(len(warnings), 'warning')}; nothing else is in the way: {command}"
     else:
-        said = f"ready: no problems; start it with {command}"
-    return [*lines, said]
+        conclusion = f"ready: no problems; start it with {command}"
+    return [*lines, conclusion]
 
 
 def _cost(terms: Terms, trials: int) -> str:
@@ -82,15 +82,15 @@ def _cost(terms: Terms, trials: int) -> str:
         return "nothing limits it; set limits.trial_usd and limits.budget_usd"
     if terms.cost == "held":
         most = each * trials * (1 + terms.overshoot)
-        said = (
+        cost = (
             f"at most ${most:,.2f}: {counted(trials, 'trial')} of ${each:,.2f}, and "
             f"{terms.overshoot:.0%} more for turns that begin below the limit"
         )
     else:
-        said = (
+        cost = (
             f"about ${each * trials:,.2f} if no trial exceeds ${each:,.2f}, which nothing enforces"
         )
-    return said if terms.budget_usd is None else f"{said}; the budget is ${terms.budget_usd:,.2f}"
+    return cost if terms.budget_usd is None else f"{cost}; the budget is ${terms.budget_usd:,.2f}"
 
 
 def _smallest(tasks: int, repeats: int) -> str:

@@ -86,24 +86,32 @@ def collect_runs(
     that broke off where its agent could bring that about is a line as well.
     """
     runs, attempts = list(folder.runs()), list(folder.attempts())
-    settled = [*runs, *(one for one in attempts if one.state == "infra")]
+    settled = [*runs, *(attempt for attempt in attempts if attempt.state == "infra")]
     lines, caveats = _read_again(folder, frozen, prices, settled)
-    others = [_as_settled(folder, frozen, one) for one in settled if one.id not in lines]
-    done = {one.trial for one in settled}
-    last = {one.trial: one for one in sorted(attempts, key=lambda one: one.attempt)}
+    others = [
+        _as_settled(folder, frozen, attempt) for attempt in settled if attempt.id not in lines
+    ]
+    done = {attempt.trial for attempt in settled}
+    in_order = sorted(attempts, key=lambda attempt: attempt.attempt)
+    last = {attempt.trial: attempt for attempt in in_order}
     for trial in frozen.trials:
         if trial not in done:
-            ended = last.get(trial)
-            reason = "not yet run" if ended is None else f"{_how(ended)}: {_why(ended)}"
+            reason = "not yet run"
+            if attempt := last.get(trial):
+                how = "lost" if attempt.state == "lost" else "interrupted"
+                reason = f"{how}: {_why(attempt)}"
             others.append(_no_run(trial, "missing", reason))
     if folder.machine().isolation == "copy":
         # There an agent can kill whatever watches it, and so be rid of a run that goes badly.
-        broken = [one for one in attempts if one.state != "infra" and one.trial in done]
-        others += [_no_run(one.trial, "interrupted", _why(one)) for one in broken]
-    found = [*lines.values(), *(msgspec.json.encode(one) + b"\n" for one in others)]
-    found.sort(key=lambda line: _KNOWN.decode(line).order)
-    lines_of = batched(iter(found))
-    write([Output(path=folder.at(COLLECTED), content=lines_of, append=False, named=False)])
+        others += [
+            _no_run(attempt.trial, "interrupted", _why(attempt))
+            for attempt in attempts
+            if attempt.state != "infra" and attempt.trial in done
+        ]
+    collected = [*lines.values(), *(msgspec.json.encode(run) + b"\n" for run in others)]
+    collected.sort(key=lambda line: _KNOWN.decode(line).order)
+    content = batched(iter(collected))
+    write([Output(path=folder.at(COLLECTED), content=content, append=False, named=False)])
     caveats += [*_caveats(others), *_doubts(folder)]
     return Collected(arms=frozenset(run.arm for run in runs), caveats=tuple(caveats))
 
@@ -129,10 +137,10 @@ def _read_again(
     In the order in which they ran: what an earlier run has as well is odd about the later one.
     """
     places: dict[str, list[ArmPath]] = {}
-    for one in sorted(settled, key=lambda one: str(one.facts.get("started_at_utc", ""))):
-        if one.format is not None:
-            place = ArmPath(arm=one.arm, path=_folder_of(folder, one))
-            places.setdefault(one.format, []).append(place)
+    for attempt in sorted(settled, key=lambda attempt: attempt.started):
+        if attempt.format is not None:
+            place = ArmPath(arm=attempt.arm, path=_folder_of(folder, attempt))
+            places.setdefault(attempt.format, []).append(place)
     options = CollectOptions(
         prices=prices,
         uptake=frozen.suite.uptake,
@@ -141,7 +149,7 @@ def _read_again(
         skip_bad=True,
         settings=Settings(scheduled=True),
     )
-    trials = {one.id: one.trial for one in settled}
+    trials = {attempt.id: attempt.trial for attempt in settled}
     lines: dict[str, bytes] = {}
     caveats: list[str] = []
     waiting = sorted(places.items())
@@ -153,7 +161,7 @@ def _read_again(
                     known = _KNOWN.decode(line)
                     if known.run_id is not None and trials.get(known.run_id) == known.trial:
                         lines[known.run_id] = line
-                caveats += [one.message for one in collection.caveats if one.code in _SAID]
+                caveats += [caveat.message for caveat in collection.caveats if caveat.code in _SAID]
         except (ArmsError, BadRunsError, InputError):
             # Somebody has changed a folder; the others are as good as they were.
             half = len(part) // 2
@@ -161,24 +169,24 @@ def _read_again(
     return lines, caveats
 
 
-def _folder_of(folder: RunFolder, one: Attempted) -> str:
-    return folder.run_of(one.trial) if one.state == "run" else folder.folder_of(one)
+def _folder_of(folder: RunFolder, attempt: Attempted) -> str:
+    return folder.run_of(attempt.trial) if attempt.state == "run" else folder.folder_of(attempt)
 
 
-def _as_settled(folder: RunFolder, frozen: Frozen, one: Attempted) -> Run:
+def _as_settled(folder: RunFolder, frozen: Frozen, attempt: Attempted) -> Run:
     """What was known of an attempt when it ended, without its output."""
-    where, facts = _folder_of(folder, one), one.facts
+    where, facts = _folder_of(folder, attempt), attempt.facts
     names = (name for name in (NAME, TRIAL) if os.path.lexists(os.path.join(where, name)))
     tag = "output_unread" if "unread" in facts else None
-    if one.format is not None:
+    if attempt.format is not None:
         tag = "not_read_again"
     return Record(
-        task_id=one.task,
-        arm=one.arm,
-        repeat=one.repeat,
-        success=bool(one.success),
+        task_id=attempt.task,
+        arm=attempt.arm,
+        repeat=attempt.repeat,
+        success=bool(attempt.success),
         duration_seconds=facts.get("duration_seconds") or 0.0,
-        total_cost_usd=one.cost_usd,
+        total_cost_usd=attempt.cost_usd,
         input_tokens=None,
         output_tokens=None,
         cache_read_tokens=None,
@@ -186,29 +194,26 @@ def _as_settled(folder: RunFolder, frozen: Frozen, one: Attempted) -> Run:
         agent_exit_code=facts.get("agent_exit_code"),
         acceptance_exit_code=facts.get("acceptance_exit_code"),
         arm_setup_exit_code=facts.get("setup_exit_code"),
-        failure=one.failure,  # type: ignore[arg-type]
-        failure_reason=one.reason,
-        run_id=one.id,
+        failure=attempt.failure,  # type: ignore[arg-type]
+        failure_reason=attempt.reason,
+        run_id=attempt.id,
         started_at_utc=_utc(facts.get("started_at_utc")),
         ended_at_utc=_utc(facts.get("ended_at_utc")),
         acceptance_command=next(
-            (task.acceptance_command for task in frozen.suite.tasks if task.id == one.task), None
+            (task.acceptance_command for task in frozen.suite.tasks if task.id == attempt.task),
+            None,
         ),
         run_path=os.path.relpath(os.path.join(where, next(names, NAME)), folder.path),
         tags=None if tag is None else [tag],
     )
 
 
-def _utc(found: str | None) -> str | None:
-    return None if found is None else utc_text(seconds(datetime.fromisoformat(found)))
+def _utc(moment: str | None) -> str | None:
+    return None if moment is None else utc_text(seconds(datetime.fromisoformat(moment)))
 
 
-def _how(ended: Attempted) -> str:
-    return "lost" if ended.state == "lost" else "interrupted"
-
-
-def _why(ended: Attempted) -> str:
-    return ended.reason or "the runner died before it ended"
+def _why(attempt: Attempted) -> str:
+    return attempt.reason or "the runner died before it ended"
 
 
 def _no_run(trial: Trial, failure: Failure, reason: str) -> Run:
@@ -267,10 +272,11 @@ def write_receipt(
         "trials": len(frozen.trials),
         "done": len(runs),
         "runs_by_jobs": {str(jobs): runs for jobs, runs in runs_by_jobs(runs).items()},
-        "spent_usd": sum(one.charged_usd or 0.0 for one in (*runs, *attempts)),
-        "costs_not_known": sum(one.charged_usd is None for one in (*runs, *attempts)),
+        "spent_usd": sum(attempt.charged_usd or 0.0 for attempt in (*runs, *attempts)),
+        "costs_not_known": sum(attempt.charged_usd is None for attempt in (*runs, *attempts)),
         "attempts_without_run": [
-            {"attempt": one.id, "state": one.state, "reason": one.reason} for one in attempts
+            {"attempt": attempt.id, "state": attempt.state, "reason": attempt.reason}
+            for attempt in attempts
         ],
         "run_json_sha256": {
             run.trial.id: file_digest(os.path.join(folder.run_of(run.trial), "run.json"))
@@ -287,9 +293,6 @@ def runs_by_jobs(runs: Iterable[Attempted]) -> Counter[int]:
 
 
 def _variables(frozen: Frozen) -> set[str]:
-    names: set[str] = set()
     suite = frozen.suite
     tables = [suite.agent and suite.agent.env, suite.workspace and suite.workspace.env]
-    for table in (*tables, *(arm.env for arm in suite.arms.values())):
-        names |= set(table or {})
-    return names
+    return set().union(*(table or () for table in (*tables, *(a.env for a in suite.arms.values()))))

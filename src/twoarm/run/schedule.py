@@ -5,6 +5,7 @@ from hashlib import sha256
 from typing import NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from twoarm.run.suite import Suite, SuiteTask
 
@@ -39,12 +40,12 @@ def arrange(tasks: Sequence[str], arms: Sequence[str], repeats: int, seed: int) 
     and not a generator: the order is the same in every version of Python, and that of one task
     does not depend on the others.
     """
-    one, other = sorted(arms)
+    pair = sorted(arms)
     first = {task: _first_arms(task, repeats, seed) for task in tasks}
     blocks = []
     for repeat in range(1, repeats + 1):
         for task in sorted(tasks, key=lambda task: _draw(seed, "task", repeat, task)):
-            order = (one, other) if first[task][repeat - 1] else (other, one)
+            order = pair if first[task][repeat - 1] else pair[::-1]
             a, b = (Trial(task=task, repeat=repeat, arm=arm) for arm in order)
             blocks.append((a, b))
     return blocks
@@ -98,15 +99,8 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
                 yield from _differences(name, getattr(self, name), getattr(other, name))
 
 
-class Absent:
-    """The value of a key that is not there."""
-
-
-ABSENT = Absent()
-
-
 class Difference(NamedTuple):
-    """A key with dots, such as `limits.timeout_seconds`, and both values."""
+    """A key with dots, such as `limits.timeout_seconds`, and both values; UNSET if not there."""
 
     key: str
     then: object
@@ -122,13 +116,13 @@ def _differences(key: str, then: object, now: object) -> Iterator[Difference]:
         return
     for name in dict.fromkeys((*before, *after)):
         below = f"{key}.{name}" if key else name
-        yield from _differences(below, before.get(name, ABSENT), after.get(name, ABSENT))
+        yield from _differences(below, before.get(name, UNSET), after.get(name, UNSET))
 
 
 def _table(value: object) -> Mapping[str, object] | None:
     if isinstance(value, msgspec.Struct):
         return msgspec.structs.asdict(value)
-    if isinstance(value, tuple) and value and all(isinstance(one, SuiteTask) for one in value):
+    if isinstance(value, tuple) and value and all(isinstance(task, SuiteTask) for task in value):
         return {task.id: task for task in value}
     return value if isinstance(value, dict) else None
 

@@ -11,7 +11,7 @@ from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
 from twoarm.run.changes import refuse_changes, refuse_removed
 from twoarm.run.executor import Executor
-from twoarm.run.job_maker import JobMaker, TrialContext, check_programs
+from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, model_of
 from twoarm.run.ledger import WHOLE, MachineSettings, RunFolder
 from twoarm.run.loop import End, Loop, LoopView, StoppedError, StopRequest
 from twoarm.run.place import Place, choose_place, new_token
@@ -110,7 +110,7 @@ class Session:
             format=setting.agent.format,
             prices=setting.prices,
             acceptance_commands={t.id: t.acceptance_command for t in setting.checked.tasks},
-            models={arm: job_maker.model(arm) for arm in setting.checked.arms},
+            models={arm: model_of(setting.checked, arm) for arm in setting.checked.arms},
         )
         loop = Loop(
             self.folder,

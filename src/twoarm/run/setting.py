@@ -3,7 +3,7 @@
 import os
 import shutil
 import subprocess
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Literal
 
 import msgspec
@@ -14,14 +14,7 @@ from twoarm.programs.command.launch import UNREAD
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.programs.settings import NO_FORMAT
 from twoarm.run.budget import Terms, check_terms
-from twoarm.run.freeze import (
-    ProgramFile,
-    choose_tasks,
-    commits_again,
-    commits_of,
-    find_program,
-    freeze,
-)
+from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, find_program, freeze
 from twoarm.run.job_maker import check_arguments, missing_files, model_of
 from twoarm.run.schedule import Frozen
 from twoarm.run.suite_file import CheckedSuite, read_suite
@@ -88,7 +81,7 @@ def set_up(
     program = find_program(agent, checked)
     tasks = choose_tasks(checked, options.only, options.tags)
     check_arguments(checked, agent, tasks)
-    commits = commits_of(checked) if earlier is None else commits_again(checked, earlier)
+    commits = commits_of(checked, earlier)
     frozen = freeze(checked, program.version, tasks, options.repeats, options.seed, commits)
     values = _secrets(checked, environment)
     text = msgspec.json.encode(frozen).decode()
@@ -147,44 +140,40 @@ def default_jobs() -> int:
     return max(1, min(cores, memory, 4))
 
 
-def notes(setting: Setting) -> list[str]:
+def notes(setting: Setting) -> Iterator[str]:
     """What has to be said before anything runs."""
-    said = []
     repo = setting.checked.workspace.repo
     if repo is not None and uncommitted(setting.checked.at(repo)):
         commit = setting.frozen.origin[:12]
-        said.append(f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}")
+        yield f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}"
     if repo is not None and is_committed(
         setting.checked.at(repo), setting.frozen.origin, setting.checked.path
     ):
-        said.append(
+        yield (
             "the suite is committed in the repository, so agents of both arms can read it, and "
             "any files of the arms that are committed with it; keep them elsewhere"
         )
     copied = setting.checked.workspace.copy
     if copied is not None and lies_in(setting.checked.path, setting.checked.at(copied)):
-        said.append(
+        yield (
             "the suite is in the folder that is copied, so agents of both arms can read it; keep "
             "it in another folder"
         )
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
-        said.append(
-            'format = "none" measures no tokens: the gates can only end in `insufficient data`'
-        )
+        yield 'format = "none" measures no tokens: the gates can only end in `insufficient data`'
     if setting.terms.kind == "soft":
-        said.append(
+        yield (
             "the budget is soft: nothing stops a trial at its limit, so the last ones may exceed it"
         )
     suite = setting.checked.suite
     if setting.agent.format == UNREAD and any(
         (suite.uptake, *(arm.uptake for arm in suite.arms.values()))
     ):
-        said.append(
+        yield (
             "uptake cannot be seen: what a command prints is read only with agent.output and "
             "agent.format; see docs/explain.md for what each format shows"
         )
-    said.extend(missing_files(setting.checked))
-    return said
+    yield from missing_files(setting.checked)
 
 
 def check_isolation(isolation: Isolation, agent: Agent) -> None:
@@ -201,5 +190,5 @@ def check_isolation(isolation: Isolation, agent: Agent) -> None:
     argv = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "true"]
     done = subprocess.run(argv, capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        raise UsageError(f"--isolation bwrap: not allowed on this machine: {visible(said)}")
+        reason = done.stderr.decode("utf-8", "replace").strip()
+        raise UsageError(f"--isolation bwrap: not allowed on this machine: {visible(reason)}")

@@ -59,12 +59,12 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
         _say_failure(folder, "infra", f"the agent cannot be started: {facts['not_started']}")
     never_ran = bool(facts["setup_exit_code"]) or "not_started" in facts
     name = UNREAD if never_ran else reader.format
-    found = _read(folder.path, attempted.arm, name, reader.prices)
-    if isinstance(found, str):
-        return _unread(folder, attempted, facts, f"its output cannot be read: {found}")
-    run = found.run
+    reading = _read(folder.path, attempted.arm, name, reader.prices)
+    if isinstance(reading, str):
+        return _unread(folder, attempted, facts, f"its output cannot be read: {reading}")
+    run = reading.run
     answered = not run.failure or bool(run.output_tokens) or bool(run.tool_call_count)
-    free = never_ran or (found.status in (UNAUTHORIZED, FORBIDDEN) and not answered)
+    free = never_ran or (reading.status in (UNAUTHORIZED, FORBIDDEN) and not answered)
     cost = 0.0 if free else run.total_cost_usd
     complete = cost is not None and "spend_incomplete" not in (run.tags or ())
     charged = cost if free or complete else max(cost or 0.0, attempted.reserved_usd or 0.0) or None
@@ -82,8 +82,8 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
             **facts,
             "files": _sizes(folder),
             "answered": answered and not never_ran,
-            **({} if found.status is None else {"refused": found.status}),
-            **({} if found.unread is None else {"unread": found.unread}),
+            **({} if reading.status is None else {"refused": reading.status}),
+            **({} if reading.unread is None else {"unread": reading.unread}),
         },
     )
 
@@ -172,7 +172,7 @@ def key_refused(attempted: Attempted, refusal: Refusal, seconds: float) -> Attem
     return msgspec.structs.replace(
         attempted,
         state="infra",
-        reason=refusal.said,
+        reason=refusal.message,
         cost_usd=0.0,
         charged_usd=0.0,
         failure="infra",
@@ -232,12 +232,16 @@ def _read(
     options = CollectOptions(prices=prices, settings=Settings(scheduled=True))
     try:
         with gather(format_name, [ArmPath(arm=arm, path=folder)], options) as collection:
-            unread = [one for one in collection.caveats if one.code in (NO_EVENT, USAGE_UNREAD)]
+            unread = (
+                str(caveat.message)
+                for caveat in collection.caveats
+                if caveat.code in (NO_EVENT, USAGE_UNREAD)
+            )
             for line in collection.lines():
                 return _Reading(
                     run=_RUN.decode(line),
                     status=next(iter(collection.refused), None),
-                    unread=str(unread[0].message) if unread else None,
+                    unread=next(unread, None),
                 )
     except BadRunsError as error:
         return error.problems[0].message
@@ -248,5 +252,4 @@ def _read(
 
 def _say_failure(folder: OpenFolder, failure: Literal["agent", "infra"], reason: str) -> None:
     """Whose failure it was, where `collect` looks for it."""
-    said = {"failure": failure, "reason": reason}
-    _put(folder, USAGE, msgspec.json.encode({"failure": said}))
+    _put(folder, USAGE, msgspec.json.encode({"failure": {"failure": failure, "reason": reason}}))

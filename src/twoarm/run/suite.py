@@ -117,17 +117,17 @@ _SHELL = re.compile(r"(?<!\$)\{(" + "|".join(SHELL_PLACEHOLDERS) + r")\}")
 
 def placeholders(text: str) -> list[str]:
     """The names in braces; a doubled brace is a brace."""
-    return [found[2] for found in _NAMED.finditer(text) if found[2]]
+    return [match[2] for match in _NAMED.finditer(text) if match[2]]
 
 
 def fill(text: str, values: dict[str, str]) -> str:
     """The text with every placeholder filled in."""
-    return _NAMED.sub(lambda found: values[found[2]] if found[2] else f"{{{found[1]}}}", text)
+    return _NAMED.sub(lambda match: values[match[2]] if match[2] else f"{{{match[1]}}}", text)
 
 
 def fill_shell(command: str, values: dict[str, str]) -> str:
     """A shell command with the placeholders that a command may have filled in."""
-    return _SHELL.sub(lambda found: values[found[1]], command)
+    return _SHELL.sub(lambda match: values[match[1]], command)
 
 
 # What each key means, for the JSON Schema.

@@ -70,10 +70,10 @@ def read_suite(path: str) -> CheckedSuite:
     tasks: list[tuple[str, int, SuiteTask]] = []
     if suite.tasks_from is not None:
         other = os.path.join(folder, suite.tasks_from)
-        found = _decoded(other)
-        if found.tasks_from is not None:
+        other_suite = _decoded(other)
+        if other_suite.tasks_from is not None:
             raise SuiteError([_problem(other, "tasks_from", "tasks are taken from one file only")])
-        tasks += [(other, i, task) for i, task in enumerate(found.tasks)]
+        tasks += [(other, i, task) for i, task in enumerate(other_suite.tasks)]
     tasks += [(path, i, task) for i, task in enumerate(suite.tasks)]
     problems = [*_parts(path, suite), *_arms(path, suite, folder), *_tasks(path, suite, tasks)]
     prompts, missing = _prompts(path, suite, folder, tasks)
@@ -109,18 +109,18 @@ def _decoded(path: str) -> Suite:
         raise InputError(f"{shown}: more than {LARGEST_FILE // 2**20} MiB; not a suite")
     try:
         if path.endswith(".toml"):
-            found: Any = tomllib.loads(text.decode("utf-8"))
+            document: Any = tomllib.loads(text.decode("utf-8"))
         else:
-            found = msgspec.json.decode(text)
+            document = msgspec.json.decode(text)
     except UnicodeDecodeError as error:
         raise InputError(f"{shown}: not UTF-8; save the suite as UTF-8") from error
     except (ValueError, RecursionError) as error:
         kind = "TOML" if path.endswith(".toml") else "JSON (a TOML file ends in .toml)"
         raise InputError(f"{shown}: not {kind}: {visible(str(error))}") from error
-    problems = [_problem(path, key, message) for key, message in mismatches(found, Suite, "")]
+    problems = [_problem(path, key, message) for key, message in mismatches(document, Suite, "")]
     if problems:
         raise SuiteError(problems)
-    return msgspec.convert(found, Suite)
+    return msgspec.convert(document, Suite)
 
 
 def _problem(path: str, key: str, message: str) -> Problem:
@@ -241,11 +241,11 @@ def _undefined(path: str, key: str, texts: Mapping[str, tuple[str, ...]]) -> Ite
     """Placeholders that nobody defines."""
     for name, parts in texts.items():
         for text in parts:
-            for found in placeholders(text):
-                if found not in PLACEHOLDERS:
+            for word in placeholders(text):
+                if word not in PLACEHOLDERS:
                     message = (
-                        f"no placeholder `{{{found}}}`; there are {', '.join(PLACEHOLDERS)}; "
-                        f"write `{{{{{found}}}}}` for the text itself"
+                        f"no placeholder `{{{word}}}`; there are {', '.join(PLACEHOLDERS)}; "
+                        f"write `{{{{{word}}}}}` for the text itself"
                     )
                     yield _problem(path, f"{key}.{name}", message)
 
@@ -253,11 +253,11 @@ def _undefined(path: str, key: str, texts: Mapping[str, tuple[str, ...]]) -> Ite
 def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
     names = ", ".join(map(named, suite.arms))
     if len(suite.arms) != 2:
-        found = f"found {names}" if names else "found none"
-        yield _problem(path, "arms", f"expected two arms, {found}; write [arms.NAME] for each")
+        message = f"expected two arms, found {names or 'none'}; write [arms.NAME] for each"
+        yield _problem(path, "arms", message)
         return
-    one, other = suite.arms.values()
-    if _treatment(one) == _treatment(other):
+    first, second = suite.arms.values()
+    if _treatment(first) == _treatment(second):
         message = f"{names} do not differ; a comparison needs a change"
         yield _problem(path, "arms", message)
     if len({name.lower() for name in suite.arms}) < 2:

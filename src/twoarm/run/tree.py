@@ -23,12 +23,8 @@ _OPTIONS = (
     *("-c", "core.fsmonitor=false"),
 )
 _NO_LFS = (
-    "-c",
-    "filter.lfs.smudge=",
-    "-c",
-    "filter.lfs.process=",
-    "-c",
-    "filter.lfs.required=false",
+    *("-c", "filter.lfs.smudge=", "-c", "filter.lfs.process="),
+    *("-c", "filter.lfs.required=false"),
 )
 
 
@@ -51,8 +47,8 @@ def git(folder: str, *arguments: str, failing: bool = False, **env: str) -> str:
     except subprocess.TimeoutExpired as error:
         raise InputError(f"{visible(folder)}: git {what} takes too long") from error
     if done.returncode and not failing:
-        said = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
-        raise InputError(f"{visible(folder)}: git {what}: {visible(said[-1])}")
+        lines = done.stderr.decode("utf-8", "replace").strip().splitlines() or ["no reason given"]
+        raise InputError(f"{visible(folder)}: git {what}: {visible(lines[-1])}")
     return os.fsdecode(done.stdout)
 
 
@@ -135,42 +131,43 @@ def copy(source: str, folder: OpenFolder, name: str) -> None:
     real = os.path.realpath(source)
     done = subprocess.run([*COPY, real, folder.at(name)], capture_output=True, check=False)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip()
-        raise InputError(f"cannot copy {named(source)}: {visible(said[-300:])}")
+        reason = done.stderr.decode("utf-8", "replace").strip()
+        raise InputError(f"cannot copy {named(source)}: {visible(reason[-300:])}")
 
 
 def overlay(tree: OpenFolder, arm: str, without: Sequence[str], files: Mapping[str, str]) -> None:
     """What an arm takes away, then what it adds."""
     for key, path in (*(("remove", at) for at in without), *(("files", at) for at in files)):
-        try:
-            above, name = tree.parent_of(path, make=key == "files")
-        except FileNotFoundError:
+        parent = _parent_of(tree, f"arms.{arm}.{key}", path, make=key == "files")
+        if parent is None:
             continue
-        except OSError as error:
-            raise behind_link(f"arms.{arm}.{key}", path, error) from error
+        above, name = parent
         with above:
             above.remove(name)
             if key == "files":
                 copy(files[path], above, name)
 
 
-def behind_link(key: str, path: str, error: OSError) -> InputError:
-    """The error of a path in the workspace that leads through a link, or through a file."""
-    return InputError(
-        f"{visible(key)}: {named(path)}: on the way there, {visible(str(error.filename))} is "
-        f"{visible(error.strerror or '')}; name a path without links"
-    )
-
-
 def check_paths(tree: OpenFolder, key: str, paths: Sequence[str]) -> None:
     """Refuse paths of a workspace that lead through a link."""
     for path in paths:
-        try:
-            tree.parent_of(path)[0].close()
-        except FileNotFoundError:
-            continue
-        except OSError as error:
-            raise behind_link(key, path, error) from error
+        if parent := _parent_of(tree, key, path):
+            parent[0].close()
+
+
+def _parent_of(
+    tree: OpenFolder, key: str, path: str, *, make: bool = False
+) -> tuple[OpenFolder, str] | None:
+    """The folder of a path and its name there; None if there is no such folder."""
+    try:
+        return tree.parent_of(path, make=make)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise InputError(
+            f"{visible(key)}: {named(path)}: on the way there, {visible(str(error.filename))} is "
+            f"{visible(error.strerror or '')}; name a path without links"
+        ) from error
 
 
 def commit_all(tree: OpenFolder) -> None:
@@ -184,8 +181,8 @@ def commit_all(tree: OpenFolder) -> None:
 
 def refuse_pipes(tree: OpenFolder) -> None:
     """Refuse a tree in which git would wait at a pipe."""
-    for here, name, found, _ in walk(tree, history=False):
-        if name.startswith(".git") and kind_of(found) == OTHER:
+    for here, name, status, _ in walk(tree, history=False):
+        if name.startswith(".git") and kind_of(status) == OTHER:
             raise InputError(f"{visible(here.at(name))}: not a file, and git would wait for it")
 
 

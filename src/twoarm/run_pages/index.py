@@ -4,26 +4,14 @@ from collections.abc import Iterable, Sequence
 from itertools import groupby
 from urllib.parse import quote
 
-import msgspec
-
-from twoarm.run_pages.page import NAME, REPORT, document
+from twoarm.run_pages.page import NAME, REPORT, Listed, document
 from twoarm.text.escape import counted, html, shortened
-
-
-class Listed(msgspec.Struct, frozen=True, kw_only=True):
-    """A page: whose it is, how its runs ended, and whether only one of them passed."""
-
-    task_id: str
-    repeat: int
-    outcome: str
-    page: str
-    flip: bool
 
 
 def render(listed: Sequence[Listed], wanted: int) -> str:
     """The whole list, of which `wanted` pages were asked for."""
-    flips = [one for one in listed if one.flip]
-    others = [one for one in listed if not one.flip]
+    flips = [row for row in listed if row.flip]
+    others = [row for row in listed if not row.flip]
     parts = [f'<nav aria-label="Report"><ul><li>{REPORT}</li></ul></nav>']
     if wanted > len(listed):
         more = html(counted(wanted - len(listed), "more page"))
@@ -37,10 +25,10 @@ def render(listed: Sequence[Listed], wanted: int) -> str:
 
 
 def _section(heading: str, how: str, listed: Iterable[Listed]) -> str:
-    by_task = groupby(listed, key=lambda one: one.task_id)
+    by_task = groupby(listed, key=lambda row: row.task_id)
     tasks = "".join(
-        f'<li>{html(shortened(task, NAME))}<ul class="files">{"".join(map(_item, ones))}</ul></li>'
-        for task, ones in by_task
+        f'<li>{html(shortened(task, NAME))}<ul class="files">{"".join(map(_item, rows))}</ul></li>'
+        for task, rows in by_task
     )
     return (
         f'<section><h2>{html(heading)}</h2><p class="faint">{html(how)}</p>'
@@ -48,5 +36,5 @@ def _section(heading: str, how: str, listed: Iterable[Listed]) -> str:
     )
 
 
-def _item(one: Listed) -> str:
-    return f'<li><a href="{html(quote(one.page))}">repeat {one.repeat}</a> {html(one.outcome)}</li>'
+def _item(row: Listed) -> str:
+    return f'<li><a href="{html(quote(row.page))}">repeat {row.repeat}</a> {html(row.outcome)}</li>'

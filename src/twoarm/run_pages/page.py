@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from twoarm.programs.entry import Entries, Entry, Text
+from twoarm.programs.entry import Entries, Entry, Excerpt
 from twoarm.programs.tokens import Spend
 from twoarm.render.page.head import page_head
 from twoarm.render.page.links import INDEX
@@ -21,12 +21,14 @@ NAME = 120
 REPORT = '<a href="../report.html#tasks">Report</a>'
 
 
-class Neighbor(msgspec.Struct, frozen=True, kw_only=True):
-    """A repeat of the same task: how its runs ended, and where its page is."""
+class Listed(msgspec.Struct, frozen=True, kw_only=True):
+    """A page: whose it is, how its runs ended, and whether only one of them passed."""
 
+    task_id: str
     repeat: int
     outcome: str
     page: str
+    flip: bool
 
 
 class PairView(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,7 +38,8 @@ class PairView(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
     candidate: RunView | None
     baseline: RunView | None
-    neighbors: tuple[Neighbor, ...]
+    # The repeats of the task, this one among them.
+    neighbors: tuple[Listed, ...]
 
 
 def render(pair: PairView, at: str) -> str:
@@ -46,7 +49,7 @@ def render(pair: PairView, at: str) -> str:
         for role, view in (("candidate", pair.candidate), ("baseline", pair.baseline))
         if view is not None
     )
-    repeats = "".join(_neighbor(one, pair.repeat) for one in pair.neighbors)
+    repeats = "".join(_neighbor(neighbor, pair.repeat) for neighbor in pair.neighbors)
     return document(
         f"{shortened(pair.task_id, NAME)}, repeat {pair.repeat}",
         f'<nav aria-label="Report and repeats of this task"><ul><li>{REPORT}</li>'
@@ -66,11 +69,11 @@ def document(title: str, body: str) -> str:
 """
 
 
-def _neighbor(one: Neighbor, here: int) -> str:
-    label = f"repeat {one.repeat}: {html(one.outcome)}"
-    if one.repeat == here:
+def _neighbor(neighbor: Listed, here: int) -> str:
+    label = f"repeat {neighbor.repeat}: {html(neighbor.outcome)}"
+    if neighbor.repeat == here:
         return f"<li><strong>{label}</strong></li>"
-    return f'<li><a href="{html(quote(one.page))}">{label}</a></li>'
+    return f'<li><a href="{html(quote(neighbor.page))}">{label}</a></li>'
 
 
 def _run(view: RunView, role: str, at: str) -> str:
@@ -180,7 +183,7 @@ def _sentence(sentence: Sentence) -> str:
     )
 
 
-def _pre(text: Text) -> str:
+def _pre(text: Excerpt) -> str:
     if not text.head.strip() and not text.tail:
         return '<p class="faint">(empty)</p>'
     gap = ""

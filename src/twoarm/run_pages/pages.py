@@ -13,7 +13,7 @@ from twoarm.errors import InputError
 from twoarm.options import Which
 from twoarm.render.page.links import FOLDER, INDEX
 from twoarm.run_pages import index as run_index
-from twoarm.run_pages.page import Neighbor, PairView, outcome_of, render
+from twoarm.run_pages.page import Listed, PairView, outcome_of, render
 from twoarm.run_pages.view import RunView, Views
 from twoarm.runs.metric import SUCCESS
 from twoarm.runs.record import Line, OpenLine
@@ -43,6 +43,16 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
     baseline: int | None
     flip: bool
 
+    def listed(self, outcome: str) -> Listed:
+        """Its line in a list of pages, with how its runs ended."""
+        return Listed(
+            task_id=self.task_id,
+            repeat=self.repeat,
+            outcome=outcome,
+            page=self.name,
+            flip=self.flip,
+        )
+
 
 class PagesToMake(msgspec.Struct, frozen=True, kw_only=True):
     """The pages to make, flips first, and how many there would have been."""
@@ -52,10 +62,10 @@ class PagesToMake(msgspec.Struct, frozen=True, kw_only=True):
 
     def links(self) -> dict[str, dict[int, str]]:
         """By task and repeat, where the page is, seen from the report."""
-        found: dict[str, dict[int, str]] = {}
+        links: dict[str, dict[int, str]] = {}
         for page in self.pages:
-            found.setdefault(page.task_id, {})[page.repeat] = f"{FOLDER}/{page.name}"
-        return found
+            links.setdefault(page.task_id, {})[page.repeat] = f"{FOLDER}/{page.name}"
+        return links
 
 
 def plan_pages(comparison: Comparison, which: Which) -> PagesToMake:
@@ -139,7 +149,7 @@ def make_pages(
     at = os.path.join(out, FOLDER)
     for page in plan.pages:
         candidate, baseline = (
-            None if row is None else _view(views, records.get(row))
+            views.of(records[row].record, records[row].base) if row in records else None
             for row in (page.candidate, page.baseline)
         )
         pair = PairView(
@@ -151,20 +161,10 @@ def make_pages(
         )
         yield page.name, render(pair, at).encode("utf-8", "replace")
     entries = [
-        run_index.Listed(
-            task_id=page.task_id,
-            repeat=page.repeat,
-            outcome=_change(page, records) if page.flip else _outcome(page, records),
-            page=page.name,
-            flip=page.flip,
-        )
+        page.listed(_change(page, records) if page.flip else _outcome(page, records))
         for page in plan.pages
     ]
     yield INDEX, run_index.render(entries, plan.wanted).encode("utf-8", "replace")
-
-
-def _view(views: Views, found: Recorded | None) -> RunView | None:
-    return None if found is None else views.of(found.record, found.base)
 
 
 def _records(
@@ -192,12 +192,11 @@ def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
         raise InputError(f"{source}: cannot be read: {error.strerror}") from error
 
 
-def _neighbors(plan: PagesToMake, records: dict[int, Recorded]) -> dict[str, tuple[Neighbor, ...]]:
-    found: dict[str, list[Neighbor]] = {}
+def _neighbors(plan: PagesToMake, records: dict[int, Recorded]) -> dict[str, tuple[Listed, ...]]:
+    neighbors: dict[str, list[Listed]] = {}
     for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flip, page.repeat)):
-        one = Neighbor(repeat=page.repeat, outcome=_outcome(page, records), page=page.name)
-        found.setdefault(page.task_id, []).append(one)
-    return {task: tuple(ones) for task, ones in found.items()}
+        neighbors.setdefault(page.task_id, []).append(page.listed(_outcome(page, records)))
+    return {task: tuple(of_task) for task, of_task in neighbors.items()}
 
 
 def _outcome(page: Page, records: dict[int, Recorded]) -> str:
@@ -221,7 +220,7 @@ def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[Ru
     base = os.path.dirname(os.path.realpath(path))
     # What was looked through, for a reader who mistyped a name.
     tasks, repeats, arms = set[str](), set[int](), set[str]()
-    found = False
+    shown = False
     for record in _each_record(path):
         tasks.add(record.task_id)
         if record.task_id == task:
@@ -229,9 +228,9 @@ def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[Ru
             if record.repeat == repeat:
                 arms.add(record.arm)
                 if arm in (None, record.arm):
-                    found = True
+                    shown = True
                     yield views.of(record, base)
-    if found:
+    if shown:
         return
     if not repeats:
         raise _no_task(path, task, tasks)
@@ -246,16 +245,16 @@ def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[Ru
 
 def list_runs(path: str, task: str | None) -> Iterator[str]:
     """The tasks of a run file, or one of them, and the repeats of each, in a few lines."""
-    found: dict[str, set[int]] = {}
+    repeats: dict[str, set[int]] = {}
     for record in _each_record(path):
-        found.setdefault(record.task_id, set()).add(record.repeat)
-    if not found:
+        repeats.setdefault(record.task_id, set()).add(record.repeat)
+    if not repeats:
         raise InputError(f"{visible(path)}: no runs in it")
-    if task is not None and task not in found:
-        raise _no_task(path, task, found)
-    names = sorted(found) if task is None else [task]
+    if task is not None and task not in repeats:
+        raise _no_task(path, task, repeats)
+    names = sorted(repeats) if task is None else [task]
     for name in names[:_MOST_LISTED]:
-        yield str(say("{}: repeats {}", Name(name), _some(found[name])))
+        yield str(say("{}: repeats {}", Name(name), _some(repeats[name])))
     if len(names) > _MOST_LISTED:
         yield f"and {len(names) - _MOST_LISTED:,} more tasks"
 
@@ -277,4 +276,4 @@ def _no_task(path: str, task: str, tasks: Iterable[str]) -> InputError:
 
 def _some(repeats: set[int]) -> Sentence:
     """The first few repeats, and how many more there are."""
-    return listed([f"{one:,}" for one in sorted(repeats)], _MOST_REPEATS)
+    return listed([f"{repeat:,}" for repeat in sorted(repeats)], _MOST_REPEATS)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from textwrap import wrap
 
-from twoarm.programs.entry import Entry, Text
+from twoarm.programs.entry import Entry, Excerpt
 from twoarm.run_pages.page import about_entry, facts_of, outcome_of
 from twoarm.run_pages.view import RunView
 from twoarm.text.escape import inert_lines, shortened, visible, visible_lines
@@ -43,7 +43,7 @@ def _lines(view: RunView, width: int) -> Iterator[str]:
         yield f"file: {visible(path)}"
 
 
-def _titled(title: str, text: Text) -> Iterator[str]:
+def _titled(title: str, text: Excerpt) -> Iterator[str]:
     yield title
     yield from _indented(text, "  ")
 
@@ -71,7 +71,7 @@ def _folded(text: str, width: int, indent: str, more: str | None = None) -> list
     )
 
 
-def _indented(text: Text, indent: str) -> Iterator[str]:
+def _indented(text: Excerpt, indent: str) -> Iterator[str]:
     if not text.head.strip() and not text.tail:
         yield f"{indent}(empty)"
         return

@@ -11,7 +11,7 @@ import msgspec
 
 from twoarm.errors import InputError
 from twoarm.programs.caveats import CAVEATS
-from twoarm.programs.entry import Entries, Text, ends_of, keep
+from twoarm.programs.entry import Entries, Excerpt, ends_of, keep
 from twoarm.programs.event import Event
 from twoarm.programs.folder import Folder, SourceError, inside, walk
 from twoarm.programs.format import Format
@@ -39,7 +39,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     """A file beside a run."""
 
     label: str
-    text: Text
+    text: Excerpt
     path: str
 
 
@@ -51,7 +51,7 @@ class RunView(msgspec.Struct, frozen=True, kw_only=True):
     # None where the files are not there, with the reason.
     entries: Entries | None
     missing: str
-    prompt: Text | None
+    prompt: Excerpt | None
     logs: tuple[Log, ...]
     # The output of the agent and other files, as paths.
     files: tuple[str, ...]
@@ -69,12 +69,17 @@ class Views:
         try:
             folder, name = _place(record.run_path, base)
         except InputError as error:
-            return _bare(record, str(error))
-        prompt = None
-        if _PROMPT in folder:
-            prompt = ends_of(folder, _PROMPT, _LONGEST_PROMPT)
+            return RunView(
+                record=record,
+                why=tuple(why(record)),
+                entries=None,
+                missing=str(error),
+                prompt=None,
+                logs=(),
+                files=(),
+            )
+        prompt = ends_of(folder, _PROMPT, _LONGEST_PROMPT) if _PROMPT in folder else None
         entries = keep(self._events(folder, name, record))
-        logs = tuple(_logs(folder))
         others = [file for file in _FILES if _there(folder, file)]
         return RunView(
             record=record,
@@ -82,7 +87,7 @@ class Views:
             entries=entries,
             missing="",
             prompt=prompt or entries.prompt,
-            logs=logs,
+            logs=tuple(_logs(folder)),
             files=tuple(os.path.join(folder.path, file) for file in dict.fromkeys((name, *others))),
         )
 
@@ -100,18 +105,6 @@ class Views:
         programs = recognized(folder, self._formats)
         claiming = (each for each in programs if name in self._formats[each].claims(folder))
         return next(claiming, programs[0] if programs else "command")
-
-
-def _bare(record: Line, missing: str) -> RunView:
-    return RunView(
-        record=record,
-        why=tuple(why(record)),
-        entries=None,
-        missing=missing,
-        prompt=None,
-        logs=(),
-        files=(),
-    )
 
 
 def _place(run_path: str | None, base: str) -> tuple[Folder, str]:
@@ -132,9 +125,9 @@ def _place(run_path: str | None, base: str) -> tuple[Folder, str]:
         inside(path, os.path.realpath(base or "."))
     except SourceError as error:
         raise InputError("its files are not in the folder of the run file, or below it") from error
-    found = next(iter(walk(place or ".")))
-    assert isinstance(found, Folder)
-    return found, name
+    folder = next(iter(walk(place or ".")))
+    assert isinstance(folder, Folder)
+    return folder, name
 
 
 def _there(folder: Folder, name: str) -> bool:

@@ -84,7 +84,7 @@ def squares(values: Floats, starts: Ints) -> Floats:
 def medians(values: Floats, starts: Ints) -> Floats:
     """The median of what was measured in each task; NaN where nothing was. Tasks may be empty."""
     sizes = np.diff(starts)
-    found = np.full(len(sizes), np.nan)
+    medians = np.full(len(sizes), np.nan)
     # `np.unique` would import masked arrays.
     for size in {*sizes.tolist()} - {0}:
         tasks = np.flatnonzero(sizes == size)
@@ -93,8 +93,8 @@ def medians(values: Floats, starts: Ints) -> Floats:
         known = size - np.isnan(rows).sum(axis=1)
         each = np.arange(len(tasks))
         low, high = rows[each, (known - 1) // 2], rows[each, known // 2]
-        found[tasks] = np.where(low == high, low, (low + high) / 2)
-    return found
+        medians[tasks] = np.where(low == high, low, (low + high) / 2)
+    return medians
 
 
 def spaced(values: Floats, most: int) -> Ints:

@@ -31,7 +31,7 @@ def problems_of(text: bytes, where: Position, error: Exception | None) -> list[P
     mistake = None
     try:
         line = text.decode()
-        found = json.loads(line)
+        document = json.loads(line)
     except RecursionError:
         message = "nested too deeply to be a run"
     except UnicodeDecodeError as broken:
@@ -51,8 +51,8 @@ def problems_of(text: bytes, where: Position, error: Exception | None) -> list[P
     else:
         problems = [
             *(_repeated(again, where) for again in islice(repeated_keys(line), _LISTED)),
-            *explain(found, where),
-            *_out_of_range(found, where),
+            *explain(document, where),
+            *_out_of_range(document, where),
         ]
         if problems or error is None:
             return problems
@@ -89,14 +89,14 @@ def _repeated(again: Repeated, where: Position) -> Problem:
     return where.problem(message)
 
 
-def _out_of_range(found: object, where: Position) -> list[Problem]:
+def _out_of_range(document: object, where: Position) -> list[Problem]:
     """Numbers that no double holds, under keys that may hold anything."""
-    if not isinstance(found, Mapping):
+    if not isinstance(document, Mapping):
         return []
-    free = [key for key in found if key == "tags" or key not in Line.__struct_fields__]
+    free = [key for key in document if key == "tags" or key not in Line.__struct_fields__]
     message = "contains a number too large for a double; write it as a string or leave it out"
     return [
-        where.problem(message, shortened(key, 60)) for key in free if _holds_infinity(found[key])
+        where.problem(message, shortened(key, 60)) for key in free if _holds_infinity(document[key])
     ]
 
 

@@ -120,9 +120,9 @@ def _delimited(head: bytes) -> _Table | None:
     return _Table(what, suffix, columns, _arms(columns, arms))
 
 
-def _arms(columns: tuple[str, ...] | None, found: set[str]) -> tuple[str, ...]:
+def _arms(columns: tuple[str, ...] | None, arms: set[str]) -> tuple[str, ...]:
     named = columns is not None and "arm" in columns
-    return tuple(sorted(map(visible, found))) if named and len(found) <= _MOST_ARMS else ()
+    return tuple(sorted(map(visible, arms))) if named and len(arms) <= _MOST_ARMS else ()
 
 
 def _answer(table: _Table, source: str) -> str:

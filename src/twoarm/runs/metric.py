@@ -23,13 +23,13 @@ class Metric(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     label: str
     unit: str
-    better: Better
     parts: tuple[str, ...]
     delta: str
-    median: str | None
-    judged: bool
-    spread: bool
-    words: tuple[str, str] | None
+    better: Better = Better.LOWER
+    median: str | None = None
+    judged: bool = True
+    spread: bool = False
+    words: tuple[str, str] | None = None
 
     @property
     def short(self) -> str:
@@ -44,20 +44,15 @@ SUCCESS = Metric(
     better=Better.HIGHER,
     parts=("success",),
     delta="pass_delta",
-    median=None,
-    judged=True,
-    spread=False,
     words=("higher success", "lower success"),
 )
 COST = Metric(
     name="cost_usd",
     label="cost",
     unit="usd",
-    better=Better.LOWER,
     parts=("total_cost_usd",),
     delta="cost_delta_usd",
     median="median_cost_usd",
-    judged=True,
     spread=True,
     words=("cheaper", "more expensive"),
 )
@@ -65,11 +60,9 @@ DURATION = Metric(
     name="duration_seconds",
     label="duration",
     unit="seconds",
-    better=Better.LOWER,
     parts=("duration_seconds",),
     delta="duration_delta_seconds",
     median="median_duration_seconds",
-    judged=True,
     spread=True,
     words=("faster", "slower"),
 )
@@ -77,86 +70,42 @@ TOKENS = Metric(
     name="tokens",
     label="total tokens",
     unit="tokens",
-    better=Better.LOWER,
     parts=("input_tokens", "output_tokens", "cache_read_tokens", "cache_write_tokens"),
     delta="token_delta",
     median="median_total_tokens",
-    judged=True,
-    spread=False,
     words=("fewer total tokens", "more total tokens"),
 )
 NON_CACHE_TOKENS = Metric(
     name="non_cache_tokens",
     label="non-cache tokens",
     unit="tokens",
-    better=Better.LOWER,
     parts=("input_tokens", "output_tokens"),
     delta="non_cache_token_delta",
     median="median_non_cache_tokens",
-    judged=True,
     spread=True,
     words=("fewer tokens", "more tokens"),
 )
-CACHE_READ_TOKENS = Metric(
-    name="cache_read_tokens",
-    label="cache reads",
-    unit="tokens",
-    better=Better.NEITHER,
-    parts=("cache_read_tokens",),
-    delta="cache_read_token_delta",
-    median="median_cache_read_tokens",
-    judged=False,
-    spread=False,
-    words=None,
-)
-CACHE_WRITE_TOKENS = Metric(
-    name="cache_write_tokens",
-    label="cache writes",
-    unit="tokens",
-    better=Better.NEITHER,
-    parts=("cache_write_tokens",),
-    delta="cache_write_token_delta",
-    median="median_cache_write_tokens",
-    judged=False,
-    spread=False,
-    words=None,
-)
-STEP_COUNT = Metric(
-    name="step_count",
-    label="steps",
-    unit="count",
-    better=Better.NEITHER,
-    parts=("step_count",),
-    delta="step_count_delta",
-    median="median_step_count",
-    judged=False,
-    spread=False,
-    words=None,
-)
-TOOL_CALL_COUNT = Metric(
-    name="tool_call_count",
-    label="tool calls",
-    unit="count",
-    better=Better.NEITHER,
-    parts=("tool_call_count",),
-    delta="tool_call_count_delta",
-    median="median_tool_call_count",
-    judged=False,
-    spread=False,
-    words=None,
-)
-ACCEPTANCE_CMD_COUNT = Metric(
-    name="acceptance_cmd_count",
-    label="acceptance commands",
-    unit="count",
-    better=Better.NEITHER,
-    parts=("acceptance_cmd_count",),
-    delta="acceptance_cmd_count_delta",
-    median="median_acceptance_cmd_count",
-    judged=False,
-    spread=False,
-    words=None,
-)
+
+
+def _diagnostic(name: str, label: str, unit: str) -> Metric:
+    """A count that is shown beside the others, better neither way."""
+    return Metric(
+        name=name,
+        label=label,
+        unit=unit,
+        better=Better.NEITHER,
+        parts=(name,),
+        delta=f"{name.removesuffix('s')}_delta",
+        median=f"median_{name}",
+        judged=False,
+    )
+
+
+CACHE_READ_TOKENS = _diagnostic("cache_read_tokens", "cache reads", "tokens")
+CACHE_WRITE_TOKENS = _diagnostic("cache_write_tokens", "cache writes", "tokens")
+STEP_COUNT = _diagnostic("step_count", "steps", "count")
+TOOL_CALL_COUNT = _diagnostic("tool_call_count", "tool calls", "count")
+ACCEPTANCE_CMD_COUNT = _diagnostic("acceptance_cmd_count", "acceptance commands", "count")
 
 METRICS = (
     SUCCESS,

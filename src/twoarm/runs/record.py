@@ -150,15 +150,15 @@ _WORDS: dict[Any, str] = {
 }
 
 
-def explain(found: object, where: Position) -> list[Problem]:
+def explain(document: object, where: Position) -> list[Problem]:
     """Everything that keeps a decoded line from being a run, one problem per field."""
-    if not isinstance(found, Mapping):
-        message = f"expected a JSON object, got {value_in_words(found)}"
-        return [where.problem(message, mistake=f"got {_kind(found)}")]
+    if not isinstance(document, Mapping):
+        message = f"expected a JSON object, got {value_in_words(document)}"
+        return [where.problem(message, mistake=f"got {_kind(document)}")]
     problems = []
-    unknown = [key for key in found if key not in Line.__struct_fields__]
+    unknown = [key for key in document if key not in Line.__struct_fields__]
     for field in msgspec.structs.fields(Line):
-        if field.name not in found:
+        if field.name not in document:
             if field.required:
                 nullable = field.type == MaybeNumber
                 message = "missing" + ("; write null if it was not measured" if nullable else "")
@@ -167,7 +167,7 @@ def explain(found: object, where: Position) -> list[Problem]:
                     message = f"missing; {named(typo)} looks like it"
                 problems.append(where.problem(message, field.name))
             continue
-        value = found[field.name]
+        value = document[field.name]
         try:
             msgspec.convert(value, field.type)
         except (ValueError, OverflowError):

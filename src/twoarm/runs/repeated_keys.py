@@ -54,15 +54,15 @@ class SeenKeys:
         self._seen: frozenset[str] = frozenset()
         self._reader: LineReader | None = None
 
-    def learn(self, found: Mapping[str, Any]) -> None:
+    def learn(self, row: Mapping[str, Any]) -> None:
         """Take note of the keys of a good line."""
-        if found.keys() == self._always:
+        if row.keys() == self._always:
             return
         if len(self.unknown) < MOST_UNKNOWN_KEYS:
-            new = [key for key in found if key not in self._noted]
+            new = [key for key in row if key not in self._noted]
             self.unknown += tuple(new[: MOST_UNKNOWN_KEYS - len(self.unknown)])
             self._noted.update(self.unknown)
-        keys = self._noted.intersection(found)
+        keys = self._noted.intersection(row)
         always = self._always & keys if self._always else frozenset(keys)
         if always != self._always or not keys <= self._seen:
             self._always = always
@@ -98,8 +98,8 @@ class LineReader(NamedTuple):
         columns = dict(zip(self.keys, zip(*rows, strict=True), strict=True))
         quotes = self.fewest * len(decoded)
         quotes += sum(key.quotes(columns[key.name]) for key in self.varied)
-        found = int(np.count_nonzero(codes == _QUOTE)) - _quotes_inside(text)
-        return columns if quotes == found else None
+        outside = int(np.count_nonzero(codes == _QUOTE)) - _quotes_inside(text)
+        return columns if quotes == outside else None
 
 
 class Key(NamedTuple):
@@ -143,9 +143,9 @@ def _beside(codes: NDArray[np.uint8], ends: Ints, step: Literal[-1, 1]) -> NDArr
     return codes[at]
 
 
-def whole(found: Mapping[str, Any], text: bytes) -> bool:
+def whole(row: Mapping[str, Any], text: bytes) -> bool:
     """Whether a line holds nothing but what was decoded; not if a key is repeated."""
-    return _quotes(_encode(found)) == _quotes(text)
+    return _quotes(_encode(row)) == _quotes(text)
 
 
 def _quotes(text: bytes) -> int:

@@ -109,10 +109,10 @@ def _told_apart(source: Source) -> tuple[list[Path | Readable], Iterable[Any]]:
     if is_frame(source):
         return [], rows(cast(ArrowFrame, source))
     if isinstance(source, bytes | Mapping | Run) or not isinstance(source, Iterable):
-        found = type(source).__name__
+        kind = type(source).__name__
         raise UsageError(
             "expected a path, paths, a frame that is in memory, or an iterable of runs, got one "
-            f"`{found}`"
+            f"`{kind}`"
         )
     remaining = iter(source)
     head = list(islice(remaining, 1))
@@ -204,9 +204,9 @@ class _Reader:
         numbered = enumerate(batch.lines(), line)
         self._add([self._line(text, Position(source, at)) for at, text in numbered], source, line)
 
-    def _add(self, found: list[Line | None], source: str, first: int) -> None:
+    def _add(self, rows: list[Line | None], source: str, first: int) -> None:
         """Append what is a run among consecutive lines."""
-        for good, stretch in groupby(enumerate(found, first), lambda one: one[1] is not None):
+        for good, stretch in groupby(enumerate(rows, first), lambda pair: pair[1] is not None):
             if good:
                 numbers, lines = zip(*stretch, strict=True)
                 self.builder.add(columns_of(lines), source, numbers[0])
@@ -222,14 +222,14 @@ class _Reader:
             return None
         try:
             # The one skips what it does not know; the other sees all of it.
-            decoded, found = _decode_open(text), _decode_any(text)
-            problems = [] if whole(found, text) else problems_of(text, where, None)
+            decoded, row = _decode_open(text), _decode_any(text)
+            problems = [] if whole(row, text) else problems_of(text, where, None)
         except (ValueError, RecursionError) as error:
             problems = problems_of(text, where, error)
         if problems:
             self._bad(problems)
             return None
-        self.seen_keys.learn(found)
+        self.seen_keys.learn(row)
         return decoded
 
     def items(self, items: Iterable[Any], noun: str) -> Input:
@@ -237,16 +237,16 @@ class _Reader:
         numbered = enumerate(items, 1)
         read = 0
         while batch := list(islice(numbered, _ITEMS)):
-            found = [self._item(item, Position(noun, number)) for number, item in batch]
-            self._add(found, noun, read + 1)
+            lines = [self._item(item, Position(noun, number)) for number, item in batch]
+            self._add(lines, noun, read + 1)
             read += len(batch)
         self._balance("<memory>", noun, read, self._accounted())
         return Input(path="<memory>", sha256=None, records=len(self.builder))
 
     def _item(self, item: Any, where: Position) -> Line | None:
         if isinstance(item, Run):
-            said = msgspec.structs.asdict(item)
-            item = {key: value for key, value in said.items() if value is not msgspec.UNSET}
+            fields = msgspec.structs.asdict(item)
+            item = {key: value for key, value in fields.items() if value is not msgspec.UNSET}
         try:
             decoded = msgspec.convert(item, OpenLine)
             # Python strings can hold what no file can.

@@ -191,14 +191,14 @@ class Builder:
 
     def _extend_makers(self, models: Sequence[Any], agents: Sequence[Any]) -> None:
         """Quick where there is only one; those beyond the limit count as the last."""
-        found = set(zip(models, agents, strict=True))
+        pairs = set(zip(models, agents, strict=True))
         codes = {}
-        for model, agent in found:
+        for model, agent in pairs:
             maker = (_known(model), _known(agent))
             if len(self._makers) < MOST_MAKERS:
                 self._makers.setdefault(maker, len(self._makers))
             codes[model, agent] = self._makers.get(maker, MOST_MAKERS - 1)
-        if len(found) == 1:
+        if len(pairs) == 1:
             self._maker += array("q", codes.values()) * len(models)
         else:
             self._maker.extend([codes[key] for key in zip(models, agents, strict=True)])
@@ -234,7 +234,7 @@ class Builder:
             tools=self._tools.finish(len(self)),
             makers=tuple(Maker(*maker) for maker in self._makers),
             maker=np.frombuffer(self._maker, dtype=np.int64),
-            planned_looks=frozenset(one for one in self._looks if one is not None),
+            planned_looks=frozenset(look for look in self._looks if look is not None),
             positions=self._positions,
             inputs=tuple(inputs),
             unknown_keys=tuple(unknown_keys),
@@ -245,9 +245,9 @@ class Builder:
 
 def _unsigned_zeros(values: "array[float]") -> Floats:
     """The same numbers, in place: no -0.0 in any figure."""
-    found = np.frombuffer(values, dtype=np.float64)
-    found += 0.0
-    return found
+    column = np.frombuffer(values, dtype=np.float64)
+    column += 0.0
+    return column
 
 
 def _keys(task: Ints, repeat: Ints) -> Ints:
@@ -263,10 +263,10 @@ def _keys(task: Ints, repeat: Ints) -> Ints:
 
 def _extend_codes(codes: "array[int]", table: dict[str, int], names: Sequence[str]) -> None:
     try:
-        found = list(map(table.__getitem__, names))
+        numbers = list(map(table.__getitem__, names))
     except KeyError:
-        found = [table.setdefault(name, len(table)) for name in names]
-    codes.frombytes(Struct(f"{len(found)}q").pack(*found))
+        numbers = [table.setdefault(name, len(table)) for name in names]
+    codes.frombytes(Struct(f"{len(numbers)}q").pack(*numbers))
 
 
 def _known(value: T | UnsetType | None) -> T | None:

@@ -53,9 +53,9 @@ class _Tally:
         self.tool = array("q")
         self.count = array("d")
 
-    def add(self, row: int, found: Mapping[str, int], names: dict[str, int]) -> None:
+    def add(self, row: int, counts: Mapping[str, int], names: dict[str, int]) -> None:
         self.known.append(row)
-        for name, count in found.items():
+        for name, count in counts.items():
             code = names.get(name)
             if code is None:
                 code = names[OTHER_TOOLS]
@@ -95,8 +95,8 @@ class ToolBuilder:
         if _any(tags):
             self._not_shown.extend(
                 row
-                for row, found in enumerate(tags, first_row)
-                if isinstance(found, list | tuple) and UPTAKE_NOT_SHOWN in found
+                for row, caveats in enumerate(tags, first_row)
+                if isinstance(caveats, list | tuple) and UPTAKE_NOT_SHOWN in caveats
             )
 
     def finish(self, rows: int) -> ToolColumns:
@@ -131,6 +131,6 @@ def _any(values: Sequence[Any]) -> bool:
 
 def _each(tally: _Tally, values: Sequence[Any], first_row: int, names: dict[str, int]) -> None:
     if _any(values):
-        for row, found in enumerate(values, first_row):
-            if found is not None and found is not UNSET:
-                tally.add(row, found, names)
+        for row, counts in enumerate(values, first_row):
+            if counts is not None and counts is not UNSET:
+                tally.add(row, counts, names)

@@ -151,14 +151,14 @@ def nearest(word: str, choices: Iterable[str]) -> str | None:
     """The choice that a mistyped word is nearest to, if one is near."""
     from difflib import get_close_matches
 
-    found = get_close_matches(word[:WHOLE_NAME], list(choices), n=1)
-    return found[0] if found else None
+    matches = get_close_matches(word[:WHOLE_NAME], list(choices), n=1)
+    return matches[0] if matches else None
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """The same as the end of a sentence; or nothing."""
-    found = nearest(word, choices)
-    return "" if found is None else f"; did you mean {named(found)}?"
+    choice = nearest(word, choices)
+    return "" if choice is None else f"; did you mean {named(choice)}?"
 
 
 def markdown_cell(text: str) -> str:

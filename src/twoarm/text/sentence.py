@@ -50,6 +50,6 @@ def joined(sentences: Sequence[str], between: str) -> Sentence:
 
 def listed(names: Sequence[str], most: int = 5) -> Sentence:
     """The first few names, and how many more there are."""
-    found = joined([say("{}", Name(name)) for name in names[:most]], ", ")
+    shown = joined([say("{}", Name(name)) for name in names[:most]], ", ")
     more = len(names) - most
-    return say("{} and {} more", found, more) if more > 0 else found
+    return say("{} and {} more", shown, more) if more > 0 else shown

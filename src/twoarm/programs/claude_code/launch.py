@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twoarm.programs.agent import Agent, Cost, Launch, Lines, Meter, Start
+from twoarm.programs.agent import Agent, Launch, Lines, Meter, Start
 from twoarm.programs.claude_code.record import Asking
 from twoarm.programs.format import Refusal
 from twoarm.programs.installed import Installed
@@ -27,13 +27,8 @@ class ClaudeCodeAgent(Installed):
     name: ClassVar[str] = "claude-code"
     oldest: ClassVar[str | None] = "2.1.197"
     executable = "claude"
-    format = "claude-code"
     # It looks at what it has spent after each turn of the model.
     overshoot = 0.25
-
-    def cost(self, prices: Mapping[str, Prices] | None) -> Cost:
-        """It stops itself, by the prices it knows."""
-        return "held"
 
     def launch(self, start: Start) -> Launch:
         """Not interactive, everything on standard output, nothing but the model asked."""

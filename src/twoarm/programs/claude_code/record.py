@@ -11,7 +11,7 @@ from twoarm.programs.folder import WHOLE_FILE, Folder, decoded
 from twoarm.programs.format import Attempt, Failed, Format, Refusal, Settings
 from twoarm.programs.run_folder import AgentOutput, claim, finish, output_of, without_events
 from twoarm.programs.sidecar import read_sidecar
-from twoarm.programs.tokens import Cost, Count, Spend
+from twoarm.programs.tokens import Count, Quantity, Spend
 from twoarm.programs.uptake import KINDS, Call, Calls, looked_into
 from twoarm.programs.value import as_text
 
@@ -38,7 +38,7 @@ class _ModelUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False, rename="c
     output_tokens: Count
     cache_read_input_tokens: Count = 0
     cache_creation_input_tokens: Count = 0
-    cost_usd: Cost = msgspec.field(default=0.0, name="costUSD")
+    cost_usd: Quantity = msgspec.field(default=0.0, name="costUSD")
 
 
 class ClaudeBlock(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -77,12 +77,12 @@ class ClaudeLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parent_tool_use_id: str | None = None
     claude_code_version: str | None = None
     is_error: bool = False
-    duration_ms: Cost | None = None
+    duration_ms: Quantity | None = None
     num_turns: Count | None = None
     result: Any = None
     stop_reason: Any = None
-    total_cost_usd: Cost | None = None
-    cost_usd: Cost | None = None
+    total_cost_usd: Quantity | None = None
+    cost_usd: Quantity | None = None
     usage: ClaudeUsage | None = None
     model_usage: dict[str, _ModelUsage] | None = msgspec.field(default=None, name="modelUsage")
     api_error_status: Any = None
@@ -222,7 +222,7 @@ def _model(start: ClaudeLine | None, result: ClaudeLine | None) -> str | None:
     if start is not None and start.model is not None:
         return start.model
     used = (result.model_usage if result is not None else None) or {}
-    return max(sorted(used), key=lambda one: used[one].cost_usd, default=None)
+    return max(sorted(used), key=lambda model: used[model].cost_usd, default=None)
 
 
 def _spends(
@@ -230,7 +230,7 @@ def _spends(
 ) -> tuple[list[Spend], list[str]]:
     """What was spent, and what is wrong with it."""
     if result is None:
-        used = [(one.usage, one.model) for one in messages if one.usage is not None]
+        used = [(message.usage, message.model) for message in messages if message.usage is not None]
         if all(name is None for _, name in used):
             used = [(usage, model) for usage, _ in used]
         return [spend_of(usage, name) for usage, name in used], ["spend_incomplete"]
@@ -251,13 +251,13 @@ def _verdict(result: ClaudeLine | None) -> Failed | None:
         return agent("refused")
     if not result.is_error and result.subtype == "success":
         return None
-    said = result.result if isinstance(result.result, str) else ""
+    message = result.result if isinstance(result.result, str) else ""
     if result.api_error_status is not None:
         status = result.api_error_status
-        return of_provider(said or "no message", f"API error {status}", status)
+        return of_provider(message or "no message", f"API error {status}", status)
     if result.subtype == "success":
         # Errors of the API, quotas and missing logins come as a success with is_error.
-        return of_provider(said or "no message", "API error")
+        return of_provider(message or "no message", "API error")
     if result.subtype in AGENT_ENDS:
         return agent(AGENT_ENDS[result.subtype])
     if result.subtype is None:
@@ -276,8 +276,8 @@ def _waiting(lines: list[ClaudeLine]) -> Refusal | None:
 
 
 def _refusal(line: ClaudeLine) -> Refusal:
-    said = f"{as_text(line.error)} ({as_text(line.error_status)})"
-    return Refusal(said=said, status=http_status(line.error_status))
+    message = f"{as_text(line.error)} ({as_text(line.error_status)})"
+    return Refusal(message=message, status=http_status(line.error_status))
 
 
 class Asking:
@@ -291,14 +291,14 @@ class Asking:
     def add(self, line: bytes) -> None:
         """One more line; one that cannot be read tells nothing, and is refused at the end."""
         try:
-            found = LINE.decode(line)
+            message = LINE.decode(line)
         except (ValueError, RecursionError):
             return
-        if found.type in ("assistant", "user"):
+        if message.type in ("assistant", "user"):
             self._answered = True
             self.refusal = None
-        elif found.subtype == "api_retry" and not self._answered:
-            self.refusal = _refusal(found)
+        elif message.subtype == "api_retry" and not self._answered:
+            self.refusal = _refusal(message)
 
 
 def spend_of(used: ClaudeUsage | _ModelUsage, model: str | None) -> Spend:

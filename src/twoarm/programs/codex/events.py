@@ -7,16 +7,15 @@ from typing import Any
 import msgspec
 
 from twoarm.errors import Position
+from twoarm.programs.codex import shapes
 from twoarm.programs.codex.record import TOOLS, rollout_names, spend_between, tool_name
-from twoarm.programs.codex.shapes import LINE, NOTHING, Item, Line, Message, Usage
-from twoarm.programs.codex.shapes import Event as CodexEvent
 from twoarm.programs.event import Event, moment, of_lines, text_of, took
 from twoarm.programs.folder import Folder
 from twoarm.programs.run_folder import shown_output
 from twoarm.programs.sidecar import NAME, read_sidecar
 
 
-class _Item(Item, frozen=True, kw_only=True, gc=False):
+class _Item(shapes.Item, frozen=True, kw_only=True, gc=False):
     text: Any = None
     content: Any = None
     aggregated_output: Any = None
@@ -28,11 +27,11 @@ class _Item(Item, frozen=True, kw_only=True, gc=False):
     message: Any = None
 
 
-class _Event(CodexEvent, frozen=True, kw_only=True, gc=False):
+class _Event(shapes.CodexEvent, frozen=True, kw_only=True, gc=False):
     item: _Item | None = None
 
 
-class _Message(Message, frozen=True, kw_only=True, gc=False):
+class _Message(shapes.CodexMessage, frozen=True, kw_only=True, gc=False):
     item: _Item | None = None
     started_at_ms: Any = None
     completed_at_ms: Any = None
@@ -48,7 +47,7 @@ def events(folder: Folder, name: str, run_id: str | None) -> Iterator[Event]:
     rollouts = rollout_names(folder)
     if rollouts:
         reader = _Reader(folder.where(rollouts[0]))
-        yield from of_lines(folder, rollouts[0], LINE, reader.rollout)
+        yield from of_lines(folder, rollouts[0], shapes.LINE, reader.rollout)
         return
     output = shown_output(folder)
     yield from of_lines(folder, output, _EVENT, _Reader(folder.where(output)).event)
@@ -64,7 +63,7 @@ class _Reader:
     def __init__(self, where: Position) -> None:
         self._where = where
         # The tokens of the thread so far.
-        self._total = NOTHING
+        self._total = shapes.NOTHING
 
     def event(self, line: _Event) -> Iterator[Event]:
         if line.type == "item.completed" and line.item is not None:
@@ -75,11 +74,11 @@ class _Reader:
         elif line.usage is not None:
             yield self._spent(line.usage)
 
-    def rollout(self, line: Line) -> Iterator[Event]:
+    def rollout(self, line: shapes.CodexLine) -> Iterator[Event]:
         if line.type != "event_msg":
             return
         message = _MESSAGE.decode(line.payload)
-        if message.type == "task_started" and self._total != NOTHING:
+        if message.type == "task_started" and self._total != shapes.NOTHING:
             text = "another turn of the thread; the record counts the tokens of one turn alone"
             yield Event(kind="note", text=text)
         elif message.type == "item_completed" and message.item is not None:
@@ -89,7 +88,7 @@ class _Reader:
         elif message.type == "token_count" and message.info is not None:
             yield self._spent(message.info.total_token_usage)
 
-    def _spent(self, total: Usage) -> Event:
+    def _spent(self, total: shapes.CodexUsage) -> Event:
         before, self._total = self._total, total
         return Event(kind="spend", spend=spend_between(total, before, None, self._where))
 

@@ -31,9 +31,6 @@ class CodexAgent(Installed):
     name: ClassVar[str] = "codex"
     oldest: ClassVar[str | None] = "0.166.0"
     executable = "codex"
-    format = "codex"
-    # A turn is seen when it is over, and by then the next one has begun.
-    overshoot = 0.5
 
     @property
     def nests(self) -> bool:

@@ -15,9 +15,9 @@ from twoarm.programs.codex.shapes import (
     MESSAGE,
     META,
     NOTHING,
-    Event,
+    CodexEvent,
+    CodexUsage,
     Item,
-    Usage,
 )
 from twoarm.programs.failure import agent, http_status, infra, of_provider
 from twoarm.programs.folder import Folder, SourceError, decoded, inside, walk
@@ -42,8 +42,8 @@ TOOLS = frozenset({"command_execution", "file_change", MCP, SUBAGENT, "web_searc
 class _Turn(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One turn of a rollout: the tokens of the thread before it and after it."""
 
-    before: Usage
-    after: Usage | None
+    before: CodexUsage
+    after: CodexUsage | None
     calls: int
     duration_seconds: float | None
     ended: str | None
@@ -134,7 +134,7 @@ def rollout_names(folder: Folder) -> list[str]:
     )
 
 
-def _events(folder: Folder, name: str) -> list[Event]:
+def _events(folder: Folder, name: str) -> list[CodexEvent]:
     events = list(folder.decode_lines(name, EVENT))
     if events and events[0].type != "thread.started":
         raise folder.refuse("its first line is not `thread.started` of Codex", name)
@@ -178,9 +178,9 @@ def _rollout(folder: Folder, name: str) -> _Rollout:
                     ended=message.type,
                     error=None if error is None else as_text(error),
                 )
-            said = as_text(message.message) if message.type == "stream_error" else None
-            if turns[-1].waiting != said:
-                turns[-1] = msgspec.structs.replace(turns[-1], waiting=said)
+            waiting = as_text(message.message) if message.type == "stream_error" else None
+            if turns[-1].waiting != waiting:
+                turns[-1] = msgspec.structs.replace(turns[-1], waiting=waiting)
     if version is None:
         raise folder.refuse("no `session_meta` of Codex in it", name)
     return _Rollout(
@@ -198,7 +198,7 @@ def _parse_output(
     folder: Folder,
     sidecar: Sidecar,
     name: str,
-    events: list[Event] | None,
+    events: list[CodexEvent] | None,
     rollout: _Rollout | None,
 ) -> AgentOutput:
     where = folder.where(name)
@@ -246,18 +246,18 @@ def _parse_output(
     )
 
 
-def _last_usage(events: list[Event] | None) -> Usage | None:
+def _last_usage(events: list[CodexEvent] | None) -> CodexUsage | None:
     return next((event.usage for event in reversed(events or ()) if event.usage is not None), None)
 
 
-def _turn_of(rollout: _Rollout | None, usage: Usage | None) -> _Turn | None:
+def _turn_of(rollout: _Rollout | None, usage: CodexUsage | None) -> _Turn | None:
     """The turn that the events are of: the one that ends with their count, else the last."""
     if rollout is None or not rollout.turns:
         return None
     return next((turn for turn in rollout.turns if turn.after == usage), rollout.turns[-1])
 
 
-def _usage_of(folder: Folder, resumed: str) -> Usage:
+def _usage_of(folder: Folder, resumed: str) -> CodexUsage:
     """The tokens that a thread had spent when it was resumed."""
     path = os.path.normpath(os.path.join(folder.path, resumed))
     try:
@@ -283,7 +283,9 @@ def _usage_of(folder: Folder, resumed: str) -> Usage:
     raise folder.refuse(f"no `turn.completed` in {named(resumed)}, which it resumed", NAME)
 
 
-def spend_between(usage: Usage, before: Usage, model: str | None, where: Position) -> Spend:
+def spend_between(
+    usage: CodexUsage, before: CodexUsage, model: str | None, where: Position
+) -> Spend:
     """What a thread spent from one count to another."""
     now, then = (
         (
@@ -319,11 +321,11 @@ class Tally:
     def add(self, line: bytes) -> None:
         """One more line; one that cannot be read counts nothing, and is refused at the end."""
         try:
-            found = LINE.decode(line)
-            if found.type == "turn_context":
-                self._model = CONTEXT.decode(found.payload).model or self._model
-            elif found.type == "event_msg":
-                counted = MESSAGE.decode(found.payload).info
+            entry = LINE.decode(line)
+            if entry.type == "turn_context":
+                self._model = CONTEXT.decode(entry.payload).model or self._model
+            elif entry.type == "event_msg":
+                counted = MESSAGE.decode(entry.payload).info
                 if counted is not None:
                     total = counted.total_token_usage
                     self.spend = spend_between(total, NOTHING, self._model, Position(""))
@@ -337,7 +339,7 @@ _STATUS = re.compile(r"\bstatus:? (\d{3})\b")
 _ENDS = ("turn.completed", "turn.failed")
 
 
-def _verdict(events: list[Event] | None, turn: _Turn | None) -> Failed | None:
+def _verdict(events: list[CodexEvent] | None, turn: _Turn | None) -> Failed | None:
     """The last terminal event decides."""
     if _is_cut(events, turn):
         return agent("its turn did not end")
@@ -355,22 +357,22 @@ def _verdict(events: list[Event] | None, turn: _Turn | None) -> Failed | None:
 
 def _status(message: str) -> int | None:
     """The HTTP status that an error of Codex names, as in "unexpected status 401 Unauthorized"."""
-    found = _STATUS.search(message)
-    return http_status(int(found[1])) if found else None
+    match = _STATUS.search(message)
+    return http_status(int(match[1])) if match else None
 
 
-def _is_cut(events: list[Event] | None, turn: _Turn | None) -> bool:
+def _is_cut(events: list[CodexEvent] | None, turn: _Turn | None) -> bool:
     if events is None:
         return turn is None or turn.ended != "task_complete"
     return bool(events) and not any(event.type in _ENDS for event in events)
 
 
-def _waiting(events: list[Event] | None, turn: _Turn | None) -> Refusal | None:
+def _waiting(events: list[CodexEvent] | None, turn: _Turn | None) -> Refusal | None:
     """What it said of the network or the provider, if that was the last it said."""
-    said = turn.waiting if turn is not None and events is None else None
+    message = turn.waiting if turn is not None and events is None else None
     if events and events[-1].type == "error":
-        said = events[-1].message or "no message"
-    return None if said is None else Refusal(said=said, status=_status(said))
+        message = events[-1].message or "no message"
+    return None if message is None else Refusal(message=message, status=_status(message))
 
 
 def _calls(tools: list[Item]) -> Calls:

@@ -5,10 +5,10 @@ from typing import Any
 
 import msgspec
 
-from twoarm.programs.tokens import Cost, Count
+from twoarm.programs.tokens import Count, Quantity
 
 
-class Usage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CodexUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The tokens of a thread so far; `input_tokens` includes what was cached."""
 
     input_tokens: Count
@@ -28,24 +28,24 @@ class Item(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     tool: Any = None
 
 
-class Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CodexError(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What went wrong."""
 
     message: str = ""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CodexEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of the events."""
 
     type: str
     thread_id: str | None = None
-    usage: Usage | None = None
-    error: Error | None = None
+    usage: CodexUsage | None = None
+    error: CodexError | None = None
     message: str | None = None
     item: Item | None = None
 
 
-class Line(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CodexLine(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of a rollout."""
 
     timestamp: datetime
@@ -70,23 +70,23 @@ class Context(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Counted(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The tokens of a thread, as a rollout counts them."""
 
-    total_token_usage: Usage
+    total_token_usage: CodexUsage
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class CodexMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What happened in a turn."""
 
     type: str
     info: Counted | None = None
-    duration_ms: Cost | None = None
+    duration_ms: Quantity | None = None
     message: Any = None
     error: Any = None
 
 
-EVENT = msgspec.json.Decoder(Event)
-LINE = msgspec.json.Decoder(Line)
+EVENT = msgspec.json.Decoder(CodexEvent)
+LINE = msgspec.json.Decoder(CodexLine)
 META = msgspec.json.Decoder(Meta)
 CONTEXT = msgspec.json.Decoder(Context)
-MESSAGE = msgspec.json.Decoder(Message)
+MESSAGE = msgspec.json.Decoder(CodexMessage)
 
-NOTHING = Usage(input_tokens=0, output_tokens=0)
+NOTHING = CodexUsage(input_tokens=0, output_tokens=0)

@@ -11,7 +11,7 @@ from twoarm.programs.folder import Folder
 from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.run_folder import AgentOutput, finish
 from twoarm.programs.sidecar import NAME, read_sidecar
-from twoarm.programs.tokens import Cost, Count, Spend
+from twoarm.programs.tokens import Count, Quantity, Spend
 from twoarm.programs.value import as_text
 from twoarm.text.escape import shortened
 
@@ -41,8 +41,8 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     output_tokens: Count | None = None
     cache_read_tokens: Count | None = None
     cache_write_tokens: Count | None = None
-    total_cost_usd: Cost | None = None
-    cost_usd: Cost | None = None
+    total_cost_usd: Quantity | None = None
+    cost_usd: Quantity | None = None
     step_count: Count | None = None
     tool_call_count: Count | None = None
     model: str | None = None
@@ -54,13 +54,13 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def failed(self) -> Failed | None:
         """Whose failure it was: an object with the reason in it, or two keys."""
-        found = self.failure
-        if not isinstance(found, _Failed):
+        failure = self.failure
+        if not isinstance(failure, _Failed):
             reason = self.failure_reason or ""
-            found = None if found is None else _Failed(failure=found, reason=reason)
-        if found is None:
+            failure = None if failure is None else _Failed(failure=failure, reason=reason)
+        if failure is None:
             return None
-        return infra(found.reason) if found.failure == "infra" else agent(found.reason)
+        return infra(failure.reason) if failure.failure == "infra" else agent(failure.reason)
 
 
 _TYPES = {field.name: field.type for field in msgspec.structs.fields(Usage)}
@@ -100,15 +100,15 @@ record: type[Format] = Command
 def _told(text: bytes) -> _Told:
     """Key by key: a program that miscounts one thing has not failed at its task."""
     try:
-        found = msgspec.json.decode(text)
+        document = msgspec.json.decode(text)
     except (ValueError, RecursionError) as error:
         return _Told(used=Usage(), about={USAGE_UNREAD: [shortened(str(error), _WIDTH)]})
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         return _Told(used=Usage(), about={USAGE_UNREAD: ["not an object"]})
     known: dict[str, Any] = {}
     wrong = []
-    for key in _TYPES.keys() & found.keys():
-        value = found[key]
+    for key in _TYPES.keys() & document.keys():
+        value = document[key]
         try:
             # Sums are floats in many languages, even of whole numbers.
             whole = isinstance(value, float) and value.is_integer()
@@ -120,9 +120,9 @@ def _told(text: bytes) -> _Told:
     if len(costs) > 1:
         both = " and ".join(f"{key} = {known.pop(key)}" for key in ("total_cost_usd", "cost_usd"))
         wrong.append(both)
-    unknown = [shortened(key, _WIDTH) for key in sorted(found.keys() - _TYPES.keys())]
+    unknown = [shortened(key, _WIDTH) for key in sorted(document.keys() - _TYPES.keys())]
     about: dict[str, Sequence[str]] = {_UNKNOWN: unknown, _WRONG: sorted(wrong)}
-    if found and not known:
+    if document and not known:
         about = {USAGE_UNREAD: [*unknown, *sorted(wrong)]}
     return _Told(used=Usage(**known), about={code: names for code, names in about.items() if names})
 

@@ -34,9 +34,6 @@ class GeminiCliAgent(Installed):
     name: ClassVar[str] = "gemini-cli"
     oldest: ClassVar[str | None] = "0.61.0"
     executable = "gemini"
-    format = "gemini-cli"
-    # A turn is seen when it is over, and by then the next one has begun.
-    overshoot = 0.5
 
     def cost(self, prices: Mapping[str, Prices] | None) -> Cost:
         """It tells tokens alone."""

@@ -14,7 +14,7 @@ from twoarm.programs.format import Attempt, Failed, Format, Refusal, Settings
 from twoarm.programs.moment import between, seconds
 from twoarm.programs.run_folder import AgentOutput, claim, finish, output_of, without_events
 from twoarm.programs.sidecar import Sidecar, read_sidecar
-from twoarm.programs.tokens import Cost, Count, Spend, outside_cache
+from twoarm.programs.tokens import Count, Quantity, Spend, outside_cache
 from twoarm.programs.uptake import KINDS, Call, Calls
 from twoarm.text.escape import visible
 
@@ -91,7 +91,7 @@ class _Streamed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _Totals(_Streamed, frozen=True, kw_only=True, gc=False):
-    duration_ms: Cost = 0.0
+    duration_ms: Quantity = 0.0
     tool_calls: Count = 0
     models: dict[str, _Streamed] = {}
 
@@ -316,11 +316,11 @@ def _waiting(folder: Folder, last: GeminiLine) -> Refusal | None:
     if last.type != "tool_result" and not (last.type == "message" and last.role == "user"):
         return None
     for log in ERRORS:
-        found = _RETRIED.findall(folder.read(log)) if log in folder else []
-        if found:
-            said, status = found[-1]
-            text = visible(said.decode("utf-8", "replace"))
-            return Refusal(said=text, status=http_status(int(status[:9] or b"0")))
+        refusals = _RETRIED.findall(folder.read(log)) if log in folder else []
+        if refusals:
+            message, status = refusals[-1]
+            text = visible(message.decode("utf-8", "replace"))
+            return Refusal(message=text, status=http_status(int(status[:9] or b"0")))
     return None
 
 

@@ -12,7 +12,7 @@ from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder
 from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.moment import between, seconds
-from twoarm.programs.tokens import Cost, Count, Spend, model_name, outside_cache
+from twoarm.programs.tokens import Count, Quantity, Spend, model_name, outside_cache
 from twoarm.programs.uptake import Call, Calls, Kind, takes_command
 from twoarm.programs.version import opencode_output_includes_reasoning
 from twoarm.text.escape import named
@@ -48,7 +48,7 @@ class HarborResult(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     n_input_tokens: Count | None = None
     n_cache_tokens: Count | None = None
     n_output_tokens: Count | None = None
-    cost_usd: Cost | None = None
+    cost_usd: Quantity | None = None
 
 
 class _Verified(msgspec.Struct, frozen=True, kw_only=True, gc=False):

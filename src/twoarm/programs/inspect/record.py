@@ -13,7 +13,7 @@ from twoarm.programs.folder import Folder, SourceError, decoded
 from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.inspect.archive import Archive, open_archive
 from twoarm.programs.moment import seconds
-from twoarm.programs.tokens import Cost, Count, Spend, outside_cache
+from twoarm.programs.tokens import Count, Quantity, Spend, outside_cache
 from twoarm.programs.uptake import KINDS, Call, Calls
 from twoarm.programs.version import numbers, unsupported
 from twoarm.runs.record import LARGEST, Repeat
@@ -39,7 +39,7 @@ class InspectUsage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     total_tokens: Count | None = None
     input_tokens_cache_read: Count | None = None
     input_tokens_cache_write: Count | None = None
-    total_cost: Cost | None = None
+    total_cost: Quantity | None = None
 
 
 class _Score(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -80,8 +80,8 @@ class InspectSample(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     uuid: str | None = None
     started_at: datetime | None = None
     completed_at: datetime | None = None
-    total_time: Cost | None = None
-    working_time: Cost | None = None
+    total_time: Quantity | None = None
+    working_time: Quantity | None = None
     error: _Raised | None = None
     limit: _Limit | None = None
     error_retries: list[msgspec.Raw] | None = None
@@ -391,11 +391,11 @@ def spend_of(
 
 def _version_text(header: Mapping[str, Any]) -> str | None:
     packages = header.get("packages")
-    found = packages.get("inspect_ai") if isinstance(packages, dict) else None
-    return found if isinstance(found, str) else None
+    version = packages.get("inspect_ai") if isinstance(packages, dict) else None
+    return version if isinstance(version, str) else None
 
 
 def version_of(header: Mapping[str, Any]) -> tuple[int, ...] | None:
     """The Inspect that wrote a log; None if it does not say."""
-    found = numbers(_version_text(header) or "")[:3]
-    return found if len(found) == 3 else None
+    version = numbers(_version_text(header) or "")[:3]
+    return version if len(version) == 3 else None

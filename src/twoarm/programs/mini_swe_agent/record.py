@@ -12,7 +12,7 @@ from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.moment import Seconds, between
 from twoarm.programs.run_folder import AgentOutput, finish
 from twoarm.programs.sidecar import NAME, read_sidecar
-from twoarm.programs.tokens import Cost, Count, Spend, outside_cache
+from twoarm.programs.tokens import Count, Quantity, Spend, outside_cache
 from twoarm.programs.uptake import Call, Calls
 from twoarm.programs.version import unsupported
 from twoarm.text.escape import named
@@ -66,7 +66,7 @@ class _Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 
 class _ModelStats(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    instance_cost: Cost | None = None
+    instance_cost: Quantity | None = None
     api_calls: Count | None = None
 
 
@@ -207,7 +207,7 @@ def _verdict(status: str | None) -> Failed | None:
 def spend_of(usages: list[_Usage], model: str | None, where: Position) -> Spend:
     """What calls of the model spent."""
     details = [usage.prompt_tokens_details for usage in usages]
-    known = [one.cached_tokens for one in details if one is not None]
+    known = [detail.cached_tokens for detail in details if detail is not None]
     cached = sum(count or 0 for count in known)
     prompts = sum(usage.prompt_tokens for usage in usages)
     return Spend(

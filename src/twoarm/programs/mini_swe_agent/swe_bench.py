@@ -62,8 +62,8 @@ def read_report(path: str) -> TaskOutcomes:
         return _of_tasks(folder, name)
     version = report.schema_version
     if version is not None and version > NEWEST_REPORT:
-        found = f"report version {named(str(version))}"
-        raise unsupported(folder, name, found, f"versions up to {NEWEST_REPORT}")
+        unknown = f"report version {named(str(version))}"
+        raise unsupported(folder, name, unknown, f"versions up to {NEWEST_REPORT}")
     return _of_run(folder, name, report)
 
 
@@ -83,9 +83,9 @@ def _of_run(folder: Folder, name: str, report: _Report) -> TaskOutcomes:
     return outcomes
 
 
-def _contradiction(folder: Folder, name: str, task: str, one: str, two: str) -> InputError:
+def _contradiction(folder: Folder, name: str, task: str, first: str, second: str) -> InputError:
     return folder.refuse(
-        f"task {named(task)} is in {one} and in {two}; a task has one outcome", name
+        f"task {named(task)} is in {first} and in {second}; a task has one outcome", name
     )
 
 
@@ -96,11 +96,11 @@ def _of_tasks(folder: Folder, name: str) -> TaskOutcomes:
     except SourceError as error:
         text = f"not a SWE-bench report, neither resolved_ids nor tasks: {error.problem.message}"
         raise folder.refuse(text, name) from error
-    for task, found in tasks.items():
-        if not found.infra_failure:
-            outcomes[task] = found.resolved
-        elif found.resolved:
+    for task, result in tasks.items():
+        if not result.infra_failure:
+            outcomes[task] = result.resolved
+        elif result.resolved:
             raise folder.refuse(f"task {named(task)} is resolved and an infra failure", name)
         else:
-            outcomes[task] = infra(found.infra_failure_reason or _INFRA.reason)
+            outcomes[task] = infra(result.infra_failure_reason or _INFRA.reason)
     return outcomes

@@ -33,17 +33,17 @@ class _State(shapes.State, frozen=True, kw_only=True, gc=False):
     time: _Span = _Span()
 
 
-class _Part(shapes.Part, frozen=True, kw_only=True, gc=False):
+class _Part(shapes.OpencodePart, frozen=True, kw_only=True, gc=False):
     text: Any = None
     state: _State | None = None
     time: _Span = _Span()
 
 
-class _Event(shapes.Event, frozen=True, kw_only=True, gc=False):
+class _Event(shapes.OpencodeEvent, frozen=True, kw_only=True, gc=False):
     part: _Part | None = None
 
 
-class _Entry(shapes.Entry, frozen=True, kw_only=True, gc=False):
+class _Entry(shapes.OpencodeEntry, frozen=True, kw_only=True, gc=False):
     parts: Sequence[_Part] = ()
 
 
@@ -51,12 +51,8 @@ class _Export(shapes.Export, frozen=True, kw_only=True, gc=False):
     messages: Sequence[_Entry]
 
 
-class _Version(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    version: str | None = None
-
-
 class _Header(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    info: _Version
+    info: shapes.OpencodeSession
 
 
 _EVENT = msgspec.json.Decoder(_Event)

@@ -9,14 +9,13 @@ from typing import ClassVar
 
 import msgspec
 
-from twoarm.programs.agent import After, Agent, Cost, Launch, Lines, Meter, Start
+from twoarm.programs.agent import After, Agent, Launch, Lines, Meter, Start
 from twoarm.programs.installed import Installed
 from twoarm.programs.opencode.log import LOG
-from twoarm.programs.opencode.record import EVENTS, EXPORT, Step, step_of
+from twoarm.programs.opencode.record import EVENTS, EXPORT, OpencodeStep, step_of
 from twoarm.programs.options import Default, options, valued
 from twoarm.programs.prices import Prices, cost_of
-from twoarm.programs.tokens import Cost as Dollars
-from twoarm.programs.tokens import Count, Spend, model_name
+from twoarm.programs.tokens import Count, Quantity, Spend, model_name
 
 DATABASE = ".local/share/opencode/opencode.db"
 
@@ -37,13 +36,6 @@ class OpencodeAgent(Installed):
     name: ClassVar[str] = "opencode"
     oldest: ClassVar[str | None] = "1.18.33"
     executable = "opencode"
-    format = "opencode"
-    # A turn is seen when it is over, and by then the next one has begun.
-    overshoot = 0.5
-
-    def cost(self, prices: Mapping[str, Prices] | None) -> Cost:
-        """It tells dollars after each step."""
-        return "held"
 
     def launch(self, start: Start) -> Launch:
         """Not interactive, with its own rules for tools, and the sessions exported."""
@@ -88,13 +80,12 @@ class _Meter:
         self._database = Path(start.home, DATABASE)
         self._model = start.model
         self._prices = prices
-        self._own: list[Step] = []
-        self._below: list[Step] = []
+        self._own: list[OpencodeStep] = []
+        self._below: list[OpencodeStep] = []
 
     def spent(self) -> float | None:
         """What it tells; at given prices where it knows none and tells nothing but zeros."""
-        found = (step_of(line, self._model) for line in self._events.new())
-        self._own += [step for step in found if step is not None]
+        self._own += filter(None, (step_of(line, self._model) for line in self._events.new()))
         self._below = _children(self._database) or self._below
         steps = [*self._own, *self._below]
         if not steps:
@@ -110,10 +101,10 @@ class _Model(msgspec.Struct, frozen=True, kw_only=True):
     provider_id: str = msgspec.field(name="providerID")
 
 
-_Row = tuple[Dollars, Count, Count, Count, Count, str]
+_Row = tuple[Quantity, Count, Count, Count, Count, str]
 
 
-def _children(path: Path) -> list[Step]:
+def _children(path: Path) -> list[OpencodeStep]:
     """The sessions of sub-agents; none while the database cannot be read."""
     if not path.is_file():
         return []
@@ -127,11 +118,11 @@ def _children(path: Path) -> list[Step]:
         return []
 
 
-def _step(row: _Row) -> Step:
+def _step(row: _Row) -> OpencodeStep:
     cost, fresh, output, read, written, text = row
     model = msgspec.json.decode(text, type=_Model)
     name = model_name(model.provider_id, model.id)
-    return Step(
+    return OpencodeStep(
         cost=cost,
         spend=Spend(model=name, input=fresh, output=output, cache_read=read, cache_write=written),
     )

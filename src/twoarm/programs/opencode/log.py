@@ -18,13 +18,13 @@ _REFUSED = re.compile(
 
 def refused_since(folder: Folder, moment: float | None) -> Refusal | None:
     """What the provider last said, if that was after a moment; any will do if there is none."""
-    found = list(_REFUSED.finditer(folder.read(LOG))) if LOG in folder else []
-    if not found:
+    refusals = list(_REFUSED.finditer(folder.read(LOG))) if LOG in folder else []
+    if not refusals:
         return None
     try:
-        at = seconds(datetime.fromisoformat(found[-1][1].decode()))
+        at = seconds(datetime.fromisoformat(refusals[-1][1].decode()))
     except ValueError:
         return None
     if at is None or (moment is not None and at <= moment):
         return None
-    return Refusal(said=visible(found[-1][2].decode("utf-8", "replace")), status=None)
+    return Refusal(message=visible(refusals[-1][2].decode("utf-8", "replace")), status=None)

@@ -14,14 +14,14 @@ from twoarm.programs.opencode.log import refused_since
 from twoarm.programs.opencode.shapes import (
     EVENT_LINE,
     EXPORT_FILE,
-    Error,
-    Event,
     Export,
-    Message,
-    Part,
+    OpencodeError,
+    OpencodeEvent,
+    OpencodeMessage,
+    OpencodePart,
     State,
     Tokens,
-    opened,
+    metadata_of,
     read_events,
 )
 from twoarm.programs.run_folder import AgentOutput, claim, finish, without_events
@@ -52,9 +52,9 @@ class _Work(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One session: its steps, tools and errors in order."""
 
     session_id: str | None
-    steps: tuple[Part, ...]
-    tools: tuple[Part, ...]
-    errors: tuple[Error, ...]
+    steps: tuple[OpencodePart, ...]
+    tools: tuple[OpencodePart, ...]
+    errors: tuple[OpencodeError, ...]
     # Whether a step was begun and not finished.
     unfinished: bool
     began: bool
@@ -110,7 +110,7 @@ record: type[Format] = Opencode
 
 
 def _parse_output(
-    folder: Folder, sidecar: Sidecar, events: list[Event] | None, export: Export | None
+    folder: Folder, sidecar: Sidecar, events: list[OpencodeEvent] | None, export: Export | None
 ) -> AgentOutput:
     exported = _exported(export) if export is not None else None
     work = _streamed(events) if events is not None else exported
@@ -169,7 +169,9 @@ def _parse_output(
     )
 
 
-def _times(events: list[Event] | None, export: Export | None) -> tuple[float | None, float | None]:
+def _times(
+    events: list[OpencodeEvent] | None, export: Export | None
+) -> tuple[float | None, float | None]:
     """When the run began and ended: by its export, otherwise by its events."""
     first = events[0].timestamp / 1000 if events else None
     last = events[-1].timestamp / 1000 if events else None
@@ -181,7 +183,7 @@ def _times(events: list[Event] | None, export: Export | None) -> tuple[float | N
     return export.info.time.created / 1000, max(known, default=last)
 
 
-def _streamed(events: list[Event]) -> _Work:
+def _streamed(events: list[OpencodeEvent]) -> _Work:
     parts = [(event.type, event.part) for event in events if event.part is not None]
     errors = [event.error for event in events if event.type == "error" and event.error is not None]
     last = next((kind for kind, _ in reversed(parts) if kind in ("step_start", "step_finish")), "")
@@ -234,8 +236,8 @@ def _verdict(work: _Work, sidecar: Sidecar) -> tuple[Failed | None, bool]:
 
 def _message(data: Any) -> str:
     """What an error says, wherever its object has it."""
-    found = data.get("message") if isinstance(data, dict) else None
-    return as_text(found) if found else "no message"
+    message = data.get("message") if isinstance(data, dict) else None
+    return as_text(message) if message else "no message"
 
 
 def _status(data: Any) -> int | None:
@@ -249,7 +251,7 @@ def _waiting(export: Export | None) -> Refusal | None:
         return None
     error = parts[-1].error
     data = error.get("data") if isinstance(error, dict) else None
-    return Refusal(said=_message(data), status=_status(data))
+    return Refusal(message=_message(data), status=_status(data))
 
 
 def spend_of(tokens: Tokens, included: bool, model: str | None) -> Spend:
@@ -263,14 +265,14 @@ def spend_of(tokens: Tokens, included: bool, model: str | None) -> Spend:
     )
 
 
-class Step(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class OpencodeStep(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """One step of a session, or all of them, as opencode counts it."""
 
     cost: float
     spend: Spend
 
 
-def step_of(line: bytes, model: str | None) -> Step | None:
+def step_of(line: bytes, model: str | None) -> OpencodeStep | None:
     """The step that an event ends, of a version that counts reasoning beside output; else None."""
     try:
         part = EVENT_LINE.decode(line).part
@@ -279,10 +281,10 @@ def step_of(line: bytes, model: str | None) -> Step | None:
         return None
     if part is None or part.type != "step-finish" or part.tokens is None:
         return None
-    return Step(cost=part.cost, spend=spend_of(part.tokens, included=False, model=model))
+    return OpencodeStep(cost=part.cost, spend=spend_of(part.tokens, included=False, model=model))
 
 
-def _model(message: Message) -> str | None:
+def _model(message: OpencodeMessage) -> str | None:
     if message.model_id is not None:
         return model_name(message.provider_id, message.model_id)
     asked = message.model
@@ -326,7 +328,7 @@ class _Below(NamedTuple):
 
     spends: tuple[Spend, ...]
     cost_usd: float
-    tools: tuple[Part, ...]
+    tools: tuple[OpencodePart, ...]
     missing: bool
 
 
@@ -342,7 +344,7 @@ def exports_below(folder: Folder) -> list[str]:
 def children(folder: Folder, family: set[str | None], asked: set[str]) -> _Below:
     """The sub-agents of a session, from their exports; `asked` are those that were started."""
     spends: list[Spend] = []
-    tools: list[Part] = []
+    tools: list[OpencodePart] = []
     cost = 0.0
     exports = [(name, folder.decode(name, EXPORT_FILE)) for name in exports_below(folder)]
     more = True
@@ -370,23 +372,15 @@ def children(folder: Folder, family: set[str | None], asked: set[str]) -> _Below
     return _Below(tuple(spends), cost, tuple(tools), bool(asked))
 
 
-def _child(tool: Part) -> str | None:
+def _child(tool: OpencodePart) -> str | None:
     """The session that a task tool started."""
     if tool.tool != "task" or tool.state is None:
         return None
-    metadata = opened(tool.state.metadata)
-    session = metadata.get("sessionId")
+    session = metadata_of(tool.state).session_id
     return session if isinstance(session, str) else None
 
 
-class _Exit(msgspec.Struct, frozen=True, kw_only=True, gc=False):
-    exit: Any = None
-
-
-_EXIT = msgspec.json.Decoder(_Exit | None)
-
-
-def _calls(tools: Iterable[Part]) -> tuple[Call, ...]:
+def _calls(tools: Iterable[OpencodePart]) -> tuple[Call, ...]:
     """The calls that have ended."""
     return tuple(
         Call(name=tool.tool or "", failed=has_failed(tool.state), asked=tool.state.input)
@@ -399,9 +393,5 @@ def has_failed(state: State) -> bool:
     """Whether a tool says so, or a command ended with another exit code than 0."""
     if state.status == "error":
         return True
-    try:
-        found = _EXIT.decode(state.metadata)
-    except (ValueError, RecursionError):
-        # What a tool gave back is anything.
-        return False
-    return found is not None and type(found.exit) is int and found.exit != 0
+    code = metadata_of(state).exit
+    return type(code) is int and code != 0

@@ -7,7 +7,7 @@ import msgspec
 
 from twoarm.programs.folder import WHOLE_FILE, Folder
 from twoarm.programs.moment import Milliseconds
-from twoarm.programs.tokens import Cost, Count
+from twoarm.programs.tokens import Count, Quantity
 from twoarm.programs.uptake import looked_into
 
 
@@ -36,33 +36,40 @@ class State(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     metadata: msgspec.Raw = msgspec.Raw(b"null")
 
 
-class Part(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class Metadata(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """How a command ended, and the session that a task started."""
+
+    exit: Any = None
+    session_id: Any = msgspec.field(default=None, name="sessionId")
+
+
+class OpencodePart(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A part of a message: a text, a call, the end of a step."""
 
     type: str
     reason: str | None = None
     tokens: Tokens | None = None
-    cost: Cost = 0.0
+    cost: Quantity = 0.0
     tool: str | None = None
     state: State | None = None
     error: Any = None
 
 
-class Error(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class OpencodeError(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """What went wrong, by name."""
 
     name: str
     data: Any = None
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class OpencodeEvent(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A line of the events."""
 
     type: str
     session_id: str = msgspec.field(name="sessionID")
     timestamp: Milliseconds
-    part: Part | None = None
-    error: Error | None = None
+    part: OpencodePart | None = None
+    error: OpencodeError | None = None
 
 
 class Time(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -73,27 +80,27 @@ class Time(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     completed: Milliseconds | None = None
 
 
-class Message(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class OpencodeMessage(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Who said something, when, and what it spent."""
 
     role: str
     time: Time
-    cost: Cost = 0.0
+    cost: Quantity = 0.0
     tokens: Tokens | None = None
     model_id: str | None = msgspec.field(default=None, name="modelID")
     provider_id: str | None = msgspec.field(default=None, name="providerID")
-    error: Error | None = None
+    error: OpencodeError | None = None
     model: Any = None
 
 
-class Entry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class OpencodeEntry(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A message with its parts."""
 
-    info: Message
-    parts: Sequence[Part] = ()
+    info: OpencodeMessage
+    parts: Sequence[OpencodePart] = ()
 
 
-class Session(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+class OpencodeSession(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The session of an export."""
 
     id: str
@@ -105,40 +112,37 @@ class Session(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 class Export(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """A whole session."""
 
-    info: Session
-    messages: Sequence[Entry]
+    info: OpencodeSession
+    messages: Sequence[OpencodeEntry]
 
 
-EVENT_LINE = msgspec.json.Decoder(Event)
+EVENT_LINE = msgspec.json.Decoder(OpencodeEvent)
 EXPORT_FILE = msgspec.json.Decoder(Export)
+_METADATA = msgspec.json.Decoder(Metadata)
 
 
-def read_events(folder: Folder, name: str) -> list[Event]:
+def read_events(folder: Folder, name: str) -> list[OpencodeEvent]:
     """The events of a run; of a long file only what is looked at is held."""
-    found = folder.decode_lines(name, EVENT_LINE)
-    return list(map(_shrunk, found) if folder.size(name) > WHOLE_FILE else found)
+    events = folder.decode_lines(name, EVENT_LINE)
+    return list(map(_shrunk, events) if folder.size(name) > WHOLE_FILE else events)
 
 
-def _shrunk(event: Event) -> Event:
+def _shrunk(event: OpencodeEvent) -> OpencodeEvent:
     """An event without what a tool was given and gave back: a raw part would hold all of it."""
     part = event.part
     if part is None or part.state is None:
         return event
-    metadata = opened(part.state.metadata)
-    known = {key: metadata[key] for key in ("exit", "sessionId") if key in metadata}
     state = msgspec.structs.replace(
         part.state,
         input=msgspec.Raw(bytes(part.state.input) if looked_into(part.tool) else b"null"),
-        metadata=msgspec.Raw(msgspec.json.encode(known)),
+        metadata=msgspec.Raw(msgspec.json.encode(metadata_of(part.state))),
     )
     return msgspec.structs.replace(event, part=msgspec.structs.replace(part, state=state))
 
 
-def opened(raw: msgspec.Raw) -> dict[str, Any]:
-    """What a tool was given or gave back, if it is an object."""
+def metadata_of(state: State) -> Metadata:
+    """What is looked at of what a tool gave back, which may be anything."""
     try:
-        found = msgspec.json.decode(raw)
+        return _METADATA.decode(state.metadata)
     except (ValueError, RecursionError):
-        # What a tool was given or gave back is anything.
-        return {}
-    return found if isinstance(found, dict) else {}
+        return Metadata()

@@ -39,7 +39,7 @@ def read_mapping(path: str) -> TableMapping:
     folder, name = only_file(path, "a mapping file")
     where = folder.where(name)
     try:
-        found = msgspec.convert(tomllib.loads(folder.read(name).decode("utf-8")), _File)
+        file = msgspec.convert(tomllib.loads(folder.read(name).decode("utf-8")), _File)
     except UnicodeDecodeError as error:
         raise SourceError(where, "not UTF-8; save the mapping as UTF-8") from error
     except (msgspec.ValidationError, RecursionError) as error:
@@ -47,17 +47,17 @@ def read_mapping(path: str) -> TableMapping:
     except ValueError as error:
         raise SourceError(where, f"not TOML: {visible(str(error))}") from error
     conditions = []
-    for text in found.where:
+    for text in file.where:
         condition = parse_condition(text)
         if condition is None:
             raise SourceError(where, f"where {named(text)}: {CONDITION}")
         conditions.append(condition)
     return TableMapping(
-        arm_key=found.arm_key,
-        arms=found.arms,
-        columns=found.columns,
+        arm_key=file.arm_key,
+        arms=file.arms,
+        columns=file.columns,
         where=tuple(conditions),
-        input_includes_cache=found.input_includes_cache,
+        input_includes_cache=file.input_includes_cache,
     )
 
 

@@ -181,7 +181,7 @@ def _cells(column: Any) -> tuple[list[Any], int]:
         objects = [dict(zip(names, row, strict=True)) for row in rows]
         there = column.is_valid().to_pylist()
         return (
-            [one if valid else None for one, valid in zip(objects, there, strict=True)],
+            [value if valid else None for value, valid in zip(objects, there, strict=True)],
             sum(taken for _, taken in inner),
         )
     return column.to_pylist(), column.nbytes

@@ -61,7 +61,7 @@ _AND, _BETWEEN = "+", "/"
 _LISTED_COLUMNS = 20
 
 
-class Table:
+class TableFormat:
     """Rows of a table, one run each."""
 
     name: ClassVar[str] = "table"
@@ -108,7 +108,7 @@ class Table:
                     raise
                 yield error.problem
                 continue
-            unwanted = next((one for one in settings.where if not _holds(one, cells)), None)
+            unwanted = next((term for term in settings.where if not _holds(term, cells)), None)
             if unwanted is not None:
                 yield LeftOut(noun="row", why=f", not {shortened(str(unwanted), 60)}")
                 continue
@@ -129,17 +129,17 @@ class Table:
         return name
 
 
-record: type[Format] = Table
+record: type[Format] = TableFormat
 
 
 def _check_columns(cells: Row, where: Position, settings: Settings) -> None:
     """Refuse a mapping to columns that are not there, and a table that lacks what a run needs."""
-    found = f"columns found: {listed(list(cells), _LISTED_COLUMNS)}"
+    columns = f"columns found: {listed(list(cells), _LISTED_COLUMNS)}"
 
     def check(column: str, of: str) -> None:
         if at_path(cells, column) is NOTHING:
             message = f"no column {named(column)} for {of}"
-            raise SourceError(where, f"{message}; {found}", mistake=message)
+            raise SourceError(where, f"{message}; {columns}", mistake=message)
 
     for field, column in settings.columns.items():
         for part in _columns_of(field, column, cells):
@@ -153,7 +153,7 @@ def _check_columns(cells: Row, where: Position, settings: Settings) -> None:
                 flag=f"--map {field}=COLUMN", argument=f'`columns={{"{field}": COLUMN}}`'
             )
             message = f"no column for {field}; name it with {given}"
-            raise SourceError(where, f"{message}; {found}", mistake=message)
+            raise SourceError(where, f"{message}; {columns}", mistake=message)
 
 
 def _columns_of(field: str, column: str, cells: Row) -> list[str]:
@@ -227,25 +227,25 @@ class _Row:
         return self._whole(field, -LARGEST, "an exit code")
 
     def _whole(self, field: str, least: int, kind: str) -> int | None:
-        found = self._number(field, least, kind)
-        if found is not None and found != int(found):
+        number = self._number(field, least, kind)
+        if number is not None and number != int(number):
             raise self.refuse(field, kind, self.value(field))
-        return None if found is None else int(found)
+        return None if number is None else int(number)
 
     def _number(self, field: str, least: int, kind: str) -> float | None:
-        found = value = self.value(field)
+        number = value = self.value(field)
         if isinstance(value, str):
             try:
-                found = float(value)
+                number = float(value)
             except ValueError:
                 raise self.refuse(field, kind, value) from None
-        if found is None:
+        if number is None:
             return None
-        if isinstance(found, bool) or not isinstance(found, int | float):
+        if isinstance(number, bool) or not isinstance(number, int | float):
             raise self.refuse(field, kind, value)
-        if not least <= found <= LARGEST:
+        if not least <= number <= LARGEST:
             raise self.refuse(field, f"{kind} from {least} to {LARGEST}", value)
-        return found
+        return number
 
     def flag(self, field: str) -> bool | None:
         """True or false, 1 or 0, yes or no."""
@@ -323,15 +323,15 @@ def _attempt(row: _Row, task: str, settings: Settings) -> Attempt:
 
 
 def _failure(row: _Row) -> Failed | None:
-    said = row.text("failure")
+    failure = row.text("failure")
     reason = row.text("failure_reason") or ""
-    if said is None or said.lower() in ("", "none", "null"):
+    if failure is None or failure.lower() in ("", "none", "null"):
         return None
-    if said == "agent":
+    if failure == "agent":
         return agent(reason)
-    if said == "infra":
+    if failure == "infra":
         return infra(reason)
-    raise row.refuse("failure", "agent, infra or nothing", said)
+    raise row.refuse("failure", "agent, infra or nothing", failure)
 
 
 def _spend(row: _Row, where: Position, model: str | None, settings: Settings) -> Spend | None:

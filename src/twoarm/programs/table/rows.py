@@ -52,8 +52,8 @@ def _lines(folder: Folder, name: str) -> Iterator[tuple[Position, Row | Problem]
 
 def _elements(folder: Folder, name: str) -> Iterator[tuple[Position, Row | Problem]]:
     source = folder.where(name).source
-    found: list[Any] = folder.decode(name, _ARRAY)
-    for number, row in enumerate(found, 1):
+    rows: list[Any] = folder.decode(name, _ARRAY)
+    for number, row in enumerate(rows, 1):
         where = Position(f"{source}:row {number}")
         if isinstance(row, dict):
             yield where, row

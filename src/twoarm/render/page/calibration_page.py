@@ -29,9 +29,10 @@ def _spec(calibration: Calibration) -> dict[str, Any]:
 
     rows = []
     for name, way in WAYS.items():
-        one = getattr(calibration.false_winners, name)
-        said = f"{one.low:.1%} to {one.high:.1%}"
-        rows.append({"way": way, "at": one.share, "low": one.low, "high": one.high, "said": said})
+        share = getattr(calibration.false_winners, name)
+        interval = f"{share.low:.1%} to {share.high:.1%}"
+        ends = {"low": share.low, "high": share.high, "said": interval}
+        rows.append({"way": way, "at": share.share, **ends})
     nominal = 1.0 - calibration.level
     y = alt.Y("way:N", sort=None).scale(domain=list(WAYS.values())).title(None)
     x = alt.X("at:Q").title("share of trials").axis(format=".0%")

@@ -33,23 +33,23 @@ def forest(analysis: Analysis) -> Iterator[Chart]:
         better = "right" if unit == SUCCESS.unit else "left"
         if gate.candidate is None or gate.baseline is None:
             shows = "Not measured in at least one arm: nothing to draw."
-            yield Chart(name=gate.name, heading=label, how="", shows=shows, wide=False, spec=None)
+            yield Chart(name=gate.name, heading=label, shows=shows)
             continue
         moved = gate.candidate - gate.baseline
-        found: Estimate | None = None
+        difference: Estimate | None = None
         scopes = ["tasks_like_these", "these_tasks"]
         level = ""
         if analysis.evidence is not None:
-            found = analysis.evidence.gates[gate.name].difference
+            difference = analysis.evidence.gates[gate.name].difference
             # On the tasks that both arms have, as the bars are.
-            moved = moved if found.estimate is None else found.estimate
+            moved = moved if difference.estimate is None else difference.estimate
             level = interval_level(analysis.evidence)
             if analysis.evidence.headline == "these_tasks":
                 scopes.reverse()
         scale = 100.0 if unit == SUCCESS.unit else 1.0
         rows, told = [], []
         for scope in scopes:
-            interval = getattr(found, scope) if found is not None else None
+            interval = getattr(difference, scope) if difference is not None else None
             if interval is not None:
                 ends = f"{change(interval.low, unit)} to {change(interval.high, unit)}"
                 told.append(f"{level} for {SCOPES[scope]} {ends}")
@@ -66,13 +66,16 @@ def forest(analysis: Analysis) -> Iterator[Chart]:
             rows = [{"row": "no interval", "said": "no interval", "side": side_of(moved, unit)}]
         for row in rows:
             row |= {"at": moved * scale, "moved": change(moved, unit)}
-        why = "".join(f" {one.message}" for one in found.withheld) if found is not None else ""
+        why = (
+            "".join(f" {reason.message}" for reason in difference.withheld)
+            if difference is not None
+            else ""
+        )
         yield Chart(
             name=gate.name,
             heading=label,
             how=f"{better} of zero is better for the candidate",
             shows=f"{label}: {change(moved, unit)}; {'; '.join(told) or 'no interval'}.{why}",
-            wide=False,
             spec=_forest(rows, "points" if unit == SUCCESS.unit else unit),
         )
 
@@ -88,7 +91,7 @@ def changes(summary: Summary) -> Chart:
     heading = f"{summary.change}, with its {summary.level}"
     if not drawn:
         shows = "No figure has a change that could be drawn."
-        return Chart(name="gates", heading=heading, how="", shows=shows, wide=False, spec=None)
+        return Chart(name="gates", heading=heading, shows=shows)
     rows = [
         {
             "row": amount.label,
@@ -109,7 +112,6 @@ def changes(summary: Summary) -> Chart:
             f"{page_label(amount)}: {amount.change}, {amount.interval}" for amount in drawn
         )
         + ".",
-        wide=False,
         spec=_changes(rows),
     )
 

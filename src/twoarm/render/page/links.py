@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from twoarm.render.chart_points import ChartPoints, RunSpread, RunStart
+from twoarm.render.chart_points import ChartPoints, RunStart
 from twoarm.render.page.marks import Chart
 
 # By task and repeat, where the page of a run is.
@@ -19,11 +19,11 @@ _PRESSED = ("point", "rule", "rect", "circle", "tick")
 
 def link_charts(charts: Iterable[Chart], points: ChartPoints, links: Links) -> None:
     """Give every mark of a run, a pair or a task its link, where there is a page."""
-    found = dict(_urls(points, links))
+    urls_of = dict(_urls(points, links))
     for chart in charts:
         if chart.spec is None:
             continue
-        for dataset, urls in found.get(chart.name, {}).items():
+        for dataset, urls in urls_of.get(chart.name, {}).items():
             rows = chart.spec["datasets"].get(dataset, [])
             for row, url in zip(rows, urls, strict=False):
                 if url is not None:
@@ -45,18 +45,15 @@ def _urls(points: ChartPoints, links: Links) -> Iterator[tuple[str, dict[str, li
     tasks = [task_url(links, task.task_id) for task in points.successes.tasks]
     yield "success", {"tasks": tasks}
     for spread in points.spreads:
-        drawn = [*_drawn(spread.candidate), *_drawn(spread.baseline)]
-        yield f"spread-{spread.metric}", {"points": [_url(links, *one) for one in drawn]}
+        sides = (side for side in (spread.candidate, spread.baseline) if side is not None)
+        drawn = [run for side in sides for run in side.drawn]
+        yield f"spread-{spread.metric}", {"points": [_url(links, *run) for run in drawn]}
     yield "cost", {"tasks": [task_url(links, point.task_id) for point in points.costs]}
     starts: tuple[RunStart, ...] = (*points.starts.candidate, *points.starts.baseline)
     yield (
         "timeline",
-        {"starts": [_url(links, one.task_id or "", one.repeat or 0) for one in starts]},
+        {"starts": [_url(links, start.task_id or "", start.repeat or 0) for start in starts]},
     )
-
-
-def _drawn(spread: RunSpread | None) -> tuple[tuple[str, int], ...]:
-    return () if spread is None else spread.drawn
 
 
 def _url(links: Links, task: str, repeat: int) -> str | None:

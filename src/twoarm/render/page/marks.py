@@ -62,10 +62,10 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     heading: str
-    how: str
+    how: str = ""
     shows: str
-    wide: bool
-    spec: dict[str, Any] | None
+    wide: bool = False
+    spec: dict[str, Any] | None = None
 
 
 def rate_domain(rates: Iterable[float]) -> list[float]:
@@ -205,7 +205,7 @@ def narrow(labels: list[str], names: list[str]) -> list[tuple[str, str]]:
 
 def _without_common_words(names: list[str]) -> list[str]:
     parts = [_WORDS.findall(name) for name in names]
-    in_all = set.intersection(*(set(one) for one in parts)) if len(names) > 1 else set()
+    in_all = set.intersection(*(set(words) for words in parts)) if len(names) > 1 else set()
     common = {word for word in in_all if word[0].isalnum()}
     left = []
     for name, words in zip(names, parts, strict=True):

@@ -25,11 +25,11 @@ def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     for name, value in msgspec.to_builtins(analysis.options).items():
         yield (
             name.replace("_", " "),
-            "inferred from the arm names" if value is None else _said(value),
+            "inferred from the arm names" if value is None else _shown(value),
         )
 
 
-def _said(value: object) -> str:
+def _shown(value: object) -> str:
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
 
 

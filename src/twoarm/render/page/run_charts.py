@@ -30,19 +30,19 @@ from twoarm.text.sentence import Name, say
 
 def spreads(analysis: Analysis, points: ChartPoints) -> Iterator[Chart]:
     """How the runs of each arm spread, on a logarithmic axis."""
-    for found in points.spreads:
-        metric = BY_NAME[found.metric]
+    for by_arm in points.spreads:
+        metric = BY_NAME[by_arm.metric]
         name, heading = f"spread-{metric.name}", metric.label
-        sides = [one for one in (found.candidate, found.baseline) if one is not None]
+        sides = [arm for arm in (by_arm.candidate, by_arm.baseline) if arm is not None]
         if not sides:
             shows = f"No run has {metric.label} above zero: nothing is drawn."
-            yield Chart(name=name, heading=heading, how="", shows=shows, wide=False, spec=None)
+            yield Chart(name=name, heading=heading, shows=shows)
             continue
         told = [
             f"{shortened(arm, NAME)}: {_told(side, metric)}"
             for arm, side in (
-                (analysis.candidate, found.candidate),
-                (analysis.baseline, found.baseline),
+                (analysis.candidate, by_arm.candidate),
+                (analysis.baseline, by_arm.baseline),
             )
         ]
         how = "A dot is a run, the band spans the middle half, the line is the median."
@@ -57,8 +57,7 @@ def spreads(analysis: Analysis, points: ChartPoints) -> Iterator[Chart]:
             heading=heading,
             how=how,
             shows=f"{'; '.join(told)}.",
-            wide=False,
-            spec=_spread(found, metric, (analysis.candidate, analysis.baseline)),
+            spec=_spread(by_arm, metric, (analysis.candidate, analysis.baseline)),
         )
 
 
@@ -81,7 +80,7 @@ def _dots(spread: RunSpread, row: float, side: str, unit: str) -> Iterator[dict[
         }
 
 
-def _band(spread: RunSpread, row: float, side: str, said: str) -> dict[str, Any]:
+def _band(spread: RunSpread, row: float, side: str, tooltip: str) -> dict[str, Any]:
     low, middle, high = spread.quartiles
     return {
         "low": low,
@@ -91,17 +90,17 @@ def _band(spread: RunSpread, row: float, side: str, said: str) -> dict[str, Any]
         "from": row - 0.28,
         "to": row + 0.28,
         "top": row + 0.38,
-        "said": said,
+        "said": tooltip,
     }
 
 
-def _spread(found: MetricSpread, metric: Metric, arms: tuple[str, str]) -> dict[str, Any]:
+def _spread(by_arm: MetricSpread, metric: Metric, arms: tuple[str, str]) -> dict[str, Any]:
     import altair as alt
 
     points: list[dict[str, Any]] = []
     bands: list[dict[str, Any]] = []
     for row, arm, side, spread in zip(
-        (1.0, 0.0), arms, SIDES[:2], (found.candidate, found.baseline), strict=True
+        (1.0, 0.0), arms, SIDES[:2], (by_arm.candidate, by_arm.baseline), strict=True
     ):
         if spread is not None:
             points += _dots(spread, row, side, metric.unit)
@@ -149,7 +148,7 @@ def costs(analysis: Analysis, points: ChartPoints) -> Chart:
     ]
     if not points.costs:
         shows = "Cost was not measured: nothing is drawn."
-        return Chart(name="cost", heading=heading, how="", shows=shows, wide=False, spec=None)
+        return Chart(name="cost", heading=heading, shows=shows)
     told = [
         f"{shortened(summary.arm, NAME)}: {figure(summary.success_rate, 'points')} succeed at a "
         f"median of {figure(summary.median_cost_usd, 'usd')} a run"
@@ -162,7 +161,6 @@ def costs(analysis: Analysis, points: ChartPoints) -> Chart:
         "better: more success for less money."
         + zoomed(rate_domain(point.success_rate for point in points.costs)),
         shows=f"{'; '.join(told)}.",
-        wide=False,
         spec=_costs(analysis, points),
     )
 
@@ -223,25 +221,25 @@ def _costs(analysis: Analysis, points: ChartPoints) -> dict[str, Any]:
 def timeline(analysis: Analysis, points: ChartPoints) -> Chart:
     """When the runs of each arm started."""
     heading = "start of the runs"
-    found = points.starts
-    if not found.timed:
+    by_arm = points.starts
+    if not by_arm.timed:
         reason = (
             say("Not drawn: start times are only read with the evidence.")
             if analysis.evidence is None
             else say("Not drawn: no run has {}.", Name("started_at_utc"))
         )
-        return Chart(name="timeline", heading=heading, how="", shows=reason, wide=False, spec=None)
+        return Chart(name="timeline", heading=heading, shows=reason)
     how = "Both rows should look alike: at different times, runs meet different conditions."
-    if found.timed > MOST_STARTS:
+    if by_arm.timed > MOST_STARTS:
         how += " Runs are grouped by time; darker means more."
-    if found.untimed:
-        how += f" Not drawn: {counted(found.untimed, 'run')} without a start time."
+    if by_arm.untimed:
+        how += f" Not drawn: {counted(by_arm.untimed, 'run')} without a start time."
     blocked = analysis.evidence is not None and analysis.evidence.order.in_separate_blocks
     told = "; ".join(
         f"{shortened(arm, NAME)} from {moment(starts[0].at)} to {moment(starts[-1].until)}"
         for arm, starts in (
-            (analysis.candidate, found.candidate),
-            (analysis.baseline, found.baseline),
+            (analysis.candidate, by_arm.candidate),
+            (analysis.baseline, by_arm.baseline),
         )
         if starts
     )
@@ -253,18 +251,17 @@ def timeline(analysis: Analysis, points: ChartPoints) -> Chart:
         heading=heading,
         how=how,
         shows=shows,
-        wide=False,
-        spec=_timeline(found, (analysis.candidate, analysis.baseline)),
+        spec=_timeline(by_arm, (analysis.candidate, analysis.baseline)),
     )
 
 
-def _timeline(found: Starts, arms: tuple[str, str]) -> dict[str, Any]:
+def _timeline(by_arm: Starts, arms: tuple[str, str]) -> dict[str, Any]:
     import altair as alt
 
-    many = found.timed > MOST_STARTS
+    many = by_arm.timed > MOST_STARTS
     marks = []
     for row, side, starts in zip(
-        (1.0, 0.0), SIDES, (found.candidate, found.baseline), strict=False
+        (1.0, 0.0), SIDES, (by_arm.candidate, by_arm.baseline), strict=False
     ):
         most = max((start.runs for start in starts), default=1)
         for start in starts:

@@ -35,19 +35,19 @@ from twoarm.text.number_format import change
 
 def deltas(points: ChartPoints) -> Iterator[Chart]:
     """Every task's deltas, in order of their mean, for each metric."""
-    for found in points.deltas:
-        metric = BY_NAME[found.metric]
+    for paired in points.deltas:
+        metric = BY_NAME[paired.metric]
         heading = f"{metric.label}, candidate minus baseline"
         name = f"delta-{metric.name}"
-        if not found.tasks:
+        if not paired.tasks:
             shows = f"No pair has {metric.label} in both arms: not measured, so nothing is drawn."
-            yield Chart(name=name, heading=heading, how="", shows=shows, wide=False, spec=None)
+            yield Chart(name=name, heading=heading, shows=shows)
             continue
-        lower = sum(task.mean < 0 for task in found.tasks)
-        higher = sum(task.mean > 0 for task in found.tasks)
-        least, most = found.tasks[0], found.tasks[-1]
+        lower = sum(task.mean < 0 for task in paired.tasks)
+        higher = sum(task.mean > 0 for task in paired.tasks)
+        least, most = paired.tasks[0], paired.tasks[-1]
         shows = (
-            f"{lower} of {counted(len(found.tasks), 'task')} lower with the candidate, {higher} "
+            f"{lower} of {counted(len(paired.tasks), 'task')} lower with the candidate, {higher} "
             f"higher; task means from {change(least.mean, metric.unit)} "
             f"({shortened(least.task_id, NAME)}) to {change(most.mean, metric.unit)} "
             f"({shortened(most.task_id, NAME)})."
@@ -55,68 +55,67 @@ def deltas(points: ChartPoints) -> Iterator[Chart]:
         yield Chart(
             name=name,
             heading=heading,
-            how=_delta_how(found),
+            how=_delta_how(paired),
             shows=shows,
-            wide=False,
-            spec=_deltas(found, metric),
+            spec=_deltas(paired, metric),
         )
 
 
-def _spans(found: MetricDeltas) -> bool:
+def _spans(paired: MetricDeltas) -> bool:
     """Whether there are too many pairs for a dot each, and too many tasks for a few of them."""
-    drawn = sum(len(task.points) for task in found.tasks)
-    return drawn < found.pair_count and len(found.tasks) > NAMED_TASKS
+    drawn = sum(len(task.points) for task in paired.tasks)
+    return drawn < paired.pair_count and len(paired.tasks) > NAMED_TASKS
 
 
-def _delta_how(found: MetricDeltas) -> str:
-    drawn = sum(len(task.points) for task in found.tasks)
-    if _spans(found):
+def _delta_how(paired: MetricDeltas) -> str:
+    drawn = sum(len(task.points) for task in paired.tasks)
+    if _spans(paired):
         how = (
             "A mark is the mean of a task; its line runs from the smallest to the largest of "
-            f"its pairs ({found.pair_count:,} in all)."
+            f"its pairs ({paired.pair_count:,} in all)."
         )
     else:
         how = "A small dot is one pair, a large mark the mean of its task."
-        if drawn < found.pair_count:
+        if drawn < paired.pair_count:
             how += (
-                f" {drawn:,} of {found.pair_count:,} pairs are drawn: the smallest and largest "
+                f" {drawn:,} of {paired.pair_count:,} pairs are drawn: the smallest and largest "
                 "of each task, and some evenly spaced between."
             )
-    if len(found.tasks) < found.task_count:
-        how += f" {len(found.tasks):,} of {found.task_count:,} tasks are drawn, evenly by rank."
+    if len(paired.tasks) < paired.task_count:
+        how += f" {len(paired.tasks):,} of {paired.task_count:,} tasks are drawn, evenly by rank."
     return how
 
 
 def _delta_points(
-    found: MetricDeltas, metric: Metric, labels: list[str]
+    paired: MetricDeltas, metric: Metric, labels: list[str]
 ) -> dict[str, list[dict[str, Any]]]:
     """Every pair, and every task by its mean; if pairs are too many, only their range."""
-    spans = _spans(found)
+    spans = _spans(paired)
     pairs, means = [], []
-    for rank, (task, label) in enumerate(zip(found.tasks, labels, strict=True), 1):
+    for rank, (task, label) in enumerate(zip(paired.tasks, labels, strict=True), 1):
         place = {"task": label, "rank": rank}
         for point in () if spans else task.points:
-            said = change(point, metric.unit)
+            tooltip = change(point, metric.unit)
             side = side_of(point, metric.unit)
-            pairs.append({**place, "at": short(point), "side": side, "said": said})
-        said = f"{change(task.mean, metric.unit)} over {counted(task.pairs, 'pair')}"
-        mean = {"at": short(task.mean), "side": side_of(task.mean, metric.unit), "said": said}
+            pairs.append({**place, "at": short(point), "side": side, "said": tooltip})
+        tooltip = f"{change(task.mean, metric.unit)} over {counted(task.pairs, 'pair')}"
+        mean = {"at": short(task.mean), "side": side_of(task.mean, metric.unit), "said": tooltip}
         if spans:
             mean |= {"low": short(task.points[0]), "high": short(task.points[-1])}
         means.append(place | mean)
     return {"pairs": pairs, "means": means}
 
 
-def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
+def _deltas(paired: MetricDeltas, metric: Metric) -> dict[str, Any]:
     import altair as alt
 
-    names = [task.task_id for task in found.tasks]
+    names = [task.task_id for task in paired.tasks]
     labels = labels_of(names)
     axis: dict[str, Any] = {"format": AXIS_FORMAT[metric.unit]}
     by_task, value = axes(alt, labels, axis, axis_title(metric))
     task_hint = alt.Tooltip("task:N", title="task")
     few = len(labels) <= NAMED_TASKS
-    if _spans(found):
+    if _spans(paired):
         spread = (
             layer("spans", "means")
             .mark_rule(opacity=0.45)
@@ -155,7 +154,7 @@ def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
     ]
     return chart_spec(
         *layers,
-        datasets=_delta_points(found, metric, labels),
+        datasets=_delta_points(paired, metric, labels),
         narrow=narrow(labels, names),
         height=height(labels),
     )
@@ -163,38 +162,38 @@ def _deltas(found: MetricDeltas, metric: Metric) -> dict[str, Any]:
 
 def successes(points: ChartPoints) -> Chart:
     """The success rate of every task in both arms, and the pairs that flipped."""
-    found = points.successes
+    rates = points.successes
     heading = "success rate per task"
-    if not found.tasks:
+    if not rates.tasks:
         shows = "No task has runs in both arms: nothing to draw."
-        return Chart(name="success", heading=heading, how="", shows=shows, wide=False, spec=None)
-    helped = sum(task.candidate > task.baseline for task in found.tasks)
-    hurt = sum(task.candidate < task.baseline for task in found.tasks)
-    gained = sum(task.gained for task in found.tasks)
-    lost = sum(task.lost for task in found.tasks)
+        return Chart(name="success", heading=heading, shows=shows)
+    helped = sum(task.candidate > task.baseline for task in rates.tasks)
+    hurt = sum(task.candidate < task.baseline for task in rates.tasks)
+    gained = sum(task.gained for task in rates.tasks)
+    lost = sum(task.lost for task in rates.tasks)
     how = "A line joins the two arms of a task."
     how += (
         " ▲ counts the pairs that flipped from failed to passed with the candidate, ▼ those that "
         "flipped from passed to failed."
-        if len(found.tasks) <= NAMED_TASKS
+        if len(rates.tasks) <= NAMED_TASKS
         else " Tasks are side by side, the most helped first; the mark is the candidate's rate."
     )
-    if len(found.tasks) < found.task_count:
-        how += f" {len(found.tasks):,} of {found.task_count:,} tasks are drawn, evenly by rank."
-    how += zoomed(rate_domain(_rates(found)))
+    if len(rates.tasks) < rates.task_count:
+        how += f" {len(rates.tasks):,} of {rates.task_count:,} tasks are drawn, evenly by rank."
+    how += zoomed(rate_domain(_rates(rates)))
     return Chart(
         name="success",
         heading=heading,
         how=how,
-        shows=f"Of {counted(len(found.tasks), 'task')}, {helped} succeed more often with the "
-        f"candidate, {hurt} less often, {len(found.tasks) - helped - hurt} equally often; "
+        shows=f"Of {counted(len(rates.tasks), 'task')}, {helped} succeed more often with the "
+        f"candidate, {hurt} less often, {len(rates.tasks) - helped - hurt} equally often; "
         f"{counted(gained, 'pair')} flipped to passed and {lost} to failed.",
         wide=True,
-        spec=_successes(found),
+        spec=_successes(rates),
     )
 
 
-def _success_points(found: Successes, labels: list[str]) -> list[dict[str, Any]]:
+def _success_points(rates: Successes, labels: list[str]) -> list[dict[str, Any]]:
     """Every task: its rate in both arms, and the pairs that flipped."""
     return [
         {
@@ -210,17 +209,17 @@ def _success_points(found: Successes, labels: list[str]) -> list[dict[str, Any]]
             "gained": task.gained,
             "lost": task.lost,
         }
-        for rank, (task, label) in enumerate(zip(found.tasks, labels, strict=True), 1)
+        for rank, (task, label) in enumerate(zip(rates.tasks, labels, strict=True), 1)
     ]
 
 
-def _successes(found: Successes) -> dict[str, Any]:
+def _successes(rates: Successes) -> dict[str, Any]:
     import altair as alt
 
-    names = [task.task_id for task in found.tasks]
+    names = [task.task_id for task in rates.tasks]
     labels = labels_of(names)
     few = len(labels) <= NAMED_TASKS
-    domain = rate_domain(_rates(found))
+    domain = rate_domain(_rates(rates))
     by_task, value = axes(alt, labels, {"format": "~%"}, "success rate", domain=domain)
     start = {("x" if few else "y"): (alt.X if few else alt.Y)("from:Q")}
     end = {"x2" if few else "y2": "at:Q"}
@@ -256,12 +255,12 @@ def _successes(found: Successes) -> dict[str, Any]:
     padding = {"left": 5, "top": 5, "bottom": 5, "right": 62 if few else 5}
     return chart_spec(
         *layers,
-        datasets={"tasks": _success_points(found, labels)},
+        datasets={"tasks": _success_points(rates, labels)},
         narrow=narrow(labels, names),
         height=height(labels),
         padding=padding,
     )
 
 
-def _rates(found: Successes) -> list[float]:
-    return [rate for task in found.tasks for rate in (task.candidate, task.baseline)]
+def _rates(rates: Successes) -> list[float]:
+    return [rate for task in rates.tasks for rate in (task.candidate, task.baseline)]

@@ -9,6 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import IO
 
 import msgspec
@@ -33,8 +34,8 @@ main()
 _COMMAND = (sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(_HERE))
 # How often each supervisor is looked after.
 _WATCH_SECONDS = 0.5
-# How much is kept of what a supervisor says.
-_SAID_BYTES = 500
+# How much is kept of what a supervisor prints.
+_PRINTED_BYTES = 500
 # A supervisor that was told to end and has not is killed after this.
 _PATIENCE_SECONDS = 30.0
 # And so is one this far past every limit it enforces; what it does besides takes time, too.
@@ -54,7 +55,7 @@ class _Running:
         # Whether the runner wants no more of it, or has told it to stop the agent.
         self.cancelled = False
         self.stopped = False
-        self.said = b""
+        self.printed = b""
 
 
 class Local:
@@ -107,12 +108,12 @@ class Local:
             left = deadline - time.monotonic()
             wait = max(0.0, min(left, _WATCH_SECONDS))
             ready = self._selector.select(wait) if self._running else []
-            said = {key.data for key, _ in ready if self._has_said_all(key.data)}
+            finished = {key.data for key, _ in ready if self._has_said_all(key.data)}
             # An agent may hold on to the pipe of a supervisor that it has killed.
             ended = [
                 attempt
                 for attempt, (_, process) in self._running.items()
-                if attempt in said or process.poll() is not None
+                if attempt in finished or process.poll() is not None
             ]
             for attempt in ended:
                 yield self._ended(attempt)
@@ -122,8 +123,8 @@ class Local:
     def _has_said_all(self, attempt: str) -> bool:
         """Whether a supervisor has said its last word; what it says is never waited for."""
         running, process = self._running[attempt]
-        piece = os.read(_pipe(process.stdout).fileno(), _SAID_BYTES)
-        running.said = (running.said + piece)[-_SAID_BYTES:]
+        piece = os.read(_pipe(process.stdout).fileno(), _PRINTED_BYTES)
+        running.printed = (running.printed + piece)[-_PRINTED_BYTES:]
         return not piece
 
     def _watch(self) -> None:
@@ -139,13 +140,15 @@ class Local:
             spent = running.meter.spent()
             if spent is not None and spent > running.limit:
                 running.stopped = True
-                _tell(process, b"budget\n")
+                # One that is gone is noticed by its end.
+                with suppress(BrokenPipeError):
+                    _pipe(process.stdin).write(b"budget\n")
 
     def _ended(self, attempt: str) -> JobOutcome:
         running, process = self._running.pop(attempt)
         output = _pipe(process.stdout)
         self._selector.unregister(output)
-        said = running.said.decode("utf-8", "replace").strip()
+        reason = running.printed.decode("utf-8", "replace").strip()
         output.close()
         if not _pipe(process.stdin).closed:
             _pipe(process.stdin).close()
@@ -154,14 +157,14 @@ class Local:
         died = code < 0
         cancelled = code == CANCELLED or running.cancelled
         if cancelled:
-            said = "killed before it ended"
+            reason = "killed before it ended"
         elif died and time.monotonic() > running.give_up:
-            said = "its supervisor did not answer any more"
+            reason = "its supervisor did not answer any more"
         elif died:
-            said = "its supervisor was killed"
+            reason = "its supervisor was killed"
         elif code not in (DONE, FAILED):
-            last = said.splitlines()[-1:] or [f"exit code {code}"]
-            said = f"its supervisor failed: {last[0]}"
+            last = reason.splitlines()[-1:] or [f"exit code {code}"]
+            reason = f"its supervisor failed: {last[0]}"
         if died:
             # Nobody else looks after its descendants.
             kill_marked(running.job.marker)
@@ -173,7 +176,7 @@ class Local:
             complete=code == DONE,
             cancelled=cancelled,
             died=died,
-            reason=said or f"its supervisor ended with exit code {code}",
+            reason=reason or f"its supervisor ended with exit code {code}",
         )
 
     def close(self) -> None:
@@ -203,13 +206,3 @@ def _file_of(content: bytes) -> int:
 def _pipe(stream: IO[bytes] | None) -> IO[bytes]:
     assert stream is not None
     return stream
-
-
-def _tell(process: "subprocess.Popen[bytes]", text: bytes) -> None:
-    """Write on the lifeline; a supervisor that is gone is noticed by its end."""
-    pipe = _pipe(process.stdin)
-    try:
-        pipe.write(text)
-        pipe.flush()
-    except BrokenPipeError:
-        return

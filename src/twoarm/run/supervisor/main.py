@@ -187,15 +187,15 @@ def _restore(attempt: RunningAttempt, tree: OpenFolder, path: str) -> None:
 
 def keep_workspace(work: OpenFolder, kept: OpenFolder, redactor: Redactor, most: int) -> None:
     """The files of a workspace, without its history and without what cannot be kept."""
-    for here, name, found, path in walk(work, history=False):
+    for here, name, status, path in walk(work, history=False):
         shown = "/".join(map(redactor.text, path.split("/")))
         try:
             above, last = kept.parent_of(shown, make=True)
             with above:
-                if kind_of(found) == LINK:
+                if kind_of(status) == LINK:
                     leads = redactor.text(os.readlink(name, dir_fd=here.descriptor))
                     os.symlink(leads, last, dir_fd=above.descriptor)
-                elif kind_of(found) != OTHER:
+                elif kind_of(status) != OTHER:
                     with (
                         open(here.open(name), "rb") as file,
                         open(above.create(last), "wb") as made,
@@ -245,7 +245,10 @@ def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
     base = None
     if job["argv"] and job["manifest"]:
         try:
-            base = _base(attempt)
+            # What the agent starts from, read before it does.
+            with open(job["manifest"], "rb") as file:
+                manifest = marshal.load(file)
+            base = Base(OpenFolder(job["tree"]), manifest, attempt.own.made("base"))
         except (OSError, ValueError, EOFError, TypeError):
             # What says what is in the tree is not there, or not what it was.
             hand_over(attempt, {"setup_exit_code": 0, "tree_changed": "all of it"}, redactor)
@@ -261,13 +264,6 @@ def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
         os.chdir("/")
         os.rename(attempt.work.path, job["result"])
     hand_over(attempt, facts, redactor)
-
-
-def _base(attempt: RunningAttempt) -> Base:
-    """What the agent starts from, read before it does."""
-    with open(attempt.job["manifest"], "rb") as file:
-        manifest = marshal.load(file)
-    return Base(OpenFolder(attempt.job["tree"]), manifest, attempt.own.made("base"))
 
 
 def _checked(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -> "dict[str, Any]":
@@ -308,16 +304,12 @@ def main() -> None:
         code = FAILED
     finally:
         os.chdir("/")
-        if attempt is not None:
-            _clear(attempt)
+        try:
+            if attempt is not None:
+                attempt.clear()
+        except OSError as error:
+            # It is in the cache, and the runner clears that; the run itself is safe.
+            sys.stderr.write(f"{error}\n")
         process_limit.leave()
     # Nothing of the interpreter is worth tearing down.
     os._exit(code)
-
-
-def _clear(attempt: RunningAttempt) -> None:
-    try:
-        attempt.clear()
-    except OSError as error:
-        # It is in the cache, and the runner clears that; the run itself is safe.
-        sys.stderr.write(f"{error}\n")

@@ -48,17 +48,17 @@ def walk(
             continue
         with opened as here:
             for name in here.names():
-                found = here.look(name)
-                if found is None or (name == HISTORY and not history):
+                status = here.look(name)
+                if status is None or (name == HISTORY and not history):
                     continue
                 seen += 1
                 if most is not None and seen > most:
                     raise OSError(errno.E2BIG, f"more than {most:,} files and folders")
                 path = f"{at}/{name}" if at else name
-                if stat.S_ISDIR(found.st_mode) and at.count("/") < DEEPEST:
+                if stat.S_ISDIR(status.st_mode) and at.count("/") < DEEPEST:
                     waiting.append(path)
                 else:
-                    yield here, name, found, path
+                    yield here, name, status, path
 
 
 def written(path: str) -> str:
@@ -66,23 +66,23 @@ def written(path: str) -> str:
     return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
-def kind_of(found: os.stat_result) -> str:
+def kind_of(status: os.stat_result) -> str:
     """What kind of file it is; git knows no more of its permissions."""
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         return LINK
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return OTHER
-    return PROGRAM if found.st_mode & 0o100 else FILE
+    return PROGRAM if status.st_mode & 0o100 else FILE
 
 
-def entry_of(folder: OpenFolder, name: str, found: os.stat_result) -> ManifestEntry:
+def entry_of(folder: OpenFolder, name: str, status: os.stat_result) -> ManifestEntry:
     """What is at a name, with its content."""
-    kind = kind_of(found)
+    kind = kind_of(status)
     if kind == LINK:
         return kind, 0, os.fsencode(os.readlink(name, dir_fd=folder.descriptor))
     if kind == OTHER:
         return kind, 0, b""
-    return kind, found.st_size, content_digest(folder, name)
+    return kind, status.st_size, content_digest(folder, name)
 
 
 def content_digest(folder: OpenFolder, name: str) -> bytes:
@@ -96,7 +96,8 @@ def content_digest(folder: OpenFolder, name: str) -> bytes:
 def manifest_of(folder: OpenFolder) -> Manifest:
     """All of a tree."""
     return {
-        path: entry_of(here, name, found) for here, name, found, path in walk(folder, history=True)
+        path: entry_of(here, name, status)
+        for here, name, status, path in walk(folder, history=True)
     }
 
 
@@ -106,25 +107,25 @@ def changes(
     """The paths that are not what they were, are new, or are gone."""
     changed = []
     present = set()
-    for here, name, found, path in walk(folder, history=history, most=most):
+    for here, name, status, path in walk(folder, history=history, most=most):
         present.add(path)
         known = before.get(path)
         # Only a file that could be the same is read.
-        alike = known is not None and known[0] == kind_of(found) and not _resized(known, found)
-        if not alike or known != _readable_entry(here, name, found):
+        alike = known is not None and known[0] == kind_of(status) and not _resized(known, status)
+        if not alike or known != _readable_entry(here, name, status):
             changed.append(path)
     gone = (path for path in before if path not in present)
     changed += [path for path in gone if history or HISTORY not in path.split("/")]
     return sorted(changed)
 
 
-def _resized(known: ManifestEntry, found: os.stat_result) -> bool:
-    return known[0] in (FILE, PROGRAM) and known[1] != found.st_size
+def _resized(known: ManifestEntry, status: os.stat_result) -> bool:
+    return known[0] in (FILE, PROGRAM) and known[1] != status.st_size
 
 
-def _readable_entry(folder: OpenFolder, name: str, found: os.stat_result) -> ManifestEntry | None:
+def _readable_entry(folder: OpenFolder, name: str, status: os.stat_result) -> ManifestEntry | None:
     try:
-        return entry_of(folder, name, found)
+        return entry_of(folder, name, status)
     except OSError:
         return None
 
@@ -138,8 +139,8 @@ def changed_below(folder: OpenFolder, path: str, before: Manifest) -> str | None
         except OSError:
             return at
         with above:
-            found = above.look(name)
-            if found is None or _readable_entry(above, name, found) != entry:
+            status = above.look(name)
+            if status is None or _readable_entry(above, name, status) != entry:
                 return at
     return _added(folder, path, known)
 
@@ -151,9 +152,9 @@ def _added(folder: OpenFolder, path: str, known: "Container[str]") -> str | None
         # Nor was there anything.
         return None
     with above:
-        found = above.look(name)
-        if found is None or not stat.S_ISDIR(found.st_mode):
-            return path if found is not None and path.rstrip("/") not in known else None
+        status = above.look(name)
+        if status is None or not stat.S_ISDIR(status.st_mode):
+            return path if status is not None and path.rstrip("/") not in known else None
         with above.enter(name) as below:
             for _, _, _, at in walk(below, history=True):
                 whole = "/".join((*parts_of(path), at))

@@ -71,14 +71,14 @@ def copy_entry(source: OpenFolder, target: OpenFolder, path: str) -> None:
     with here:
         there, _ = target.parent_of(path, make=True)
         with there:
-            found = here.look(name)
-            if found is None:
+            status = here.look(name)
+            if status is None:
                 raise FileNotFoundError(2, "no such file", here.at(name))
-            if kind_of(found) == LINK:
+            if kind_of(status) == LINK:
                 leads = os.readlink(name, dir_fd=here.descriptor)
                 os.symlink(leads, name, dir_fd=there.descriptor)
                 return
-            mode = 0o755 if kind_of(found) == PROGRAM else 0o644
+            mode = 0o755 if kind_of(status) == PROGRAM else 0o644
             with open(here.open(name), "rb") as read, open(there.create(name, mode), "wb") as made:
                 while piece := read.read(_PIECE):
                     made.write(piece)
@@ -101,13 +101,13 @@ class Base:
         for path in changes(work, self.manifest, history=False):
             here, name = work.parent_of(path)
             with here:
-                found = here.look(name)
-                if found is None:
+                status = here.look(name)
+                if status is None:
                     del self.manifest[path]
                     continue
-                self.manifest[path] = entry_of(here, name, found)
-                most -= found.st_size
-                if most >= 0 and kind_of(found) != OTHER:
+                self.manifest[path] = entry_of(here, name, status)
+                most -= status.st_size
+                if most >= 0 and kind_of(status) != OTHER:
                     copy_entry(work, self._made, path)
                     self._saved.add(path)
                 else:
@@ -224,9 +224,9 @@ class Patches:
         rules = [path for path in known if path.rpartition("/")[2] == _RULES]
         with place.made("rules") as at:
             for path in rules:
-                found = _look(work, path)
-                short = found is not None and found.st_size <= _LONGEST_RULES
-                if found is not None and short and kind_of(found) in (FILE, PROGRAM):
+                status = _look(work, path)
+                short = status is not None and status.st_size <= _LONGEST_RULES
+                if status is not None and short and kind_of(status) in (FILE, PROGRAM):
                     try:
                         copy_entry(work, at, path)
                     except PermissionError:

@@ -50,10 +50,10 @@ class Lifeline:
         if self._woken in ready:
             os.read(self._woken, 4096)
         if 0 in ready:
-            said = os.read(0, 4096)
-            if not said:
+            message = os.read(0, 4096)
+            if not message:
                 raise Cancelled
-            self.word = said.decode("ascii", "replace").strip()
+            self.word = message.decode("ascii", "replace").strip()
 
 
 def detach() -> None:
@@ -134,8 +134,8 @@ def _cgroups() -> list[str]:
             lines = [line.strip().split(":", 2) for line in file]
     except OSError:
         return []
-    found = [f"/sys/fs/cgroup/pids{path}" for _, kinds, path in lines if kinds == "pids"]
-    return found + [f"/sys/fs/cgroup{path}" for number, _, path in lines if number == "0"]
+    folders = [f"/sys/fs/cgroup/pids{path}" for _, kinds, path in lines if kinds == "pids"]
+    return folders + [f"/sys/fs/cgroup{path}" for number, _, path in lines if number == "0"]
 
 
 def _write(path: str, text: str) -> None:
@@ -160,16 +160,16 @@ def _reap() -> bool:
 
 def _parents() -> dict[int, int]:
     """The parent of every process."""
-    found = {}
+    parents = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
                 with open(f"/proc/{name}/stat", "rb") as file:
                     # The name of a program is in parentheses, and may hold some.
-                    found[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
+                    parents[int(name)] = int(file.read().rpartition(b")")[2].split()[1])
             except (OSError, IndexError):
                 continue
-    return found
+    return parents
 
 
 def _marked(marker: str) -> list[int]:
@@ -189,13 +189,10 @@ def descendants(marker: str) -> list[int]:
     if not os.path.isdir("/proc/self"):
         return _marked(marker)
     parents = _parents()
-    found = {os.getpid()}
-    grown = True
-    while grown:
-        more = {pid for pid, parent in parents.items() if parent in found and pid not in found}
-        grown = bool(more)
-        found |= more
-    return sorted(found - {os.getpid()})
+    family = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in family} - family:
+        family |= more
+    return sorted(family - {os.getpid()})
 
 
 def _command_of(pid: int) -> str:
@@ -206,15 +203,20 @@ def _command_of(pid: int) -> str:
         return ""
 
 
+def _signal(pid: int, number: int) -> None:
+    """Signal a process, or with a negative number its group, unless it is gone or not ours."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
 def kill_marked(marker: str) -> None:
     """Kill processes whose supervisor was killed itself, until none is left that can be."""
     deadline = time.monotonic() + _SWEEP_SECONDS
-    while (found := _found(marker)) and time.monotonic() < deadline:
-        for pid in found:
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
+    while (pids := _survivors(marker)) and time.monotonic() < deadline:
+        for pid in pids:
+            _signal(pid, signal.SIGKILL)
         time.sleep(0.002)
 
 
@@ -223,13 +225,10 @@ def wake_supervisors(token: str) -> None:
     wanted = f"{SUPERVISOR}={token}-".encode()
     for pid in _parents() if os.path.isdir("/proc/self") else ():
         if wanted in _environment_of(pid):
-            try:
-                os.kill(pid, signal.SIGCONT)
-            except (ProcessLookupError, PermissionError):
-                continue
+            _signal(pid, signal.SIGCONT)
 
 
-def _found(marker: str) -> list[int]:
+def _survivors(marker: str) -> list[int]:
     if not os.path.isdir("/proc/self"):
         return _marked(marker)
     wanted = b"TWOARM_TRIAL=" + marker.encode()
@@ -260,19 +259,16 @@ def sweep(marker: str) -> list[str]:
             continue
         for pid in left:
             killed.setdefault(pid, _command_of(pid))
-            try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                continue
+            _signal(pid, signal.SIGKILL)
         time.sleep(0.002)
     return sorted({name for name in killed.values() if name})
 
 
 def _program(name: str, path: str) -> str:
-    found = find_on(path, name)
-    if found is None:
+    program = find_on(path, name)
+    if program is None:
         raise FileNotFoundError(2, "no such program", name)
-    return found
+    return program
 
 
 class Steps:
@@ -362,19 +358,12 @@ class Steps:
 
     def _stopped(self, pid: int) -> int:
         """SIGTERM, a while to obey, SIGKILL."""
-        _signal_group(pid, signal.SIGTERM)
+        _signal(-pid, signal.SIGTERM)
         deadline = time.monotonic() + self._grace
         while (left := deadline - time.monotonic()) > 0:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 return status
             self.lifeline.wait(left)
-        _signal_group(pid, signal.SIGKILL)
+        _signal(-pid, signal.SIGKILL)
         return os.waitpid(pid, 0)[1]
-
-
-def _signal_group(pid: int, number: int) -> None:
-    try:
-        os.killpg(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return

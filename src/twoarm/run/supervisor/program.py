@@ -31,9 +31,9 @@ def find_on(path: str, name: str) -> str | None:
     if "/" in name:
         return name
     for folder in path.split(os.pathsep):
-        found = os.path.join(folder, name)
-        if os.path.isfile(found) and os.access(found, os.X_OK):
-            return found
+        program = os.path.join(folder, name)
+        if os.path.isfile(program) and os.access(program, os.X_OK):
+            return program
     return None
 
 

@@ -77,15 +77,8 @@ class RunningAttempt:
             assert self.clean_home is not None
             more = ["--bind", self.clean_home.path, self.clean_home.path]
         return [
-            *(
-                find_on(self.job["path"], "bwrap") or "bwrap",
-                "--die-with-parent",
-                "--ro-bind",
-                "/",
-                "/",
-                "--dev",
-                "/dev",
-            ),
+            *(find_on(self.job["path"], "bwrap") or "bwrap", "--die-with-parent"),
+            *("--ro-bind", "/", "/", "--dev", "/dev"),
             *("--tmpfs", self.own.path, *more, "--remount-ro", self.own.path, *bound),
             *("--chdir", self.work.path, "--", *argv),
         ]
@@ -129,11 +122,11 @@ class RunningAttempt:
             self.job["setup_seconds"],
         )
         if code:
-            said = os.pread(self._noise, 300, before).decode("utf-8", "replace").strip()
+            reason = os.pread(self._noise, 300, before).decode("utf-8", "replace").strip()
             # A full disk has no room for what `cp` says of it.
             there = os.fstatvfs(folder.descriptor)
             free = f"{there.f_bavail * there.f_frsize >> 20} MB free"
-            message = f"cannot copy {source} to {folder.at(name)}: {said or 'cp failed'}; {free}"
+            message = f"cannot copy {source} to {folder.at(name)}: {reason or 'cp failed'}; {free}"
             raise OSError(code, message)
 
     def fresh_home(self) -> None:
@@ -161,14 +154,14 @@ class RunningAttempt:
         """The files of HOME that are kept, and the counts that a command may have left."""
         self._keep(self.temporary, "usage.json", "usage.json")
         for pattern, name in self.job["keep"].items():
-            found = []
+            files = []
             for path in find(self.home, pattern):
                 folder, last = self.home.parent_of(path)
                 with folder:
                     written = folder.look(last)
-                    found.append((written.st_mtime_ns if written else 0, path))
-            if found:
-                folder, last = self.home.parent_of(max(found)[1])
+                    files.append((written.st_mtime_ns if written else 0, path))
+            if files:
+                folder, last = self.home.parent_of(max(files)[1])
                 with folder:
                     self._keep(folder, last, name)
 

@@ -32,7 +32,7 @@ _CLOSE = 8192
 
 _EVERY = bytes(range(256))
 _LOWER = _EVERY.lower()
-_NO_WORDS = bytes(c for c in _EVERY if not secret_forms.is_word(c))
+_NO_WORDS = bytes(c for c in _EVERY if not bytes((c,)).isalnum())
 _NO_HEXADECIMAL = bytes(c for c in _EVERY if c not in b"0123456789abcdefABCDEF")
 _NO_DIGITS = bytes(c for c in _EVERY if c not in b"0123456789")
 
@@ -95,10 +95,10 @@ class LetterView:
     def spans(self, text: bytes) -> "Iterator[Span]":
         """From the first to the last letter of every form."""
         for gaps in self._gaps:
-            found = list(_every(self._marks, re.sub(gaps, b"", text)))
-            if found:
+            spans = list(_every(self._marks, re.sub(gaps, b"", text)))
+            if spans:
                 place = _way_back(gaps, text)
-                for start, end, mark in found:
+                for start, end, mark in spans:
                     yield place(start), place(end - 1) + 1, mark
 
 
@@ -193,7 +193,7 @@ class SecretFinder:
             if all(run in text for run in needed)
             for span in _matches(pattern, mark, text)
         ]
-        found = {(_begun(_ESCAPING, text, start), end, mark) for start, end, mark in plain}
+        spans = {(_begun(_ESCAPING, text, start), end, mark) for start, end, mark in plain}
         rest = text
         if plain:
             # Most secrets are written as they are, and need not be looked for the slow way.
@@ -205,8 +205,8 @@ class SecretFinder:
             shown = view is self._hexadecimal and re.compile(_REST).match(text, end)
             span = _begun(_BEGUN, text, start), shown.end() if shown else end, mark
             if span[1] - span[0] <= self.reach:
-                found.add(span)
-        return sorted(found, key=lambda span: (span[0], -span[1], span[2]))
+                spans.add(span)
+        return sorted(spans, key=lambda span: (span[0], -span[1], span[2]))
 
     def _coded(self, text: bytes, offset: int) -> "Iterator[tuple[LetterView, int, int, bytes]]":
         """What is written with other letters, wherever parts of it are found."""

@@ -27,11 +27,6 @@ _OTHERWISE = {
 }
 
 
-def is_word(code: int) -> bool:
-    """Whether a byte is a letter or a digit of ASCII, which no quoting changes."""
-    return code < 128 and chr(code).isalnum()
-
-
 def bytes_of(text: str) -> bytes:
     """A text as programs write it; a variable may hold bytes that are not text."""
     return text.encode("utf-8", "surrogateescape")
@@ -74,7 +69,7 @@ def _escapes(char: str) -> list[bytes]:
     """A character by its number, in HTML, in URLs and in programs."""
     code, octets, wide = ord(char), bytes_of(char), encoded(char, "utf-16-be")
     units = [wide[at : at + 2].hex().encode() for at in range(0, len(wide), 2)]
-    found = [
+    ways = [
         b"&#0*%d;" % code,
         b"&#x0*%x;" % code,
         b"".join(b"%%(?:25)*%02x" % octet for octet in octets),
@@ -84,10 +79,10 @@ def _escapes(char: str) -> list[bytes]:
         _SOME + rb"u\{?0*%x\}?" % code,
     ]
     if code < 256:
-        found.append(_SOME + b"x%02x" % code)
+        ways.append(_SOME + b"x%02x" % code)
     if char in _NAMED:
-        found.append(b"&" + _NAMED[char] + b";")
-    return found
+        ways.append(b"&" + _NAMED[char] + b";")
+    return ways
 
 
 def wide(secret: str, codec: str) -> set[bytes]:
@@ -105,13 +100,13 @@ def raw(secret: str) -> set[bytes]:
 
 def base64(secret: str) -> set[bytes]:
     """What a secret is in base64, wherever it stands in what is coded."""
-    found = set()
+    forms = set()
     for octets in raw(secret):
         for before in range(3):
             # The neighbors share the first and the last character.
             bits = (before + len(octets)) * 8
-            found.add(b2a_base64(b"\0" * before + octets)[(before * 8 + 5) // 6 : bits // 6])
-    return found
+            forms.add(b2a_base64(b"\0" * before + octets)[(before * 8 + 5) // 6 : bits // 6])
+    return forms
 
 
 def safe_in_urls(form: bytes) -> bytes:
@@ -121,13 +116,13 @@ def safe_in_urls(form: bytes) -> bytes:
 
 def hexadecimal(secret: str) -> set[bytes]:
     """The digits of bytes, of characters, and of pairs of bytes as most machines order them."""
-    found = {octets.hex() for octets in raw(secret)}
-    found.add("".join(f"{ord(c):x}" for c in secret))
+    forms = {octets.hex() for octets in raw(secret)}
+    forms.add("".join(f"{ord(c):x}" for c in secret))
     octets = bytes_of(secret)
     for first in range(2):
         pairs = (octets[at : at + 2] for at in range(first, len(octets) - 1, 2))
-        found.add("".join(pair[::-1].hex() for pair in pairs))
-    return {digits.encode() for digits in found}
+        forms.add("".join(pair[::-1].hex() for pair in pairs))
+    return {digits.encode() for digits in forms}
 
 
 def numbers(secret: str) -> set[bytes]:

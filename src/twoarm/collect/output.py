@@ -15,16 +15,16 @@ def reads(format_name: str, given: str, output: str) -> bool:
     around = os.path.realpath(given)
     if os.path.commonpath((folder, around)) != around or not os.path.isdir(around):
         return False
-    found = next(iter(walk(folder)))
-    if isinstance(found, Problem):
+    entry = next(iter(walk(folder)))
+    if isinstance(entry, Problem):
         return False
-    for known, one in load_formats().known.items():
+    for known, format in load_formats().known.items():
         if format_name in (AUTO, known):
             try:
-                claims = one.claims(found)
+                claims = format.claims(entry)
             except SourceError:
                 continue
             # A run has more files than the one that is claimed, such as its `run.json`.
-            if name in claims or (claims and one.one_run_per_folder):
+            if name in claims or (claims and format.one_run_per_folder):
                 return True
     return False
