@@ -8,7 +8,7 @@ UPTAKE_REPORT = "tests/explain/test_uptake_report.py"
 TOOL_USE = "tests/explain/test_tool_use.py"
 RUN_PAGES = "tests/run_pages/test_pages.py"
 HOSTILE_RUNS = "tests/run_pages/test_hostile_runs.py"
-TRANSCRIPTS = "tests/run_pages/test_transcripts.py"
+VIEW = "tests/run_pages/test_view.py"
 TOKENS = "tests/run_pages/test_tokens.py"
 SHOW = "tests/run_pages/test_show.py"
 
@@ -33,26 +33,26 @@ EXPLAINING = [
     Broken("an empty log says so", "_logs", "if says or text.head.strip():", "if text.head.strip():", SHOW),
     Broken("lines of twoarm are folded", "text._lines", 'yield from _folded(sentence, width, "  ")', "yield sentence", SHOW),
     Broken("a typo in a task is answered", "find_runs", "if not repeats:", "if False:", SHOW),
-    Broken("acceptance is why only where it agrees", "view.why", "(code == 0) == record.success", "True", TRANSCRIPTS),
+    Broken("acceptance is why only where it agrees", "view.why", "(code == 0) == record.success", "True", VIEW),
     Broken("flips come first", "plan_pages", "key=lambda key: (key not in flips, key)", "key=lambda key: key", RUN_PAGES),
     Broken("flips are pairs that ended differently", "plan_pages", "flipped = np.flatnonzero(pairing.deltas[SUCCESS.name])", "flipped = np.arange(len(pairing))", RUN_PAGES),
     Broken("pages have a limit", "plan_pages", "ordered[:MOST_PAGES]", "ordered", RUN_PAGES),
     Broken("no task chooses the name of its page", "page_name", 'c if c in _SAFE else "-" for c in task[:40]', "c for c in task", RUN_PAGES),
     Broken("a run is read inside the folder of its file", "_place", 'inside(path, os.path.realpath(base or "."))', "pass", HOSTILE_RUNS),
-    Broken("a text is cut by what it takes on a page", "_weight", "sum(len(html(line).encode(", "sum(len(line.encode(", TRANSCRIPTS),
-    Broken("the last events are kept", "_Keeper._keep", "while self._tail > LAST_EVENTS and len(self._last) > 1:", "while self._last:", TRANSCRIPTS),
+    Broken("a text is cut by what it takes on a page", "_weight", "sum(len(html(line).encode(", "sum(len(line.encode(", VIEW),
+    Broken("the last events are kept", "_Keeper._keep", "while self._tail > LAST_EVENTS and len(self._last) > 1:", "while self._last:", VIEW),
     Broken("events are limited", "_Keeper._keep", "while self._tail > LAST_EVENTS and len(self._last) > 1:", "while False:", HOSTILE_RUNS),
     Broken("an endless line is not decoded", "of_lines", "if len(line) > LONGEST_LINE:", "if False:", HOSTILE_RUNS),
     Broken("what a run wrote is escaped on its page", "page._lines", 'return "\\n".join(html(line) for line in text.split("\\n"))', "return text", HOSTILE_RUNS),
     Broken("the name of a tool is escaped on a page", "page._entry", 'f"<code>{html(shortened(entry.tool, NAME))}</code>"', 'f"<code>{entry.tool}</code>"', HOSTILE_RUNS),
     Broken("a run page allows nothing but its style", "page_head", "f\"default-src 'none'; {allowed}style-src {_hash(style)}; base-uri 'none'; \"", "f\"style-src 'unsafe-inline'; base-uri 'none'; \"", HOSTILE_RUNS),
-    Broken("a failure of the agent is no pass", "outcome_of", 'return "passed" if record.success and record.failure != "agent" else "failed"', 'return "passed" if record.success else "failed"', TRANSCRIPTS),
+    Broken("a failure of the agent is no pass", "outcome_of", 'return "passed" if record.success and record.failure != "agent" else "failed"', 'return "passed" if record.success else "failed"', VIEW),
     Broken("a folder with other files is left alone", "_refuse_others", "if not (ours(name) and stat.S_ISREG(there.st_mode)):", "if False:", RUN_PAGES),
     Broken("a folder with pages of others is left alone", "is_page", "return name == INDEX or _PAGE.fullmatch(name) is not None", 'return name.endswith(".html")', RUN_PAGES),
     Broken("a pattern that is given twice counts once", "UptakeTally.patterns", "chosen = {pattern.text: pattern for", "chosen = {id(pattern): pattern for", UPTAKE_REPORT),
     Broken("a pattern is held against the calls of its arm", "UptakeTally.add", "for pattern in self.patterns(arm)}", "for pattern in [*self._every, *(p for of in self._of.values() for p in of)]}", UPTAKE_REPORT),
     Broken("a run that contradicts itself tells nothing", "uptake._told", "np.where(failed <= counts, failed, np.nan)", "failed", UPTAKE_REPORT),
-    Broken("a trajectory that is too long is not decoded", "check_length", "if size > LONGEST_DOCUMENT:", "if False:", TRANSCRIPTS),
+    Broken("a trajectory that is too long is not decoded", "check_length", "if size > LONGEST_DOCUMENT:", "if False:", VIEW),
     Broken("the page of a Claude Code run has all its tokens", "_Reader.read", "yield from rest(counted, self._spends, why)", "", TOKENS),
     Broken("a message of Claude Code is counted once on its page", "_Reader.read", "message.id not in self._counted", "True", TOKENS),
     Broken("a second result of Claude Code adds to the first", "_Reader.read", "self._spends = counted", "", TOKENS),
@@ -65,9 +65,9 @@ EXPLAINING = [
     Broken("the page of a sample has all its tokens", "inspect.events._shown", "yield from rest(counted or (), spends,", "yield from rest((), (),", TOKENS),
     Broken("a log that is given as a file has its pages", "_Work._run_path", 'if below.startswith(":") and not', "if False and not", TOKENS),
     Broken("a sample of an archive has its page", "_place", '":" in path:', '":" in os.path.basename(path):', TOKENS),
-    Broken("an odd message of Claude Code is a note", "_Reader.read", "decoded(bytes(line.message), _MESSAGE, self._where)", "_MESSAGE.decode(line.message)", TRANSCRIPTS),
-    Broken("an odd event of a sample is a note", "inspect.events._shown", "decoded(bytes(event.output), _OUTPUT, where)", "_OUTPUT.decode(event.output)", TRANSCRIPTS),
-    Broken("a trial without a trajectory says so", "harbor.events.events", "if folder.holds(record.TRAJECTORY):", "if True:", TRANSCRIPTS),
+    Broken("an odd message of Claude Code is a note", "_Reader.read", "decoded(bytes(line.message), _MESSAGE, self._where)", "_MESSAGE.decode(line.message)", VIEW),
+    Broken("an odd event of a sample is a note", "inspect.events._shown", "decoded(bytes(event.output), _OUTPUT, where)", "_OUTPUT.decode(event.output)", VIEW),
+    Broken("a trial without a trajectory says so", "harbor.events.events", "if folder.holds(record.TRAJECTORY):", "if True:", VIEW),
     Broken("a long export hides no events", "opencode.events.events", "and folder.size(record.EXPORT) <= LONGEST_DOCUMENT", "", TOKENS),
     Broken("the page of a trial has all its tokens", "harbor.events.events", "yield from rest([counted], spends,", "yield from rest((), (),", TOKENS),
     Broken("a record that counts less than its events is named", "rest", "if min(left) < 0:", "if False:", TOKENS),

@@ -384,7 +384,11 @@ def test_a_signal_while_writing_leaves_no_temporary_file(
         f"sys.exit(main({[*COLLECT, '-o', str(path)]!r}))\n"
     )
     with subprocess.Popen(
-        [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        # Under `nohup`, or in the background of a script, it would be ignored.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),
     ) as process:
         assert process.stdout is not None
         assert process.stdout.readline() == b"wrote\n"

@@ -1,1 +1,17 @@
-"""From a suite to published runs: `loop.py` is the whole program."""
+"""From a suite to published runs: `loop` is the whole program.
+
+suite       tasks, arms and the agent that runs them; `suite_file` reads them
+freeze      what a suite means today, digested; `tree` has its repositories and folders
+schedule    every trial in its order; `changes` says what a suite changed since
+setting     what a suite means on this machine; `place` is where workspaces are
+prepare     what must be ready before the first trial; `rehearse` is the dry run
+session     a run from its suite to its runs: everything that stands around the loop
+loop        start what is next, settle what has ended; `budget` says whether there is money
+job_maker   from a trial to its job; `jobs` is what a supervisor has to know
+executor    where attempts run; `executors/` has each kind
+supervisor/ one attempt in a process of its own: `main`, and `processes`, which kills
+settle      what became of an attempt, and whose failure it was
+ledger      the run folder
+report      a line for every trial, and the receipt
+display     what is shown while trials run
+"""
