@@ -21,7 +21,7 @@ GATED = (SUCCESS, DURATION, NON_CACHE_TOKENS)
 # On these very tasks, arms are the same only if no task has an effect of its own.
 LOOKED_HERE = {"L0 the same in every task": Arms(success_effect=(0.0, 0.0), task_sd=0.0)}
 LOOKED = {
-    "L1 identical arms": Arms(),
+    "L1 arms equal on average": Arms(),
     "L2 -15/-20%, mixed success": Arms(duration=math.log(0.85), tokens=math.log(0.8)),
     "L3 -20%, everything passes": Arms(duration=math.log(0.8), tokens=math.log(0.8), success=None),
 }

@@ -50,7 +50,7 @@ class Arms(NamedTuple):
 
 FASTER = math.log(0.8)
 PROMOTIONS = {
-    "identical arms": Arms(),
+    "arms equal on average": Arms(),
     "fails fast": Arms(duration=-0.22, tokens=-0.22, success_effect=(-0.75, 0.5)),
     "breaks 1 task in 10": Arms(
         duration=-0.36, tokens=-0.36, success=(5.0, 0.5), success_effect=(0.0, 0.0), broken=0.1

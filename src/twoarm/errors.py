@@ -189,5 +189,9 @@ class UsageError(TwoarmError):
     """An option or argument that does not fit."""
 
 
+class KeywordError(UsageError, TypeError):
+    """A keyword that a function does not have; a TypeError, too, as Python raises for its own."""
+
+
 class ExtraError(TwoarmError):
     """A part of twoarm that is installed on request is not there."""

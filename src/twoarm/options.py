@@ -7,7 +7,8 @@ from typing import Any, Literal, Self, TypedDict, get_args
 
 import msgspec
 
-from twoarm.errors import UsageError
+from twoarm.errors import KeywordError, UsageError
+from twoarm.text.escape import did_you_mean, named
 
 Duplicates = Literal["error", "first", "last"]
 # Which runs get a page: all, those of pairs that ended differently, or none.
@@ -168,10 +169,11 @@ class OptionKeywords(CountingKeywords, total=False):
 
 
 def refuse_unknown(keywords: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse a keyword that no option has, as Python does."""
-    unknown = sorted(keywords.keys() - set(known))
-    if unknown:
-        raise TypeError(f"unexpected keyword argument {unknown[0]!r}")
+    """Refuse a keyword that no option has, and name the nearest."""
+    choices = sorted(known)
+    for unknown in sorted(keywords.keys() - set(choices)):
+        near = did_you_mean(unknown, choices) or f"; expected one of {', '.join(choices)}"
+        raise KeywordError(f"unexpected keyword argument {named(unknown)}{near}")
 
 
 def chosen(options: Options | None, keywords: Mapping[str, Any]) -> Options:

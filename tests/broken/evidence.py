@@ -158,4 +158,7 @@ EVIDENCE = [
     Broken("one task left out", "without_each_task", "weights = 1.0 - np.eye(tasks)", "weights = np.ones((tasks, tasks))", "tests/evidence/test_stability.py"),
     Broken("the seed", "draws", "np.random.PCG64(seed).random_raw((count + 1) // 2)", "np.random.PCG64(0).random_raw((count + 1) // 2)", "tests/evidence/test_stability.py"),
     Broken("tasks shares of the variance", "weigh._variance", "repeats = min(1.0, within.variance / over.variance)", "repeats = 1.0", "tests/evidence/test_stability.py"),
+    Broken("runs that name no model are counted apart", "_without_others", 'counted(gone - unknown, "run")', 'counted(gone, "run")', "tests/evidence/test_design.py"),
+    Broken("runs that name no model are said", "_without_others", 'if unknown else ""', 'if False else ""', "tests/evidence/test_design.py"),
+    Broken("what could still be says for which tasks", "evidence_said", 'where = ", for tasks like these"', 'where = ""', "tests/evidence/test_evidence_words.py"),
 ]  # fmt: skip

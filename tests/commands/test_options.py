@@ -1,6 +1,7 @@
 """One struct of options: its bounds, its keywords, and the two functions that take it."""
 
 import math
+from functools import partial
 from pathlib import Path
 from typing import Any, get_type_hints
 
@@ -100,13 +101,22 @@ def test_options_at_their_bounds_are_taken(given: Any) -> None:
     assert chosen(None, given) == Options(**given)
 
 
-@pytest.mark.parametrize("name", ["gate", "rule", "sed"])
-def test_a_keyword_that_is_no_option_is_an_error_of_the_caller(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [
+        ("promot_by", "; did you mean `promote_by`?"),
+        ("sed", "; did you mean `seed`?"),
+        ("x", "; expected one of allow_broken, baseline, "),
+    ],
+)
+def test_a_keyword_that_is_no_option_is_answered_with_the_nearest(name: str, answer: str) -> None:
     unknown: Any = {name: "evidence"}
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
-        score(both(), **unknown)
-    with pytest.raises(TypeError, match=f"unexpected keyword argument '{name}'"):
-        compare(read(both()), **unknown)
+    for call in (partial(score, both(), **unknown), partial(compare, read(both()), **unknown)):
+        # What Python raises for keywords, and what twoarm raises for whatever it refuses.
+        for kind in (TypeError, twoarm.UsageError):
+            with pytest.raises(kind, match="^unexpected keyword argument ") as caught:
+                call()
+            assert f"`{name}`{answer}" in str(caught.value)
 
 
 def test_keywords_change_a_value_of_options_and_leave_it_as_it_was() -> None:

@@ -198,7 +198,7 @@ def test_tasks_agree_with_the_standard_library(runs: list[dict[str, Any]]) -> No
             assert task.standing is None
         else:
             ours, theirs = (Fraction(w, len(cell)) for w, cell in zip(won, cells, strict=True))
-            word = "helped" if ours > theirs else "hurt" if ours < theirs else "unchanged"
+            word = "higher" if ours > theirs else "lower" if ours < theirs else "unchanged"
             assert task.standing == word
 
 

@@ -87,10 +87,10 @@ def test_success_is_no_wider_than_needed(name: str) -> None:
             assert half <= 1.15 * needed * (1 + width_error()), design
 
 
-@pytest.mark.parametrize("design", CELLS["identical arms"])
+@pytest.mark.parametrize("design", CELLS["arms equal on average"])
 def test_who_is_promoted_by_the_evidence(design: str) -> None:
     row = "promoted by the evidence"
-    assert percent("identical arms", design, row) <= 3 + error(0.03)
+    assert percent("arms equal on average", design, row) <= 3 + error(0.03)
     assert percent("fails fast", design, row) <= 3 + error(0.03)
     unseen = percent("breaks 1 task in 10", design, "no broken task was drawn")
     assert percent("breaks 1 task in 10", design, row) <= unseen + 5
@@ -116,7 +116,7 @@ def test_tests_cry_wolf_at_most_five_times_in_a_hundred() -> None:
 
 
 def test_looks_are_wrong_no_more_often_and_save_repeats() -> None:
-    for name in ("L0 the same in every task", "L1 identical arms"):
+    for name in ("L0 the same in every task", "L1 arms equal on average"):
         for design in CELLS[name]:
             for plan in ("looks 3, 5, 7, 10", "looks 2 to 10"):
                 assert percent(name, design, f"{plan}: clear") <= 5 + error(0.05), design

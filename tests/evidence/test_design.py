@@ -139,6 +139,19 @@ def test_arms_that_ran_in_blocks_inside_tasks_are_said(
         assert "interleave the arms" in report.to_github()
 
 
+def test_runs_that_name_no_model_are_not_runs_of_another() -> None:
+    runs = [entry | {"model": "m1" if entry["repeat"] == 1 else None} for entry in suite(4, 3)]
+    runs[0]["model"] = "m2"
+    (message,) = (c.message for c in twoarm.score(runs).caveats if c.code == "different_models")
+    assert "; without the 1 run whose model the other arm lacks and the 16 that name none, " in (
+        message
+    )
+    for entry in runs[1:]:
+        entry["model"] = "m1"
+    (message,) = (c.message for c in twoarm.score(runs).caveats if c.code == "different_models")
+    assert "; without the 1 run whose model the other arm lacks, the decision " in message
+
+
 def test_models_and_agents_that_differ_are_said() -> None:
     runs = suite(2, 3)
     for number, one in enumerate(runs):

@@ -5,9 +5,11 @@ import json
 import pytest
 
 import twoarm
-from tests.conftest import WITH, both
+from tests.conftest import WITH, WITHOUT, both
 from tests.support.effect_runs import suite
+from twoarm.render.github import annotations
 from twoarm.render.summary import summarize
+from twoarm.render.tables import gates
 
 
 def test_a_table_says_nothing_of_the_other_question() -> None:
@@ -37,6 +39,8 @@ def test_no_clear_difference_says_what_it_could_still_be() -> None:
         f"no clear difference in success (could be {low:+.1f} to {high:+.1f} points), duration "
         f"({ends[0]} to {ends[1]}) or tokens ("
     )
+    # A promotion looks at these very tasks, where less is left open.
+    assert said.endswith("), for tasks like these")
 
 
 @pytest.mark.parametrize(
@@ -78,10 +82,27 @@ def test_a_clear_change_whose_size_is_open_says_so() -> None:
         for one in suite(6, 10, effect=1.0, pass_rate=1.0)
     ]
     success = summarize(twoarm.score(runs)).amounts[0]
-    assert success.mark == "better"
+    # Neither better nor worse stands beside an interval that includes no difference.
+    assert (success.mark, success.role) == ("differs", None)
     assert success.low is not None
     assert success.low < 0.0
     assert success.mark_note == "that it changes is clear; by how much is not"
+    several = twoarm.compare_candidates(twoarm.read(runs), baseline=WITHOUT).to_markdown()
+    assert "Where a row differs, that it changes is clear; by how much is not." in several
+
+
+def test_a_gate_is_better_or_worse_only_where_the_evidence_says_so() -> None:
+    runs = suite(12, 5, effect=0.6, pass_rate=1.0)
+    next(entry for entry in runs if entry["arm"] == WITH)["success"] = False
+    report = twoarm.score(runs)
+    standings = [row[4].text for row in gates(report).rows]
+    assert standings == ["lower, not clear", "better", "better"]
+    assert [gate.standing for gate in report.gates] == ["worse", "better", "better"]
+    for shown in (report.to_junit(), "\n".join(annotations(report))):
+        assert "worse: " not in shown
+        assert "lower: 98.3%" in shown
+    alone = twoarm.score(runs, evidence=False)
+    assert [row[4].text for row in gates(alone).rows] == ["worse", "better", "better"]
 
 
 def test_what_a_sign_flip_assumes_is_said_where_it_is_used() -> None:

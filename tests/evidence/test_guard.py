@@ -199,59 +199,61 @@ def promoted(report: Report, found: Guard, /, **options: Any) -> Promotion:
     return promote(report.comparison, evidence, Options(promote_by="evidence", **options))
 
 
-BETTER = "the candidate is better for tasks like these"
+BETTER = "faster and fewer tokens for tasks like these"
+AT_MOST = "on these very tasks success drops by at most 2.0 points"
 
 CLAUSES: list[tuple[dict[str, Any], dict[str, Any], str, list[str]]] = [
-    ({}, {}, YES, []),
+    ({}, {}, YES, [AT_MOST]),
     # Success on these tasks.
-    ({"success": (-0.0999, 0.05)}, {}, YES, []),
+    ({"success": (-0.0944, 0.05)}, {}, YES, [AT_MOST.replace("2.0", "9.4")]),
+    ({"success": (0.0, 0.05)}, {}, YES, []),
     (
         {"success": (-0.17, 0.05)},
         {},
         NOT_YET,
-        ["a drop of up to 17.0 points of success is not ruled out"],
+        ["a drop of up to 17.0 points of success on these very tasks is not ruled out"],
     ),
     (
         {"success": (-0.10, 0.05)},
         {},
         NOT_YET,
-        ["a drop of up to 10.0 points of success is not ruled out"],
+        ["a drop of up to 10.0 points of success on these very tasks is not ruled out"],
     ),
-    ({"success": (-0.17, 0.05)}, {"margin_success": 0.2}, YES, []),
+    ({"success": (-0.17, 0.05)}, {"margin_success": 0.2}, YES, [AT_MOST.replace("2.0", "17.0")]),
     (
         {"success": (-0.05, 0.05)},
         {"margin_success": 0.04},
         NOT_YET,
-        ["a drop of up to 5.0 points of success is not ruled out"],
+        ["a drop of up to 5.0 points of success on these very tasks is not ruled out"],
     ),
     (
         {"success": (-0.17, -0.01)},
         {},
         NO,
-        ["success on these tasks drops by 1.0 to 17.0 points"],
+        ["success on these very tasks drops by 1.0 to 17.0 points"],
     ),
     # Certain, but inside the margin: it may be promoted, and is said.
     (
         {"success": (-0.08, -0.01)},
         {},
         YES,
-        ["success drops, but within the margin: by 1.0 to 8.0 points"],
+        ["success on these very tasks drops, but within the margin: by 1.0 to 8.0 points"],
     ),
     (
         {"success": None},
         {},
         NOT_YET,
-        ["no interval of success on these tasks: repeats are missing"],
+        ["no interval of success on these very tasks: repeats are missing"],
     ),
     # Broken tasks, beyond chance.
     ({"broken": (1, 0.05)}, {}, NO, ["it breaks 1 task: `b0`"]),
-    ({"broken": (1, 0.051)}, {}, YES, []),
+    ({"broken": (1, 0.051)}, {}, YES, [AT_MOST]),
     ({"broken": (2, 0.001)}, {}, NO, ["it breaks 2 tasks: `b0`, `b1`"]),
     ({"broken": (2, 0.001)}, {"allow_broken": 1}, NO, ["it breaks 2 tasks: `b0`, `b1`"]),
-    ({"broken": (2, 0.001)}, {"allow_broken": 2}, YES, []),
+    ({"broken": (2, 0.001)}, {"allow_broken": 2}, YES, [AT_MOST]),
     # What people pay for.
     ({"paid": cost(1.02, 1.4, worse=True)}, {}, NO, ["more expensive: +2.0% to +40.0%"]),
-    ({"paid": cost(0.99, 1.4, worse=False)}, {}, YES, []),
+    ({"paid": cost(0.99, 1.4, worse=False)}, {}, YES, [AT_MOST]),
     (
         {"paid": cost(1.5, 1.7, worse=True, metric="tokens")},
         {},
@@ -262,7 +264,7 @@ CLAUSES: list[tuple[dict[str, Any], dict[str, Any], str, list[str]]] = [
         {"paid": cost(0.0, 0.0, worse=False, metric=None)},
         {},
         YES,
-        ["cost and total tokens were not measured well enough to be checked"],
+        [AT_MOST, "cost and total tokens were not measured well enough to be checked"],
     ),
     # Harm that was seen outweighs what is not known; everything is said.
     (
@@ -270,7 +272,7 @@ CLAUSES: list[tuple[dict[str, Any], dict[str, Any], str, list[str]]] = [
         {},
         NO,
         [
-            "a drop of up to 17.0 points of success is not ruled out",
+            "a drop of up to 17.0 points of success on these very tasks is not ruled out",
             "it breaks 1 task: `b0`",
             "more expensive: +2.0% to +40.0%",
         ],
@@ -308,7 +310,8 @@ def test_the_guard_is_for_promotions_by_the_evidence(clear: Report, by: Any) -> 
 
 def verdict_of(runs: Runs, **options: Any) -> tuple[str, tuple[str, ...]]:
     found = twoarm.score(runs, promote_by="evidence", **options).promotion
-    said = tuple(str(reason) for reason in found.reasons)
+    # How far success may have dropped is always told.
+    said = tuple(str(reason) for reason in found.reasons if "drops by at most" not in reason)
     return found.verdict, said[1:] if found.verdict == YES else said[:-1]
 
 
@@ -345,7 +348,7 @@ def test_a_candidate_that_may_fail_more_is_not_promoted_for_being_fast() -> None
         NOT_YET,
         (
             "success was 6.7 points lower, and a drop of up to "
-            f"{-low * 100:.1f} points of success is not ruled out",
+            f"{-low * 100:.1f} points of success on these very tasks is not ruled out",
         ),
     )
     assert verdict_of(runs, margin_success=0.2)[0] == YES
@@ -361,7 +364,7 @@ def test_a_candidate_that_breaks_a_task_is_not_promoted_for_being_fast() -> None
     assert verdict_of(runs) == (NO, ("it breaks 1 task: `t07`",))
     verdict, reasons = verdict_of(runs, allow_broken=1)
     assert verdict == YES
-    assert reasons[0].startswith("success drops, but within the margin: by ")
+    assert reasons[0].startswith("success on these very tasks drops, but within the margin: by ")
 
 
 @pytest.mark.parametrize("by", ["gates", "evidence", "margin"])

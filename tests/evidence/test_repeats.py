@@ -1,4 +1,4 @@
-"""What repeats tell: pass@k and pass^k, what a solved task costs, which tasks were helped."""
+"""What repeats tell: pass@k and pass^k, what a solved task costs, where success is higher."""
 
 import itertools
 import math
@@ -60,7 +60,7 @@ def test_the_cost_of_a_solved_task_includes_failed_spend() -> None:
     assert messages(unsolved) == ["No figure: nothing solved."]
 
 
-def test_tasks_are_helped_hurt_or_unchanged_by_success() -> None:
+def test_success_of_a_task_is_higher_lower_or_unchanged() -> None:
     runs = []
     for task, ours, theirs in (("a", 3, 1), ("b", 1, 1), ("c", 0, 2)):
         for repeat in range(1, 4):
@@ -69,8 +69,8 @@ def test_tasks_are_helped_hurt_or_unchanged_by_success() -> None:
     runs.append(run("d"))
     found = [(t.task_id, t.standing, t.gained, t.lost) for t in twoarm.score(runs).tasks]
     assert found == [
-        ("a", "helped", 2, 0),
+        ("a", "higher", 2, 0),
         ("b", "unchanged", 0, 0),
-        ("c", "hurt", 0, 2),
+        ("c", "lower", 0, 2),
         ("d", None, 0, 0),
     ]

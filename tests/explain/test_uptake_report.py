@@ -127,9 +127,17 @@ def test_uses_of_which_most_failed_are_said(failed: int | None, said: bool) -> N
     assert ("uptake_failed" in caveats(found)) is said
     if failed == 3:
         assert caveats(found)["uptake_failed"] == (
-            "3 of 4 uses of the change in the candidate `with_skelly` failed: is it allowed, and "
-            "does it work?"
+            "3 of 4 uses of the change failed: is it allowed, does it work?"
         )
+
+
+def test_a_screen_has_room_for_what_to_ask_about_uses_that_failed() -> None:
+    found = [
+        run(arm=WITH, uptake_count=240, failed_uptake_count=239),
+        run(arm=WITHOUT, uptake_count=0, failed_uptake_count=0),
+    ]
+    line = "CAVEATS    239 of 240 uses of the change failed: is it allowed, does it work?"
+    assert line in library.score(found).to_text().splitlines()
 
 
 def test_more_uses_that_failed_than_uses_tell_nothing() -> None:

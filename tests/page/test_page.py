@@ -6,13 +6,16 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from playwright.sync_api import Browser
 
 import twoarm as package
 from tests.conftest import both, lines, twoarm
+from tests.support.effect_runs import suite
 from tests.support.report_pages import HOSTILE, hostile, many, opened, page_of
 from twoarm.render import html as renderer
+from twoarm.render.page.provenance import command, facts
 from twoarm.text.escape import html_script
 
 MEGABYTE = 1_000_000
@@ -148,3 +151,15 @@ def test_json_in_a_script_cannot_end_it() -> None:
     text = html_script(json.dumps({"name": "</script><!-- &amp; \u2028\u2029"}, ensure_ascii=False))
     assert not set("<>&\u2028\u2029") & set(text)
     assert json.loads(text) == {"name": "</script><!-- &amp; \u2028\u2029"}
+
+
+def test_only_arms_are_inferred_from_their_names() -> None:
+    report = package.score(suite(6, 3))
+    known = dict(facts(report))
+    assert known["candidate"] == known["baseline"] == "inferred from the arm names"
+    assert (known["primary"], known["looks"], known["keep infra"]) == ("none", "none", "no")
+    report = package.score(suite(6, 3), looks=(2, 3))
+    assert dict(facts(report))["looks"] == "2,3"
+    named = msgspec.structs.replace(report.inputs[0], path="r.jsonl")
+    report = msgspec.structs.replace(report, inputs=(named,))
+    assert command(report) == "twoarm score r.jsonl --looks=2,3"

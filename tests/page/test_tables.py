@@ -75,3 +75,12 @@ def test_no_two_columns_of_a_table_have_the_same_name(
             assert len(set(named)) == len(named), names
         links = shown.page.locator("nav a").all_inner_texts()
         assert len(set(links)) == len(links), links
+
+
+def test_nothing_is_drawn_below_the_last_row_of_a_table(chromium: Browser, tmp_path: Path) -> None:
+    with opened(chromium, tmp_path, "demo") as shown:
+        widths = shown.page.evaluate(
+            "[...document.querySelectorAll('.amounts tbody tr:last-child > *')].map(cell =>"
+            " getComputedStyle(cell).borderBottomWidth)"
+        )
+        assert widths == ["0px"] * 6

@@ -237,7 +237,7 @@ def test_without_a_file_every_spread_is_needed_and_success_has_none() -> None:
     with pytest.raises(UsageError, match="detect: missing"):
         package.plan(**ASSUMED)
     unknown: Any = {"speed": 1}
-    with pytest.raises(TypeError, match="unexpected keyword argument 'speed'"):
+    with pytest.raises(TypeError, match="argument `speed`; did you mean `spread`"):
         package.plan(detect="-20%", **ASSUMED, **unknown)
 
 

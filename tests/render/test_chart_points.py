@@ -59,11 +59,11 @@ def test_a_flip_is_a_pair_that_passes_in_one_arm_only() -> None:
     assert (unpaired.gained, unpaired.lost) == (0, 0)
 
 
-def test_tasks_stand_from_the_most_helped_to_the_most_hurt() -> None:
-    runs = [*both("same"), *both("helped"), *both("hurt")]
+def test_tasks_stand_from_the_largest_rise_to_the_largest_drop() -> None:
+    runs = [*both("same"), *both("higher"), *both("lower")]
     runs[3]["success"] = False
     runs[4]["success"] = False
-    assert [task.task_id for task in drawn(runs).successes.tasks] == ["helped", "same", "hurt"]
+    assert [task.task_id for task in drawn(runs).successes.tasks] == ["higher", "same", "lower"]
 
 
 def test_a_spread_has_quartiles_of_what_is_above_zero() -> None:

@@ -212,8 +212,13 @@ def test_the_parts_stand_in_one_order_and_what_is_cut_says_so(kind: str) -> None
             and (label != "BROKEN" or summary.broken)
         ]
         assert found == expected
-        for label, text in (("PROMOTE", summary.promote), ("EVIDENCE", summary.evidence)):
+        for label, text, end in (
+            ("PROMOTE", summary.promote, summary.others),
+            ("EVIDENCE", summary.evidence, ""),
+        ):
             said = part(shown, label)
+            assert said.endswith(end)
+            said = said.removesuffix(end)
             assert said == visible(text) or (
                 said.endswith(" …") and visible(text).startswith(said.removesuffix(" …"))
             )
@@ -327,7 +332,7 @@ def test_every_mode_is_seen_to_promote_to_refuse_and_to_wait() -> None:
 
 # Words that mean something where the reports stand; as names they mean nothing.
 WORDS = [
-    *("worse", "better", "promote", "do not promote", "hurt", "helped", "fails", "holds", "tied"),
+    *("worse", "better", "promote", "do not promote", "lower", "higher", "fails", "holds", "tied"),
     *("Gates", "over other tasks", "infra", "infra: x", "good", "bad", "strong", "faint", "~"),
     *("not enough data", "mixed results - inspect paired deltas", "insufficient data", "duplicate"),
     *("prefer with_skelly", "candidate", "baseline", "success", "PROMOTE", "CAVEATS", "-", "gate"),

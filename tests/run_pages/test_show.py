@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import both, lines, run, twoarm
+from tests.support.pseudo_terminal import printed_on_terminal
 from tests.support.run_page_folders import WITH, pages, score, some_runs
+from twoarm.run_pages.pages import page_name
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "explain.md").read_text()
 
@@ -154,3 +156,46 @@ def test_the_commands_of_the_document_work(some: Path, monkeypatch: pytest.Monke
         result = twoarm(*("2" if word == "3" else word for word in found))
         assert result.code == 0, result.err
         assert "two, repeat 2" in result.out or words[0] == "score"
+
+
+PATCH = (
+    "diff --git a/x b/x\n--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n--- a comment\n+new \x1b[5m\n"
+    "diff --git a/y b/y\n--- a/y\n"
+)
+
+
+def test_a_diff_has_color_where_the_terminal_does(some: Path) -> None:
+    (some / "runs" / WITH / "3" / "diff.patch").write_text(PATCH)
+    given = ["show", str(some), "two", "2", "--arm", WITH]
+    seen = printed_on_terminal(given, NO_COLOR="").decode().replace("\r\n", "\n")
+    plain = printed_on_terminal(given, NO_COLOR="1").decode().replace("\r\n", "\n")
+    start = seen.index("CHANGE\n")
+    assert seen[start : seen.index("file:")] == (
+        "CHANGE\n"
+        "  \x1b[2mdiff --git a/x b/x\x1b[0m\n"
+        "  \x1b[2m--- a/x\x1b[0m\n"
+        "  \x1b[2m+++ b/x\x1b[0m\n"
+        "  \x1b[2m@@ -1,2 +1,2 @@\x1b[0m\n"
+        "   same\n"
+        "  \x1b[1;31m--- a comment\x1b[0m\n"
+        "  \x1b[1;32m+new \x1b[0m\n"
+        "  \x1b[2mdiff --git a/y b/y\x1b[0m\n"
+        "  \x1b[2m--- a/y\x1b[0m\n"
+    )
+    assert "\x1b" not in plain
+    assert "\x1b" not in seen[:start]
+    assert plain == re.sub(r"\x1b\[[\d;]*m", "", seen)
+    assert plain == twoarm(*given).out
+
+
+def test_a_diff_has_color_on_its_page(some: Path) -> None:
+    (some / "runs" / WITH / "3" / "diff.patch").write_text(f"{PATCH}<b>")
+    score(some, "--run-pages", "all")
+    page = pages(some)[page_name("two", 2)]
+    for line in (
+        '<span class="faint">@@ -1,2 +1,2 @@</span>\n same\n',
+        '\n<span class="bad">--- a comment</span>\n',
+        '<span class="good">+new ',
+        '<span class="faint">--- a/y</span>\n<span class="faint">&lt;b&gt;</span></pre>',
+    ):
+        assert line in page

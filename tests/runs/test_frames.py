@@ -18,6 +18,7 @@ import pytest
 import twoarm
 from tests.conftest import WITH, WITHOUT, both, run
 from tests.conftest import twoarm as command
+from tests.support.effect_runs import suite
 
 Make = Callable[[list[dict[str, Any]]], Any]
 
@@ -245,7 +246,7 @@ def test_tasks_are_rows_with_plain_values() -> None:
     a, b = twoarm.score(runs).task_rows()
     assert {key: a[key] for key in list(a)[:8]} == {
         "task_id": "a",
-        "standing": "helped",
+        "standing": "higher",
         "pairs": 2,
         "gained": 1,
         "lost": 0,
@@ -316,12 +317,33 @@ def test_a_hostile_name_stays_inside_the_line_and_the_fragment() -> None:
     assert "&lt;script&gt;" in html
 
 
-def test_a_notebook_shows_the_summary_and_the_gates() -> None:
-    html = twoarm.score([one for n in range(1, 7) for one in both(repeat=n)])._repr_html_()
+def test_a_notebook_shows_the_summary_the_gates_and_what_to_do_next() -> None:
+    report = twoarm.score([one for n in range(1, 7) for one in both(repeat=n)])
+    html = report._repr_html_()
     for part in ("Promote", "prefer with_skelly", "success rate", "median duration", "100.0%"):
         assert part in html
+    assert html.count("<li>") == len(report.next) > 0
+    assert f"<li>{report.next[-1].message.partition('`')[0]}" in html
     assert "<script" not in html
     assert len(html) < 10_000
+
+
+def test_a_notebook_shows_candidates_plans_and_calibrations() -> None:
+    evil = "<script>x</script>"
+    runs = suite(6, 6)
+    runs += [one | {"arm": evil} for one in runs if one["arm"] == WITH]
+    several = twoarm.compare_candidates(twoarm.read(runs), baseline=WITHOUT)
+    two = [one for one in runs if one["arm"] != evil]
+    reports = {
+        several._repr_html_(): ("2 candidates", WITHOUT, "&lt;script&gt;", "mean change", WITH),
+        twoarm.plan(two, detect="-10%")._repr_html_(): ("<b>Plan", "<table>", "repeats"),
+        twoarm.calibrate(two, trials=100)._repr_html_(): ("<table>", "gates"),
+    }
+    for html, parts in reports.items():
+        assert [part for part in parts if part not in html] == []
+        assert html.startswith("<div>")
+        assert html.endswith("</div>")
+        assert "<script" not in html
 
 
 def test_the_example_of_the_documents_runs(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from twoarm.commands.given import Given, taken
 from twoarm.commands.inputs import add_files, opened
 from twoarm.commands.outputs import CALIBRATION, Outputs, refuse_outputs, show
 from twoarm.commands.progress import progress_bar
-from twoarm.commands.score_options import add_margin_options, add_short_report_options
+from twoarm.commands.score_options import add_margin_options, add_short_report_options, whole_number
 from twoarm.options import Options
 from twoarm.planning.calibrate import CalibrateOptions, calibrate
 from twoarm.result.calibration_file import By
@@ -32,7 +32,7 @@ def add_options(parser: ArgumentParser) -> None:
         help="split the baseline's repeats of each task in two halves, or exchange the labels of "
         "both arms inside each task (default: split)",
     )
-    dealt.add_argument("--trials", type=int, metavar="N", help="how many (default: 400)")
+    dealt.add_argument("--trials", type=whole_number, metavar="N", help="how many (default: 400)")
     add_margin_options(parser.add_argument_group("how to promote"))
     add_short_report_options(parser, runs, CALIBRATION)
 

@@ -22,7 +22,7 @@ from twoarm.commands.given import Given, refuse_idle
 from twoarm.errors import BadRunsError, TwoarmError
 from twoarm.files.interrupt import Terminated, termination_unwinds
 from twoarm.options import flags_named
-from twoarm.text.escape import counted, did_you_mean, named, shortened
+from twoarm.text.escape import counted, did_you_mean, named, series, shortened
 
 # What `--help` says about each command, in this order. The rest is in the module of the same name,
 # imported for that command only: starting up takes longer than scoring a few hundred runs.
@@ -105,13 +105,15 @@ def _ran(arguments: Sequence[str], streams: Streams) -> tuple[int, bool]:
 def _parse(arguments: Sequence[str], streams: Streams) -> tuple[str, Given]:
     """The command, and what was given to it."""
     parser, commands = _parsers(arguments, streams)
-    first = arguments[0] if arguments else ""
-    if first.startswith("-") and not any(known.startswith(first) for known in _flags(parser)):
+    if not arguments:
+        parser.error("which command? to begin with, twoarm demo scores a bundled example")
+    first = arguments[0]
+    if first.startswith("-") and first.partition("=")[0] not in _flags(parser):
         _refuse(parser, first)
     parsed, unknown = parser.parse_known_args(arguments)
     if unknown:
         option = next((word for word in unknown if word.startswith("-")), None)
-        _refuse(commands[parsed.command], option or unknown[0])
+        _refuse(commands[parsed.command], option or unknown[0], parsed.command)
     given = {name: value for name, value in vars(parsed).items() if value is not None}
     return given.pop("command"), given
 
@@ -124,12 +126,26 @@ def _flags(parser: ArgumentParser) -> list[str]:
     return [flag for action in parser._actions for flag in action.option_strings]
 
 
-def _refuse(parser: ArgumentParser, word: str) -> NoReturn:
-    """Exit, naming what was not understood and the closest match."""
+def _refuse(parser: ArgumentParser, word: str, command: str | None = None) -> NoReturn:
+    """Exit, naming what was not understood, and where it belongs or what is closest to it."""
     if not word.startswith("-"):
         parser.error(f"unexpected argument {named(word)}")
-    option = shortened(word.partition("=")[0], 60)
-    parser.error(f"no option {option}{did_you_mean(option, _flags(parser)).replace('`', '')}")
+    option, flags = shortened(word.partition("=")[0], 60), _flags(parser)
+    begun = [flag for flag in flags if flag.startswith(option) and len(option) > 2]
+    if owners := [name for name in _COMMANDS if name != command and _has(name, option)]:
+        hint = f"; it belongs to twoarm {series(owners)}"
+    elif begun:
+        hint = f"; did you mean {series(begun, 'or')}?"
+    else:
+        hint = did_you_mean(option, flags).replace("`", "")
+    parser.error(f"no option {option}{hint}")
+
+
+def _has(command: str, option: str) -> bool:
+    """Whether a command has an option of this name."""
+    parser = ArgumentParser(prog="twoarm", add_help=False)
+    _module(command).add_options(parser)
+    return option in _flags(parser)
 
 
 def _say_it_is_a_bug(error: BaseException, streams: Streams) -> None:
@@ -151,7 +167,7 @@ def _parsers(
 
     class Parser(ArgumentParser):
         def __init__(self, *given: Any, **named: Any) -> None:
-            super().__init__(*given, **named)
+            super().__init__(*given, **{**named, "allow_abbrev": False})
             for kind in (None, "store"):
                 self.register("action", kind, _Once)
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from twoarm.commands.exit_codes import BAD, DONE
 from twoarm.commands.given import Given, taken, written
 from twoarm.commands.progress import progress_bar
+from twoarm.commands.score_options import number
 from twoarm.errors import BadRunsError, UsageError
 from twoarm.files.write import Output, refuse_overlap, write
 from twoarm.programs.program import OWN_PROGRAMS
@@ -81,7 +82,7 @@ def _add_measure_options(group: _ArgumentGroup) -> None:
     )
     group.add_argument("--scorer", metavar="NAME", help="the score or reward that decides success")
     group.add_argument(
-        "--threshold", type=float, metavar="N", help="the least score or reward that is a success"
+        "--threshold", type=number, metavar="N", help="the least score or reward that is a success"
     )
     group.add_argument(
         "--working-time",

@@ -10,10 +10,10 @@ from twoarm.commands.given import Given, taken
 from twoarm.commands.inputs import opened
 from twoarm.commands.outputs import PLAN, Outputs, refuse_outputs, show
 from twoarm.commands.progress import progress_bar
-from twoarm.commands.score_options import add_short_report_options
+from twoarm.commands.score_options import add_short_report_options, number, whole_number
 from twoarm.options import Options
 from twoarm.planning.plan import plan
-from twoarm.planning.plan_options import METRICS, PlanOptions
+from twoarm.planning.plan_options import METRICS, PlanOptions, no_change_named
 
 DESCRIPTION = (
     "How likely a change is to be clear, and how many tasks and repeats, and dollars, it takes."
@@ -40,7 +40,6 @@ def add_options(parser: ArgumentParser) -> None:
     change = parser.add_argument_group("what to see")
     change.add_argument(
         "--detect",
-        required=True,
         metavar="CHANGE",
         help="the change to see: -20%% or +5%%; of success, in points",
     )
@@ -57,14 +56,14 @@ def add_options(parser: ArgumentParser) -> None:
     cost = parser.add_argument_group("cost")
     assumed = parser.add_argument_group("without a pilot")
     for group, name, kind, metavar, help_text in (
-        (change, "power", float, "SHARE", "how often the change is to be seen (default: 0.8)"),
-        (cost, "budget", float, "USD", "how much power so many dollars buy"),
-        (cost, "task-cost", float, "USD", "what it costs to write a new task (default: 0)"),
-        (cost, "pair-cost", float, "USD", "what a pair of runs costs (default: as in the pilot)"),
-        (assumed, "tasks", int, "N", "how many tasks"),
-        (assumed, "repeats", int, "N", "how many repeats of each in both arms"),
-        (assumed, "spread", float, "SD", "how much the runs of a task vary, on logarithms"),
-        (assumed, "task-spread", float, "SD", "how much the change varies between tasks"),
+        (change, "power", number, "SHARE", "how often the change is to be seen (default: 0.8)"),
+        (cost, "budget", number, "USD", "how much power so many dollars buy"),
+        (cost, "task-cost", number, "USD", "what it costs to write a new task (default: 0)"),
+        (cost, "pair-cost", number, "USD", "what a pair of runs costs (default: as in the pilot)"),
+        (assumed, "tasks", whole_number, "N", "how many tasks"),
+        (assumed, "repeats", whole_number, "N", "how many repeats of each in both arms"),
+        (assumed, "spread", number, "SD", "how much the runs of a task vary, on logarithms"),
+        (assumed, "task-spread", number, "SD", "how much the change varies between tasks"),
     ):
         group.add_argument(f"--{name}", type=kind, metavar=metavar, help=help_text)
     add_short_report_options(parser, pilot, PLAN)
@@ -72,6 +71,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """Plan from a pilot, or from assumed spreads."""
+    if "detect" not in given:
+        raise no_change_named()
     # The plan's own --primary is a flag, not a metric.
     options = taken(PlanOptions, given, scoring=taken(Options, given, primary=None))
     outputs = taken(Outputs, given)

@@ -19,7 +19,14 @@ from twoarm.commands.exit_codes import BAD, DONE, HELP, INTERRUPTED, OF_VERDICT
 from twoarm.commands.given import OF_A_DRY_RUN, Given, taken, written
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
 from twoarm.commands.score import score_and_show
-from twoarm.commands.score_options import add_report_options, add_run_pages_option
+from twoarm.commands.score_options import (
+    add_report_options,
+    add_run_pages_option,
+    whole_number,
+)
+from twoarm.commands.score_options import (
+    number as amount,
+)
 from twoarm.errors import UsageError
 from twoarm.options import Options
 from twoarm.runs.runfile import COLLECTED
@@ -71,7 +78,10 @@ def add_options(parser: ArgumentParser) -> None:
 def _add_suite_options(group: _ArgumentGroup) -> None:
     group.add_argument("suite", nargs="?", metavar="SUITE", help="a suite, TOML or JSON")
     group.add_argument(
-        "--repeats", type=int, metavar="N", help="runs of every task in each arm (default: 5)"
+        "--repeats",
+        type=whole_number,
+        metavar="N",
+        help="runs of every task in each arm (default: 5)",
     )
     group.add_argument("--only", metavar="ID,...", help="only these tasks")
     group.add_argument("--tag", action="append", help="only tasks with this tag")
@@ -102,9 +112,9 @@ def _add_other_runs(group: _ArgumentGroup) -> None:
 
 
 def _add_limits(group: _ArgumentGroup) -> None:
-    group.add_argument("--jobs", type=int, metavar="N", help="trials at a time")
-    group.add_argument("--budget", type=float, metavar="USD", help="for all trials together")
-    group.add_argument("--trial-budget", type=float, metavar="USD", help="for one trial")
+    group.add_argument("--jobs", type=whole_number, metavar="N", help="trials at a time")
+    group.add_argument("--budget", type=amount, metavar="USD", help="for all trials together")
+    group.add_argument("--trial-budget", type=amount, metavar="USD", help="for one trial")
 
 
 def run(given: Given, streams: Streams) -> int:

@@ -16,6 +16,7 @@ from twoarm.result.calibration_file import Calibration
 from twoarm.result.plan_file import Plan
 from twoarm.run.suite import suite_schema
 from twoarm.runs.record import record_schema
+from twoarm.text.escape import series
 
 DESCRIPTION = (
     "Print the JSON Schema of a run record, of the analysis file, of the sidecar run.json that "
@@ -41,7 +42,8 @@ _SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
 
 def add_options(parser: ArgumentParser) -> None:
     """Which schema."""
-    parser.add_argument("name", choices=tuple(_SCHEMAS))
+    names = tuple(_SCHEMAS)
+    parser.add_argument("name", choices=names, metavar="NAME", help=f"one of {series(names, 'or')}")
 
 
 def run(given: Given, streams: Streams) -> int:

@@ -27,7 +27,7 @@ from twoarm.commands.score_options import (
 from twoarm.compare.decide import number_of_gates
 from twoarm.errors import UsageError
 from twoarm.options import Options, Which
-from twoarm.render.summary import PROMOTED_BY
+from twoarm.render.summary import PROMOTED_BY, others_said
 from twoarm.runs.runfile import Readable, read
 from twoarm.score import compare, compare_candidates
 from twoarm.text.escape import named
@@ -115,7 +115,8 @@ def score_and_show(
         return DONE
     promotion = report.promotion
     by = PROMOTED_BY[options.promote_by]
-    streams.say(f"twoarm: {promotion.verdict}, by {by}: {'; '.join(promotion.reasons)}")
+    reasons = f"{'; '.join(promotion.reasons)}{others_said(promotion)}"
+    streams.say(f"twoarm: {promotion.verdict}, by {by}: {reasons}")
     return OF_VERDICT[promotion.verdict]
 
 

@@ -114,12 +114,12 @@ def _add_promotion_options(group: _ArgumentGroup) -> None:
     option(
         "guard",
         choices=get_args(GuardBy),
-        help="under --promote-by evidence, also require that success holds on these tasks, that no "
-        "tasks break, and that cost is not clearly worse",
+        help="under --promote-by evidence, also require that success holds on these very tasks, "
+        "that no tasks break, and that cost is not clearly worse",
     )
     option(
         "allow_broken",
-        type=int,
+        type=whole_number,
         metavar="N",
         help="let the guard pass a candidate that breaks up to N tasks",
     )
@@ -158,7 +158,7 @@ def _add_evidence_options(group: _ArgumentGroup) -> None:
         "see the data",
     )
     _add_level_and_seed(group)
-    option("resamples", type=int, help="number of resamples")
+    option("resamples", type=whole_number, help="number of resamples")
     option(
         "looks",
         type=_looks,
@@ -175,7 +175,7 @@ def _add_evidence_options(group: _ArgumentGroup) -> None:
 
 def _add_level_and_seed(group: _ArgumentGroup) -> None:
     add_option(group, "level", type=number, help="confidence level, 0.5 to 0.9999")
-    add_option(group, "seed", type=int, help="random seed")
+    add_option(group, "seed", type=whole_number, help="random seed")
 
 
 def _looks(text: str) -> tuple[int, ...]:
@@ -183,6 +183,14 @@ def _looks(text: str) -> tuple[int, ...]:
         return tuple(int(part) for part in text.split(","))
     except ValueError:
         raise ArgumentTypeError(f"expected numbers such as 3,5,10, got {text!r}") from None
+
+
+def whole_number(text: str) -> int:
+    """A whole number from the command line."""
+    try:
+        return int(text)
+    except ValueError:
+        raise ArgumentTypeError(f"expected a whole number, got {named(text)}") from None
 
 
 def number(text: str) -> float:

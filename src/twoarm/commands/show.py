@@ -9,7 +9,8 @@ import msgspec
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import DONE
 from twoarm.commands.given import Given
-from twoarm.commands.terminal import terminal_width
+from twoarm.commands.score_options import whole_number
+from twoarm.commands.terminal import terminal_paint, terminal_width
 from twoarm.errors import InputError
 from twoarm.text.escape import visible
 
@@ -41,13 +42,19 @@ def add_options(parser: ArgumentParser) -> None:
     )
     shown.add_argument("task", metavar="TASK", nargs="?", help="the task")
     shown.add_argument(
-        "repeat", metavar="REPEAT", nargs="?", type=int, default=None, help="the repeat, from 1"
+        "repeat",
+        metavar="REPEAT",
+        nargs="?",
+        type=whole_number,
+        default=None,
+        help="the repeat, from 1",
     )
     shown.add_argument("--arm", metavar="ARM", help="the run of this arm alone")
 
 
 def run(given: Given, streams: Streams) -> int:
     """Find the runs and print them, or list the ones there are."""
+    from twoarm.render.text import plain
     from twoarm.run_pages.pages import find_runs, list_runs
     from twoarm.run_pages.text import render
 
@@ -60,8 +67,9 @@ def run(given: Given, streams: Streams) -> int:
         streams.write(f"see the runs of one with {visible(command)}\n")
         return DONE
     runs = find_runs(path, given["task"], given["repeat"], given.get("arm"))
+    paint = terminal_paint() or plain
     for number, view in enumerate(runs):
-        streams.write(("\n" if number else "") + render(view, terminal_width()))
+        streams.write(("\n" if number else "") + render(view, terminal_width(), paint))
     return DONE
 
 

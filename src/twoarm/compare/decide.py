@@ -69,6 +69,15 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
         """What it compares."""
         return _RULES[self.name]
 
+    @property
+    def direction(self) -> str:
+        """Which way the candidate's figure differs, whether or not that is clear."""
+        if self.candidate is None or self.baseline is None:
+            return "not measured"
+        if self.candidate == self.baseline:
+            return "tied"
+        return "higher" if self.candidate > self.baseline else "lower"
+
 
 class Decision(str):
     """What the gates say together; as a string, the words of the analysis file.

@@ -33,7 +33,7 @@ class TaskArm(msgspec.Struct, frozen=True, kw_only=True):
         return self.runs - self.missing.get(metric.name, 0)
 
 
-TaskStanding = Literal["helped", "hurt", "unchanged"]
+TaskStanding = Literal["higher", "lower", "unchanged"]
 
 
 class Task(msgspec.Struct, frozen=True, kw_only=True):
@@ -135,7 +135,7 @@ def _standing(candidate: TaskArm, baseline: TaskArm) -> TaskStanding | None:
         return None
     ours = candidate.successes * baseline.runs
     theirs = baseline.successes * candidate.runs
-    return "helped" if ours > theirs else "hurt" if ours < theirs else "unchanged"
+    return "higher" if ours > theirs else "lower" if ours < theirs else "unchanged"
 
 
 def _means(values: Floats, task: Ints, tasks: int) -> list[Any]:

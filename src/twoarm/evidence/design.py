@@ -148,7 +148,9 @@ def _without_others(comparison: Comparison, what: str, both: Collection[str]) ->
     if not both:
         return say("the effect of the change cannot be separated from that")
     runs = comparison.runs
-    kept = np.array([getattr(maker, what) in both for maker in runs.makers])
+    names = [getattr(maker, what) for maker in runs.makers]
+    kept = np.array([name in both for name in names])
+    unnamed = np.array([name is None for name in names])
     rows = [np.flatnonzero(kept[runs.maker[arm.rows]]) for arm in comparison.screening.arms]
     left = [arm.take(at) for arm, at in zip(comparison.screening.arms, rows, strict=True)]
     gates = judge(*(figures(arm.values) for arm in left))
@@ -158,12 +160,14 @@ def _without_others(comparison: Comparison, what: str, both: Collection[str]) ->
         if _both(gate) != _both(before)
     ]
     gone = sum(map(len, comparison.screening.arms)) - sum(map(len, left))
+    unknown = sum(int(unnamed[runs.maker[arm.rows]].sum()) for arm in comparison.screening.arms)
     decision = decide(gates, comparison.arms)
     same = decision == comparison.decision
     return say(
-        "without the {} whose {} the other arm lacks, the decision {}{}",
-        counted(gone, "run"),
+        "without the {} whose {} the other arm lacks{}, the decision {}{}",
+        counted(gone - unknown, "run"),
         what,
+        f" and the {unknown:,} that name none" if unknown else "",
         "is the same" if same else say("would be {}", Name(decision)),
         f" ({'; '.join(changed)})" if changed else "",
     )

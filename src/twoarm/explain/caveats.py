@@ -87,10 +87,9 @@ def _on_use(uptake: Uptake) -> Iterator[Caveat]:
     if ours.failed_uses and ours.failed_uses >= _HALF * ours.uses:
         yield Caveat.say(
             "uptake_failed",
-            "{} of {} of the change in the candidate {} failed: is it allowed, and does it work?",
+            "{} of {} of the change failed: is it allowed, does it work?",
             f"{ours.failed_uses:,}",
             counted(ours.uses, "use"),
-            Name(ours.arm),
         )
     never = [
         task.task_id

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal, get_args
 
+from twoarm.errors import UsageError
 from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS
 from twoarm.options import PRIMARY, AskedOfRuns, CountingKeywords, refuse_unknown, refused
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Metric
@@ -90,8 +91,13 @@ def chosen_plan(options: PlanOptions | None, keywords: Mapping[str, Any]) -> Pla
     """The options given as one value, as keywords, or as a value with some of them changed."""
     refuse_unknown(keywords, PlanKeywords.__optional_keys__)
     if options is None and "detect" not in keywords:
-        raise refused("detect", "missing; which change is to be seen, such as -20%?")
+        raise no_change_named()
     return (options or PlanOptions(detect=keywords["detect"])).changed(keywords)
+
+
+def no_change_named() -> UsageError:
+    """A plan without a change to see."""
+    return refused("detect", "missing; which change is to be seen, such as -20%?")
 
 
 def _relative(detect: str | float, metric: Metric) -> float:

@@ -7,13 +7,20 @@ from twoarm.compare.trials import Trials
 from twoarm.render import github as comment
 from twoarm.render import markdown as pages
 from twoarm.render.evidence import level
-from twoarm.render.summary import ANSWERS, PROMOTED_BY, summarize
+from twoarm.render.summary import (
+    ANSWERS,
+    DIFFERS,
+    NOT_HOW_MUCH,
+    PROMOTED_BY,
+    others_said,
+    summarize,
+)
 from twoarm.render.tables import Cell, Column, Table, number, of_planned, why_lost, words
 from twoarm.render.text import Look, lay_out, render
 from twoarm.result.analysis import Analysis
 from twoarm.text.escape import WHOLE_NAME, counted, html, inert_lines, shortened
 from twoarm.text.number_format import NOT_MEASURED
-from twoarm.text.sentence import Name, joined
+from twoarm.text.sentence import Name, Sentence, joined, say
 
 
 def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:
@@ -54,10 +61,21 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
             )
             for analysis in analyses
         ),
-        notes=(f"Of the baseline, {of_planned(baseline)} planned runs are counted{why}.",)
-        if lost
-        else (),
+        notes=(
+            *map(_other_ways, (a for a in analyses if a.promotion.others)),
+            *(
+                (f"Of the baseline, {of_planned(baseline)} planned runs are counted{why}.",)
+                if lost
+                else ()
+            ),
+        ),
     )
+
+
+def _other_ways(analysis: Analysis) -> Sentence:
+    """What other ways to promote would say of a candidate."""
+    others = others_said(analysis.promotion).removeprefix("; ")
+    return say("{}, {}", Name(analysis.candidate), others)
 
 
 def _counted(arm: Trials) -> Cell:
@@ -85,13 +103,15 @@ def _gates(analyses: Sequence[Analysis]) -> Table:
         f"Better and worse allow for looking at {len(analyses)} candidates and {number_of_gates()} "
         "at once; ~ is no clear difference. Intervals are for each row alone."
     )
+    if any(row[-1].text == DIFFERS for row in rows):
+        note += f" Where a row {DIFFERS}, {NOT_HOW_MUCH}."
     return Table(
         name="candidates-gates",
         heading="Every candidate and gate",
         columns=(
             Column("candidate", "text"),
             Column("gate", "text"),
-            Column("task by task"),
+            Column("mean change"),
             Column(level(first) if first is not None else "interval"),
             Column("clear?", "text"),
         ),

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from twoarm.render import markdown
-from twoarm.render.summary import PROMOTED_BY, summarize
+from twoarm.render.summary import PROMOTED_BY, others_said, summarize
 from twoarm.result.analysis import Analysis
 from twoarm.text.escape import WHOLE_NAME, annotation, annotation_property, shortened
 from twoarm.text.number_format import figure
@@ -52,13 +52,16 @@ def _annotations(analysis: Analysis) -> Iterator[str]:
     if promotion.verdict != "promote":
         level = "error" if promotion.verdict == "do not promote" else "warning"
         by = PROMOTED_BY[analysis.options.promote_by]
-        message = f"{promotion.verdict}, by {by}: {'; '.join(promotion.reasons)}"
+        reasons = f"{'; '.join(promotion.reasons)}{others_said(promotion)}"
+        message = f"{promotion.verdict}, by {by}: {reasons}"
         yield _command(level, f"twoarm: {shortened(analysis.decision, WHOLE_NAME)}", message)
     for gate in analysis.gates:
         if gate.standing == "worse":
             unit = gate.rule.metric.unit
             figures = f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
-            yield _command("warning", "twoarm gate", f"{gate.rule.label} is worse: {figures}")
+            yield _command(
+                "warning", "twoarm gate", f"{gate.rule.label} is {gate.direction}: {figures}"
+            )
     for caveat in analysis.caveats:
         # A warning with every promotion would not be read when it matters.
         calm = promotion.verdict == "promote" and caveat.severity != "serious"

@@ -188,7 +188,7 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
 <p class="faint">{candidate} (candidate) vs. {baseline} (baseline): {html(summary.overview)}.</p>
 <h1>{_MARKS[verdict]} {html(verdict.capitalize())}</h1>
 <dl class="lines">
-<dt>Promote</dt><dd>{sentence_html(summary.promote)}</dd>
+<dt>Promote</dt><dd>{sentence_html(summary.promote)}{html(summary.others)}</dd>
 <dt>Decision</dt><dd>{html(summary.decision)}{why}{fails}</dd>
 <dt>Evidence</dt><dd>{sentence_html(summary.evidence)}</dd>
 {broken}

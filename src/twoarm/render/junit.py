@@ -54,6 +54,8 @@ def _suite(analysis: Analysis, tested: list[Case]) -> Iterator[str]:
         "candidate": analysis.candidate,
         "baseline": analysis.baseline,
     }
+    for other in analysis.promotion.others:
+        properties[f"promotion by {PROMOTED_BY[other.by]}"] = other.verdict
     if any(arm.at_risk for arm in analysis.trials):
         properties["runs"] = runs_counted(analysis)
     yield f'  <testsuite name="{SUITE}" {_counts(tested)} time="0"{when}>'
@@ -109,7 +111,7 @@ def _message(gate: Gate) -> str:
     unit = gate.rule.metric.unit
     if gate.candidate is None or gate.baseline is None:
         return "not measured in at least one arm"
-    return f"{gate.standing}: {figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
+    return f"{gate.direction}: {figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
 
 
 def _details(amount: Amount, summary: Summary) -> str:

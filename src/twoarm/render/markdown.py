@@ -37,7 +37,7 @@ def first_screen(summary: Summary) -> list[str]:
         f"## {ICONS[summary.verdict]} {summary.verdict.capitalize()}",
         f"{_whole(summary.candidate)} (candidate) vs. {_whole(summary.baseline)} (baseline): "
         f"{summary.overview}.",
-        f"- **Promote**: {summary.promote}.\n"
+        f"- **Promote**: {summary.promote}{summary.others}.\n"
         f"- **Decision**: {_whole(summary.decision)}{why}{fails}.\n"
         f"- **Evidence**: {summary.evidence}."
         + (f"\n- **Broken**: {summary.broken}." if summary.broken is not None else ""),

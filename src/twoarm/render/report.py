@@ -33,7 +33,7 @@ class Report(Analysis, frozen=True, kw_only=True):
         return pair_rows(self.comparison)
 
     def _repr_html_(self) -> str:
-        """What a notebook shows: the summary and the gates."""
+        """What a notebook shows: the summary, the gates and what to do next."""
         from twoarm.render import notebook
 
         return notebook.render(self)
@@ -87,6 +87,12 @@ class ShortReport:
     def show(self, look: text.Look) -> str:
         """The report as a terminal of this look shows it."""
         return text.lay_out_sheet(self.sheet(), look)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        from twoarm.render import notebook
+
+        return notebook.render_sheet(self.sheet())
 
     def to_text(self, *, width: int = 80) -> str:
         """The same without color."""

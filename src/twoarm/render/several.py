@@ -33,6 +33,12 @@ class Candidates:
         names = ", ".join(repr(report.candidate) for report in self.reports)
         return f"<Candidates {names} vs. {self.baseline!r}>"
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: a row for every candidate, and one for each of its gates."""
+        from twoarm.render import notebook
+
+        return notebook.render_several(self.reports)
+
     def __getitem__(self, candidate: str) -> Report:
         """The report of one candidate."""
         for report in self.reports:

@@ -23,9 +23,9 @@ from twoarm.result.findings import (
     ratio_range,
     stability_word,
 )
-from twoarm.result.promote import Verdict, gates_decide
+from twoarm.result.promote import Promotion, Verdict, gates_decide
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Better, Metric
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name, Sentence, joined, say
 
@@ -38,11 +38,16 @@ ANSWERS: dict[Verdict, str] = {
 # What a promotion goes by, in words.
 PROMOTED_BY = {"gates": "the gates", "evidence": "the evidence", "margin": "the margin rule"}
 
+# The same where they are what the promotion does not go by.
+_OTHERWISE_BY = {"gates": "the gates", "evidence": "evidence", "margin": "margin"}
+
 NO_DIFFERENCE = "~"
+# Clear by its test, but beside an interval that includes no difference.
+DIFFERS = "differs"
 
 _NOT_A_GATE = "not a gate"
 # A test and an interval that also allows for tasks unlike these do not have to agree.
-_NOT_HOW_MUCH = "that it changes is clear; by how much is not"
+NOT_HOW_MUCH = "that it changes is clear; by how much is not"
 
 
 class Amount(msgspec.Struct, frozen=True, kw_only=True):
@@ -79,6 +84,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     brief: str
     verdict: Verdict
     promote: Sentence
+    # What other ways would say, as the end of that sentence.
+    others: str
     decision: Decision
     fails: str
     why: Sentence | None
@@ -111,13 +118,14 @@ def summarize(analysis: Analysis) -> Summary:
             PROMOTED_BY[_went_by(analysis)],
             joined(promotion.reasons, "; "),
         ),
+        others=others_said(promotion),
         decision=analysis.decision,
         fails=_fails(analysis),
         why=analysis.decision.why,
         evidence=evidence_said(evidence),
         amounts=amounts,
         # Without the evidence it is the change of the two figures beside it.
-        change="change" if evidence is None else "task by task",
+        change="change" if evidence is None else "mean change",
         level=level(evidence) if evidence is not None else "interval",
         scope=_scope(evidence) if evidence is not None and ranged else "",
         broken=broken_said(evidence) if evidence is not None and evidence.tasks else None,
@@ -132,6 +140,14 @@ def _went_by(analysis: Analysis) -> PromoteBy:
     by = analysis.options.promote_by
     refused = analysis.promotion.verdict == "do not promote"
     return "gates" if refused and gates_decide(analysis.decision, by) else by
+
+
+def others_said(promotion: Promotion) -> str:
+    """The ways that would give another answer, as the end of a sentence; nothing if none would."""
+    ways: dict[Verdict, list[str]] = {}
+    for other in promotion.others:
+        ways.setdefault(other.verdict, []).append(_OTHERWISE_BY[other.by])
+    return "".join(f"; by {series(by)}: {ANSWERS[verdict]}" for verdict, by in ways.items())
 
 
 def _fails(analysis: Analysis) -> str:
@@ -197,7 +213,7 @@ def _amount(
             if mark == NO_DIFFERENCE and not perhaps:
                 note = _why_unclear(analysis.evidence)
             elif role is not None and perhaps:
-                note = _NOT_HOW_MUCH
+                mark, role, note = DIFFERS, None, NOT_HOW_MUCH
     return Amount(
         gate=gate,
         label=label,

@@ -9,6 +9,7 @@ import msgspec
 from twoarm.compare.decide import Gate
 from twoarm.compare.tasks import Task
 from twoarm.compare.trials import Trials, lost_runs
+from twoarm.evidence.results import Evidence, Interval
 from twoarm.result.analysis import Analysis
 from twoarm.runs.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
 from twoarm.text.escape import counted, series
@@ -125,15 +126,22 @@ def gates(analysis: Analysis) -> Table:
 
 
 def _standing(analysis: Analysis, gate: Gate) -> Cell:
-    """What the figures say; marked, and not in color, where the evidence does not say it too."""
-    findings = () if analysis.evidence is None else analysis.evidence.grade.findings
-    unclear = any(
-        finding.metric == gate.rule.metric.name and finding.standing == "no clear difference"
-        for finding in findings
-    )
-    if unclear and gate.standing in ("better", "worse"):
-        return Cell(f"{gate.standing} ~", gate.standing)
+    """Better or worse where nothing of the evidence doubts it; otherwise which way it moved."""
+    if gate.standing in ("better", "worse") and not _is_clear(analysis.evidence, gate):
+        return Cell(f"{gate.direction}, not clear", gate.standing)
     return Cell(gate.standing or NOT_MEASURED, gate.standing, _ROLES.get(gate.standing))
+
+
+def _is_clear(evidence: Evidence | None, gate: Gate) -> bool:
+    """Whether the verdict on its metric and the interval of its difference say what it says."""
+    if evidence is None:
+        return True
+    interval: Interval | None = getattr(evidence.gates[gate.name].difference, evidence.headline)
+    if interval is not None and interval.low <= 0.0 <= interval.high:
+        return False
+    metric = gate.rule.metric.name
+    standings = {finding.metric: finding.standing for finding in evidence.grade.findings}
+    return standings[metric] == gate.standing
 
 
 def _gate_held(gate: Gate) -> Cell:
@@ -202,20 +210,20 @@ def arms(analysis: Analysis) -> Table:
 
 
 def tasks(analysis: Analysis, most: int) -> Table:
-    """Every task in both arms; those that were hurt come first."""
-    order = {"hurt": 0, "helped": 1, "unchanged": 2, None: 3}
+    """Every task in both arms; those with lower success come first."""
+    order = {"lower": 0, "higher": 1, "unchanged": 2, None: 3}
     ranked = sorted(
         analysis.tasks,
         key=lambda task: (order[task.standing], task.mean_pass_delta or 0, task.task_id),
     )
     count = {
         word: sum(task.standing == word for task in analysis.tasks)
-        for word in ("helped", "hurt", "unchanged")
+        for word in ("higher", "lower", "unchanged")
     }
     return Table(
         name="tasks",
         heading=(
-            f"Tasks by success: {count['helped']} helped, {count['hurt']} hurt, "
+            f"Tasks by success: {count['higher']} higher, {count['lower']} lower, "
             f"{count['unchanged']} unchanged"
         ),
         columns=(
@@ -243,10 +251,9 @@ def _task(task: Task) -> tuple[Cell, ...]:
         for arm in (task.candidate, task.baseline)
     ]
     moved = [(metric, getattr(task, f"mean_{metric.delta}")) for metric in JUDGED]
-    roles: dict[str | None, Role] = {"helped": "good", "hurt": "bad"}
     return (
         words(Name(task.task_id)),
-        Cell(task.standing or "one arm only", task.standing, roles.get(task.standing)),
+        Cell(task.standing or "one arm only", task.standing),
         *passed,
         number(f"{task.gained:,}", task.gained),
         number(f"{task.lost:,}", task.lost),

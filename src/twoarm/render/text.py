@@ -1,6 +1,7 @@
 """The report for a terminal: one screen, or everything; readable without color."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
@@ -90,7 +91,7 @@ class _Screen:
             *self._heading(summary),
             *self._labelled("", summary.overview if full else summary.brief, "", full=full),
             "",
-            *self._labelled("PROMOTE", summary.promote, role, full=full),
+            *self._labelled("PROMOTE", summary.promote, role, full=full, end=summary.others),
             *self._labelled("DECISION", f"{decision}{why}{fails}", "strong", full=full),
             *self._labelled("EVIDENCE", summary.evidence, "strong", full=full),
             "",
@@ -157,13 +158,22 @@ class _Screen:
         names = [shortened(name, room) for name in (summary.candidate, summary.baseline)]
         return [f"{inert_lines(names[0])}{ends[0]}{names[1]}{ends[1]}"]
 
-    def _labelled(self, label: str, text: str, role: str, *, full: bool) -> list[str]:
-        """A label and a text beside it, painted; cut after a few lines unless all is wanted."""
-        indent = _LABEL if label else 0
-        lines = self._wrapped(
-            text if full else _brief(text), first=f"{label:<{indent}}", rest=" " * indent
-        )
-        first, *others = lines if full else self._cut(lines, _MOST_LINES.get(label, 2))
+    def _labelled(
+        self, label: str, text: str, role: str, *, full: bool, end: str = ""
+    ) -> list[str]:
+        """A label and a text beside it, painted; cut after a few lines unless all is wanted.
+
+        What is cut is cut before the `end`.
+        """
+        indent, most = _LABEL if label else 0, _MOST_LINES.get(label, 2)
+        beside = partial(self._wrapped, first=f"{label:<{indent}}", rest=" " * indent)
+        shown = text if full else _brief(text)
+        lines = beside(f"{shown}{end}")
+        words = shown.split(" ") if end and not full else []
+        while len(lines) > most and words:
+            words.pop()
+            lines = beside(f"{' '.join(words)} {_MORE}{end}")
+        first, *others = lines if full else self._cut(lines, most)
         return [first[:indent] + self._paint(role, first[indent:]), *others]
 
     def _cut(self, lines: list[str], most: int) -> list[str]:

@@ -215,16 +215,16 @@ def _unlike(basis: Basis) -> Iterator[Step]:
         )
 
 
-def _hurt(comparison: Comparison) -> Step:
+def _where_it_fails(comparison: Comparison) -> Step:
     """Where the failed gates come from."""
     failed = [gate.rule for gate in comparison.gates if gate.holds is False]
     if not failed or any(rule.metric is SUCCESS for rule in failed):
         return step(
-            "look_at_hurt_tasks",
-            "look at the tasks that were hurt: the full report lists them first",
+            "look_at_tasks",
+            "look at the tasks with lower success: the full report lists them first",
         )
     return step(
-        "look_at_hurt_tasks",
+        "look_at_tasks",
         "look at the tasks whose {} rose: the full report has the change of every task",
         series([rule.metric.label for rule in failed], "or"),
     )
@@ -288,7 +288,7 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
     elif not by_gates:
         shaky = graded not in ("baseline better", "trade-off")
         if not shaky:
-            yield _hurt(basis.comparison)
+            yield _where_it_fails(basis.comparison)
     elif verdict == "promote" and evidence is not None and not tied:
         shaky = True
         if graded != "candidate better":
@@ -364,7 +364,7 @@ def _not_promoted(basis: Basis, harm: bool) -> Iterator[Step]:
             else "do not claim a difference, nor that there is none: the runs show neither",
         )
     elif not harm:
-        yield _hurt(comparison)
+        yield _where_it_fails(comparison)
     if not by_gates:
         yield from _although(basis)
 

@@ -25,6 +25,9 @@ def evidence_said(evidence: Evidence | None) -> Sentence:
     where = ""
     if evidence.grade.scope == "these_tasks":
         where = f", on {here(evidence)}"
+    elif any(finding.standing == "no clear difference" for finding in evidence.grade.findings):
+        # What could still be is more than on these very tasks, which a promotion looks at.
+        where = ", for tasks like these"
     at = ""
     if evidence.looks is not None:
         number = evidence.looks.looks.index(evidence.looks.after) + 1

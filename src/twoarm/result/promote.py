@@ -1,9 +1,10 @@
 """Whether the candidate may be promoted: one function, whatever the promotion goes by."""
 
 from collections.abc import Iterator
-from typing import Literal
+from typing import Literal, get_args
 
 import msgspec
+from msgspec.structs import replace
 
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
@@ -31,18 +32,45 @@ _BY_MARGIN = {
 }
 
 
+class OtherVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """What another way to promote would say of the same runs, and why."""
+
+    by: PromoteBy
+    verdict: Verdict
+    reasons: tuple[Sentence, ...]
+
+
 class Promotion(msgspec.Struct, frozen=True, kw_only=True):
     """Whether the candidate may be promoted, and why.
 
-    `withheld` are losses on one side, where nothing else stands against a promotion.
+    `withheld` are losses on one side, where nothing else stands against a promotion; `others` are
+    the ways to promote that give another verdict, if there is evidence to go by.
     """
 
     verdict: Verdict
     reasons: tuple[Sentence, ...]
     withheld: tuple[OneSided, ...]
+    others: tuple[OtherVerdict, ...]
 
 
 def promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
+    """What the promotion goes by, and what the other ways would say where that differs."""
+    promotion = _by_one_way(comparison, evidence, options)
+    if evidence is None:
+        return promotion
+    ways = [by for by in get_args(PromoteBy) if by != options.promote_by]
+    verdicts = [
+        (by, _by_one_way(comparison, evidence, replace(options, promote_by=by))) for by in ways
+    ]
+    others = tuple(
+        OtherVerdict(by=by, verdict=other.verdict, reasons=other.reasons)
+        for by, other in verdicts
+        if other.verdict != promotion.verdict
+    )
+    return replace(promotion, others=others)
+
+
+def _by_one_way(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """What the promotion goes by, unless losses on one side leave it in doubt."""
     promotion = _promote(comparison, evidence, options)
     lost = one_sided(comparison) if promotion.verdict == "promote" else ()
@@ -55,6 +83,7 @@ def promote(comparison: Comparison, evidence: Evidence | None, options: Options)
             say("otherwise {}", joined(promotion.reasons, "; ")),
         ),
         withheld=lost,
+        others=(),
     )
 
 
@@ -90,7 +119,7 @@ def _lost(loss: OneSided, arms: Arms) -> Sentence:
 
 
 def _settled(verdict: Verdict, *reasons: Sentence) -> Promotion:
-    return Promotion(verdict=verdict, reasons=reasons, withheld=())
+    return Promotion(verdict=verdict, reasons=reasons, withheld=(), others=())
 
 
 def _promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
@@ -133,8 +162,16 @@ def _by_gates(comparison: Comparison) -> Promotion:
             say("all {} hold", number_of_gates()),
             say("every task has at least {} repeats in both arms", fewest),
         )
-    failed = say("{} {}", Name(comparison.arms.candidate), fails(comparison.gates))
-    return _settled("do not promote", failed)
+    failed = [gate.rule.metric for gate in comparison.gates if gate.holds is False]
+    # A rate hides that a single run may decide.
+    counts = f": {_successes(comparison)}" if failed == [SUCCESS] else ""
+    candidate = Name(comparison.arms.candidate)
+    return _settled("do not promote", say("{} {}{}", candidate, fails(comparison.gates), counts))
+
+
+def _successes(comparison: Comparison) -> str:
+    ours, theirs = (f"{arm.successes:,} of {arm.runs:,}" for arm in comparison.summaries)
+    return f"success {ours} against {theirs}"
 
 
 def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
@@ -152,9 +189,10 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
             fewest,
         )
         return _settled("not enough data", reason)
-    reason = say("{} for tasks like these", _FOUND.get(grade.verdict, grade.verdict))
     if grade.verdict != "candidate better":
+        reason = say("{} for tasks like these", _FOUND.get(grade.verdict, grade.verdict))
         return _settled("do not promote", reason)
+    reason = say("{} for tasks like these", series(_gains(evidence)))
     if options.guard == "none":
         off = say("the guard is off: success, broken tasks and cost were not checked")
         return _settled("promote", reason, off)
@@ -168,6 +206,15 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
     )
 
 
+def _gains(evidence: Evidence) -> list[str]:
+    """What is clearly better, in words."""
+    return [
+        words[0]
+        for finding in evidence.grade.findings
+        if finding.standing == "better" and (words := BY_NAME[finding.metric].words) is not None
+    ]
+
+
 def here(evidence: Evidence) -> str:
     """The tasks that were run, and no others."""
     return f"these {evidence.tasks} tasks" if evidence.tasks > 1 else "this one task"
@@ -179,14 +226,16 @@ def _against(held: Held, evidence: Evidence) -> Sentence:
     low, high = guard.success_low or 0.0, guard.success_high or 0.0
     match held:
         case "no success":
-            return say("no interval of success on these tasks: repeats are missing")
+            return say("no interval of success on these very tasks: repeats are missing")
         case "success drops":
-            return say("success on these tasks drops by {}", _drop(low, high))
+            return say("success on these very tasks drops by {}", _drop(low, high))
         case "success may drop":
             seen = evidence.deltas[SUCCESS.name].mean.estimate or 0.0
             lower = f"success was {-seen * 100:.1f} points lower, and " if seen <= -0.001 else ""
             drop = f"{-low * 100:.1f} points"
-            return say("{}a drop of up to {} of success is not ruled out", lower, drop)
+            return say(
+                "{}a drop of up to {} of success on these very tasks is not ruled out", lower, drop
+            )
         case "never succeeds":
             return say("no run of it succeeded")
         case "breaks tasks":
@@ -210,10 +259,13 @@ def _more_paid(paid: Paid) -> str:
 
 
 def _passed(evidence: Evidence) -> Iterator[Sentence]:
-    """What the guard let through, and what it could not see."""
-    low, high = evidence.guard.success_low, evidence.guard.success_high
-    if high is not None and low is not None and high < 0:
-        yield say("success drops, but within the margin: by {}", _drop(low, high))
+    """What the guard let through on the tasks it looks at, and what it could not see."""
+    low, high = evidence.guard.success_low or 0.0, evidence.guard.success_high or 0.0
+    if high < 0:
+        drops = "success on these very tasks drops, but within the margin: by {}"
+        yield say(drops, _drop(low, high))
+    elif low < 0:
+        yield say("on these very tasks success drops by at most {}", f"{-low * 100:.1f} points")
     if evidence.guard.paid.metric is None:
         yield say("cost and total tokens were not measured well enough to be checked")
 

@@ -190,8 +190,10 @@ class RunFolder:
         try:
             return decode(self.folder.read(name))
         except OSError as error:
+            absent = isinstance(error, FileNotFoundError | NotADirectoryError)
+            why = f"no {name} in it" if absent else f"{name}: {error.strerror}"
             raise InputError(
-                f"{visible(path)}: {error.strerror}; {visible(self.path)} is not a run folder"
+                f"{visible(self.path)} is not a run folder: {why}; name one that twoarm run made"
             ) from error
         except ValueError as error:
             raise InputError(f"{visible(path)}: {visible(str(error))}") from error

@@ -11,7 +11,7 @@ from twoarm.programs.entry import Entries, Entry, Excerpt
 from twoarm.programs.tokens import Spend
 from twoarm.render.page.head import page_head
 from twoarm.render.page.links import INDEX
-from twoarm.run_pages.view import RunView
+from twoarm.run_pages.view import RunView, diff_roles
 from twoarm.runs.record import Line
 from twoarm.text.escape import html, shortened
 from twoarm.text.number_format import figure
@@ -90,7 +90,8 @@ def _run(view: RunView, role: str, at: str) -> str:
     if view.entries is not None:
         parts += _sections(view, view.entries)
     parts += [
-        f"<h3>{html(log.label.capitalize())} {_link(log.path, at)}</h3>{_pre(log.text)}"
+        f"<h3>{html(log.label.capitalize())} {_link(log.path, at)}</h3>"
+        f"{_pre(log.text, log.is_diff)}"
         for log in view.logs
     ]
     if view.files:
@@ -183,17 +184,24 @@ def _sentence(sentence: Sentence) -> str:
     )
 
 
-def _pre(text: Excerpt) -> str:
+def _pre(text: Excerpt, is_diff: bool = False) -> str:
     if not text.head.strip() and not text.tail:
         return '<p class="faint">(empty)</p>'
     gap = ""
     if text.left_out:
         gap = f'</pre><p class="faint">… {text.left_out:,} characters left out …</p><pre>'
-    return f"<pre>{_lines(text.head)}{gap}{_lines(text.tail)}</pre>"
+    head = _lines(text.head, is_diff, inside=False)
+    return f"<pre>{head}{gap}{_lines(text.tail, is_diff, inside=True)}</pre>"
 
 
-def _lines(text: str) -> str:
-    return "\n".join(html(line) for line in text.split("\n"))
+def _lines(text: str, is_diff: bool, *, inside: bool) -> str:
+    """Lines as they are, those of a diff in their colors."""
+    lines = text.split("\n")
+    roles = diff_roles(lines, inside=inside) if is_diff else [""] * len(lines)
+    return "\n".join(
+        f'<span class="{role}">{html(line)}</span>' if role and line else html(line)
+        for role, line in zip(roles, lines, strict=True)
+    )
 
 
 def _link(path: str, at: str) -> str:

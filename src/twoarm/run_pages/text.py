@@ -4,17 +4,18 @@ from collections.abc import Iterator
 from textwrap import wrap
 
 from twoarm.programs.entry import Entry, Excerpt
+from twoarm.render.text import Paint, plain
 from twoarm.run_pages.page import about_entry, facts_of, outcome_of
-from twoarm.run_pages.view import RunView
+from twoarm.run_pages.view import RunView, diff_roles
 from twoarm.text.escape import inert_lines, shortened, visible, visible_lines
 
 
-def render(view: RunView, width: int) -> str:
+def render(view: RunView, width: int, paint: Paint = plain) -> str:
     """Everything there is to see of a run; what it wrote keeps its lines, however wide."""
-    return inert_lines("\n".join(_lines(view, width))) + "\n"
+    return inert_lines("\n".join(_lines(view, width, paint))) + "\n"
 
 
-def _lines(view: RunView, width: int) -> Iterator[str]:
+def _lines(view: RunView, width: int, paint: Paint) -> Iterator[str]:
     record = view.record
     task, arm = shortened(record.task_id, 120), shortened(record.arm, 120)
     yield f"{task}, repeat {record.repeat}, {arm}: {outcome_of(record)}"
@@ -38,14 +39,14 @@ def _lines(view: RunView, width: int) -> Iterator[str]:
         if entries.last_words is not None:
             yield from _titled("LAST WORDS", entries.last_words)
     for log in view.logs:
-        yield from _titled(log.label.upper(), log.text)
+        yield from _titled(log.label.upper(), log.text, paint if log.is_diff else None)
     for path in view.files:
         yield f"file: {visible(path)}"
 
 
-def _titled(title: str, text: Excerpt) -> Iterator[str]:
+def _titled(title: str, text: Excerpt, paint_diff: Paint | None = None) -> Iterator[str]:
     yield title
-    yield from _indented(text, "  ")
+    yield from _indented(text, "  ", paint_diff)
 
 
 def _entry(number: int, entry: Entry, width: int) -> Iterator[str]:
@@ -71,7 +72,7 @@ def _folded(text: str, width: int, indent: str, more: str | None = None) -> list
     )
 
 
-def _indented(text: Excerpt, indent: str) -> Iterator[str]:
+def _indented(text: Excerpt, indent: str, paint_diff: Paint | None = None) -> Iterator[str]:
     if not text.head.strip() and not text.tail:
         yield f"{indent}(empty)"
         return
@@ -79,4 +80,11 @@ def _indented(text: Excerpt, indent: str) -> Iterator[str]:
         if part is text.tail and text.left_out:
             yield f"{indent}... {text.left_out:,} characters left out ..."
         if part.strip():
-            yield from (f"{indent}{line}" for line in visible_lines(part.rstrip("\n")).split("\n"))
+            lines = visible_lines(part.rstrip("\n")).split("\n")
+            if paint_diff is not None:
+                roles = diff_roles(lines, inside=part is text.tail)
+                lines = [
+                    paint_diff(role, line) if role and line else line
+                    for role, line in zip(roles, lines, strict=True)
+                ]
+            yield from (f"{indent}{line}" for line in lines)

@@ -5,7 +5,7 @@ record from elsewhere may name any path.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
@@ -24,10 +24,11 @@ from twoarm.text.sentence import Name, Sentence, say
 
 # Logs beside a run, in the order in which they are shown; what each may take on a page, and
 # whether an empty one says something: a check that printed nothing, a run that changed nothing.
+# The last is a diff or not.
 _LOGS = (
-    ("acceptance", ("acceptance.log", "verifier/test-stdout.txt"), 12_000, True),
-    ("change", ("diff.patch",), 24_000, True),
-    ("standard error", ("stderr.log", "stderr.txt", "exception.txt"), 4_000, False),
+    ("acceptance", ("acceptance.log", "verifier/test-stdout.txt"), 12_000, True, False),
+    ("change", ("diff.patch",), 24_000, True, True),
+    ("standard error", ("stderr.log", "stderr.txt", "exception.txt"), 4_000, False, False),
 )
 _PROMPT = "prompt.txt"
 _LONGEST_PROMPT = 8_000
@@ -41,6 +42,7 @@ class Log(msgspec.Struct, frozen=True, kw_only=True):
     label: str
     text: Excerpt
     path: str
+    is_diff: bool
 
 
 class RunView(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,13 +138,29 @@ def _there(folder: Folder, name: str) -> bool:
 
 
 def _logs(folder: Folder) -> Iterator[Log]:
-    for label, names, most, says in _LOGS:
+    for label, names, most, says, is_diff in _LOGS:
         for name in names:
             if _there(folder, name):
                 text = ends_of(folder, name, most)
                 if says or text.head.strip():
-                    yield Log(label=label, text=text, path=os.path.join(folder.path, name))
+                    path = os.path.join(folder.path, name)
+                    yield Log(label=label, text=text, path=path, is_diff=is_diff)
                 break
+
+
+def diff_roles(lines: Iterable[str], *, inside: bool) -> Iterator[str]:
+    """What each line of a diff is: `good` was added, `bad` removed, `faint` says where.
+
+    `inside` says that the first line is in the middle of a change.
+    """
+    for line in lines:
+        if line.startswith(("diff ", "@@")):
+            inside = line.startswith("@@")
+            yield "faint"
+        elif not inside:
+            yield "faint"
+        else:
+            yield {"+": "good", "-": "bad"}.get(line[:1], "")
 
 
 def why(record: Line) -> Iterator[Sentence]:

@@ -23,14 +23,19 @@ def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
         if given.sha256 is not None:
             yield "SHA-256", given.sha256
     for name, value in msgspec.to_builtins(analysis.options).items():
-        yield (
-            name.replace("_", " "),
-            "inferred from the arm names" if value is None else _shown(value),
-        )
+        inferred = value is None and name in ("candidate", "baseline")
+        yield name.replace("_", " "), "inferred from the arm names" if inferred else _shown(value)
 
 
 def _shown(value: object) -> str:
-    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else str(value)
+    if value is None:
+        return "none"
+    return {True: "yes", False: "no"}[value] if isinstance(value, bool) else _written(value)
+
+
+def _written(value: object) -> str:
+    """A value as the command line takes it."""
+    return ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
 
 
 def command(analysis: Analysis) -> str | None:
@@ -56,4 +61,4 @@ def _options(options: Options) -> Iterator[str]:
             yield flag
         else:
             # One word, so that a name that begins with a dash is not taken for an option.
-            yield f"{flag}={value}"
+            yield f"{flag}={_written(value)}"

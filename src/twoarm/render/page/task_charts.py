@@ -167,8 +167,8 @@ def successes(points: ChartPoints) -> Chart:
     if not rates.tasks:
         shows = "No task has runs in both arms: nothing to draw."
         return Chart(name="success", heading=heading, shows=shows)
-    helped = sum(task.candidate > task.baseline for task in rates.tasks)
-    hurt = sum(task.candidate < task.baseline for task in rates.tasks)
+    higher = sum(task.candidate > task.baseline for task in rates.tasks)
+    lower = sum(task.candidate < task.baseline for task in rates.tasks)
     gained = sum(task.gained for task in rates.tasks)
     lost = sum(task.lost for task in rates.tasks)
     how = "A line joins the two arms of a task."
@@ -176,7 +176,7 @@ def successes(points: ChartPoints) -> Chart:
         " ▲ counts the pairs that flipped from failed to passed with the candidate, ▼ those that "
         "flipped from passed to failed."
         if len(rates.tasks) <= NAMED_TASKS
-        else " Tasks are side by side, the most helped first; the mark is the candidate's rate."
+        else " Tasks are side by side, the largest rise first; the mark is the candidate's rate."
     )
     if len(rates.tasks) < rates.task_count:
         how += f" {len(rates.tasks):,} of {rates.task_count:,} tasks are drawn, evenly by rank."
@@ -185,8 +185,8 @@ def successes(points: ChartPoints) -> Chart:
         name="success",
         heading=heading,
         how=how,
-        shows=f"Of {counted(len(rates.tasks), 'task')}, {helped} succeed more often with the "
-        f"candidate, {hurt} less often, {len(rates.tasks) - helped - hurt} equally often; "
+        shows=f"Of {counted(len(rates.tasks), 'task')}, {higher} succeed more often with the "
+        f"candidate, {lower} less often, {len(rates.tasks) - higher - lower} equally often; "
         f"{counted(gained, 'pair')} flipped to passed and {lost} to failed.",
         wide=True,
         spec=_successes(rates),
