@@ -14,6 +14,7 @@ Severity = Literal["serious", "warning", "note"]
 
 # What should make a reader stop, the most serious first.
 SERIOUS = (
+    "limits_decide_success",
     "arms_look_swapped",
     "uptake_never",
     "uptake_failed",

@@ -11,8 +11,9 @@ from twoarm.evidence.design import check_design
 from twoarm.evidence.results import Looks
 from twoarm.evidence.several import families
 from twoarm.evidence.weigh import ALONE, Family, weigh
-from twoarm.explain.caveats import tool_caveats, uptake_caveats
+from twoarm.explain.caveats import failure_caveats, tool_caveats, uptake_caveats
 from twoarm.explain.diagnose import diagnose
+from twoarm.explain.failures import find_failures
 from twoarm.explain.tools import find_tools
 from twoarm.explain.uptake import find_uptake
 from twoarm.options import OptionKeywords, Options, chosen, refused
@@ -100,7 +101,9 @@ def _report(
     evidence = weigh(comparison, options, family) if options.evidence else None
     uptake = find_uptake(comparison)
     tools = find_tools(comparison, options)
+    failures = find_failures(comparison)
     known = (
+        *failure_caveats(failures, comparison),
         *uptake_caveats(uptake, comparison),
         *caveats(comparison, options),
         *tool_caveats(tools, comparison),
@@ -140,6 +143,7 @@ def _report(
         adequacy=comparison.adequacy,
         excluded=comparison.screening.excluded,
         diagnostics=diagnose(comparison, tools),
+        failures=failures,
         uptake=uptake,
         tool_use=tools,
         evidence=evidence,

@@ -6,6 +6,7 @@ from tests.broken.commands import COMMANDS
 from tests.broken.entry import Broken
 from tests.broken.evidence import EVIDENCE
 from tests.broken.explaining import EXPLAINING
+from tests.broken.failing import FAILING
 from tests.broken.harmless import HARMLESS
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
@@ -21,6 +22,7 @@ BROKEN = [
     *SCORING,
     *EVIDENCE,
     *EXPLAINING,
+    *FAILING,
     *PLANNING,
     *REPORTS,
     *COMMANDS,

@@ -14,7 +14,7 @@ from twoarm.programs.moment import utc_text
 from twoarm.programs.prices import Prices, cost_of
 from twoarm.programs.tokens import Spend, summed
 from twoarm.programs.uptake import Uses, tally, tally_failed
-from twoarm.runs.record import UPTAKE_NOT_SHOWN, Line, Run, explain
+from twoarm.runs.record import PASSED_DESPITE_FAILURE, UPTAKE_NOT_SHOWN, Line, Run, explain
 from twoarm.text.escape import named, visible
 
 _ENCODER = msgspec.json.Encoder()
@@ -125,7 +125,7 @@ def _outcome(attempt: Attempt, arm: str, report: TaskOutcomes | None) -> _Outcom
     if failure is None:
         return _Outcome(success, None, ())
     contradicts = success and failure.failure == "agent"
-    return _Outcome(False, failure, ("passed_despite_failure",) if contradicts else ())
+    return _Outcome(False, failure, (PASSED_DESPITE_FAILURE,) if contradicts else ())
 
 
 def _usage(attempt: Attempt) -> _Usage:

@@ -1,16 +1,20 @@
-"""What the reader must know about the use of the change, as caveats."""
+"""What the reader must know about the use of the change and about failed runs, as caveats."""
 
 from collections.abc import Iterator
 
 import numpy as np
 
 from twoarm.compare.comparison import Comparison
+from twoarm.compare.decide import Gate
 from twoarm.errors import Caveat
+from twoarm.explain.failures import Failures
 from twoarm.explain.tools import ToolUse
 from twoarm.explain.uptake import ArmUptake, Uptake
+from twoarm.runs.endings import FAILURE_WORDS
 from twoarm.runs.record import UPTAKE_NOT_SHOWN
 from twoarm.text.escape import counted
-from twoarm.text.sentence import Name, Sentence, listed, say
+from twoarm.text.number_format import figure
+from twoarm.text.sentence import Name, Sentence, joined, listed, say
 
 # From this share of runs on, a change that is not always used is no surprise.
 _HALF = 0.5
@@ -123,6 +127,35 @@ def tool_caveats(tools: ToolUse | None, comparison: Comparison) -> Iterator[Cave
             "that one arm alone calls may be the other's under another name",
             listed(agents),
         )
+
+
+def failure_caveats(failures: Failures, comparison: Comparison) -> Iterator[Caveat]:
+    """Success that a limit decides says little about the change."""
+    alone = failures.by_acceptance
+    if alone is None or not alone.limits_decide:
+        return
+    gate = next(gate for gate in comparison.gates if gate.name == alone.gate.name)
+    stopped = [arm for arm in failures.arms if arm.stopped]
+    limits = sorted({FAILURE_WORDS[code] for arm in stopped for code in arm.limits})
+    runs = [say("{} of {}", counted(arm.stopped, "run"), Name(arm.arm)) for arm in stopped]
+    yield Caveat.say(
+        "limits_decide_success",
+        "limits aside, success is {}, not {}: {} passed acceptance although a limit ended {} ({}), "
+        "which {}",
+        _rates(alone.gate),
+        _rates(gate),
+        joined(runs, " and "),
+        "it" if sum(arm.stopped for arm in stopped) == 1 else "them",
+        ", ".join(limits),
+        "makes most of the difference"
+        if alone.gate.standing == gate.standing
+        else "decides the gate",
+    )
+
+
+def _rates(gate: Gate) -> str:
+    unit = gate.rule.metric.unit
+    return f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
 
 
 def _runs(arm: ArmUptake) -> Sentence:

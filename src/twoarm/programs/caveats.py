@@ -1,6 +1,6 @@
 """Caveats: what a record could not know, by code; the code stays in the `tags` of the record."""
 
-from twoarm.runs.record import UPTAKE_NOT_SHOWN
+from twoarm.runs.record import PASSED_DESPITE_FAILURE, UPTAKE_NOT_SHOWN
 
 # Before the count: "...: 3 runs, first PATH".
 CAVEATS = {
@@ -19,7 +19,7 @@ CAVEATS = {
     "duration_wall_clock": "the duration is the wall clock of run.json, which includes startup",
     "duration_whole_trial": "the duration is that of the whole trial; the agent's own is unknown",
     "duration_lower_bound": "the duration is the time from first to last event, a lower bound",
-    "passed_despite_failure": "passed although the agent failed; counted as failed",
+    PASSED_DESPITE_FAILURE: "passed although the agent failed; counted as failed",
     "limit_reached": "passed although a limit was reached; counted as passed",
     "other_models_left_out": "other models, such as graders, are in the log; "
     "only the evaluated one is counted",

@@ -5,23 +5,10 @@ from typing import Any, Literal
 import msgspec
 
 from twoarm.programs.format import Failed, Refusal
+from twoarm.runs.endings import NO_REASON, overflowed
 from twoarm.text.escape import shortened
 
 _WIDTH = 200
-
-# How providers say that a conversation outgrew the model. Not every program has a field for it.
-_CONTEXT = (
-    "context length",
-    "context_length",
-    "context window",
-    "context limit",
-    "maximum context",
-    "prompt is too long",
-    "input is too long",
-    "input token count",
-    "exceeds the maximum number of tokens",
-)
-
 
 # How a run ended, as whatever started it knows: by itself, at a limit, or by a kill from outside.
 EndedBy = Literal["exit", "timeout", "budget", "output", "killed"]
@@ -38,18 +25,12 @@ class _Passed(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
 def agent(reason: str) -> Failed:
     """The agent's own failure: it counts as a failed run."""
-    return Failed(failure="agent", reason=shortened(reason.strip() or "no reason given", _WIDTH))
+    return Failed(failure="agent", reason=shortened(reason.strip() or NO_REASON, _WIDTH))
 
 
 def infra(reason: str) -> Failed:
     """A failure of provider, network, sandbox or harness: excluded and reported."""
-    return Failed(failure="infra", reason=shortened(reason.strip() or "no reason given", _WIDTH))
-
-
-def overflowed(message: str) -> bool:
-    """Whether an error says that the conversation outgrew the model."""
-    low = message.lower()
-    return any(part in low for part in _CONTEXT)
+    return Failed(failure="infra", reason=shortened(reason.strip() or NO_REASON, _WIDTH))
 
 
 def _inner(message: str) -> _Said:

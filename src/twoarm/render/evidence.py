@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from twoarm.compare.decide import GATES, number_of_gates
 from twoarm.evidence.results import DeltaEvidence, Estimate, Evidence, Interval, Scope
+from twoarm.render.failures import failure_tables
 from twoarm.render.tables import (
     Cell,
     Column,
@@ -51,6 +52,7 @@ def report_tables(analysis: Analysis, most: int) -> Iterator[Table]:
     if evidence is not None:
         yield repeats(analysis, evidence)
     yield arms(analysis)
+    yield from failure_tables(analysis.failures)
     yield from uptake_tables(analysis.uptake, most)
     yield from tool_tables(analysis.tool_use, weighed=evidence is not None)
     yield from excluded(analysis, most)

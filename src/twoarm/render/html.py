@@ -179,6 +179,7 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
     fails = f"; {html(summary.fails)}" if summary.fails else ""
     why = f": {sentence_html(summary.why)}" if summary.why else ""
     steps = "".join(f"<li>{_capital(sentence_html(step))}.</li>" for step in summary.steps)
+    failed = f"<dt>Failed</dt><dd>{html(summary.failed)}</dd>" if summary.failed else ""
     broken = (
         f"<dt>Broken</dt><dd>{sentence_html(summary.broken)}</dd>"
         if summary.broken is not None
@@ -191,7 +192,7 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
 <dt>Promote</dt><dd>{sentence_html(summary.promote)}{html(summary.others)}</dd>
 <dt>Decision</dt><dd>{html(summary.decision)}{why}{fails}</dd>
 <dt>Evidence</dt><dd>{sentence_html(summary.evidence)}</dd>
-{broken}
+{failed}{broken}
 <dt>Caveats</dt><dd id="first-caveat">{_first_caveat(analysis, summary)}</dd>
 </dl>
 <div class="first">

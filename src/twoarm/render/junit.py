@@ -8,6 +8,7 @@ from twoarm.compare.decide import Gate
 from twoarm.render.summary import PROMOTED_BY, Amount, Summary, summarize
 from twoarm.render.tables import runs_counted
 from twoarm.result.analysis import Analysis
+from twoarm.result.findings import failed_said
 from twoarm.text.escape import counted, xml
 from twoarm.text.number_format import NOT_MEASURED, figure
 
@@ -58,6 +59,9 @@ def _suite(analysis: Analysis, tested: list[Case]) -> Iterator[str]:
         properties[f"promotion by {PROMOTED_BY[other.by]}"] = other.verdict
     if any(arm.at_risk for arm in analysis.trials):
         properties["runs"] = runs_counted(analysis)
+    failed = failed_said(analysis.failures)
+    if failed is not None:
+        properties["failed"] = failed
     yield f'  <testsuite name="{SUITE}" {_counts(tested)} time="0"{when}>'
     yield "    <properties>"
     for name, value in properties.items():

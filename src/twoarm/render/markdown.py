@@ -40,6 +40,7 @@ def first_screen(summary: Summary) -> list[str]:
         f"- **Promote**: {summary.promote}{summary.others}.\n"
         f"- **Decision**: {_whole(summary.decision)}{why}{fails}.\n"
         f"- **Evidence**: {summary.evidence}."
+        + (f"\n- **Failed**: {summary.failed}." if summary.failed is not None else "")
         + (f"\n- **Broken**: {summary.broken}." if summary.broken is not None else ""),
         "\n".join(
             (
@@ -84,4 +85,7 @@ def _line(cells: list[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    return markdown_cell(shortened(text, _NAME_WIDTH)) if isinstance(text, Name) else text
+    if isinstance(text, Name):
+        return markdown_cell(shortened(text, _NAME_WIDTH))
+    # Names inside a sentence may hold what would end the cell.
+    return text.replace("|", "\\|")

@@ -19,6 +19,7 @@ from twoarm.result.findings import (
     broken_said,
     difference_range,
     evidence_said,
+    failed_said,
     is_clear,
     ratio_range,
     stability_word,
@@ -94,6 +95,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     level: str
     scope: str
+    # None if no run failed.
+    failed: str | None
     broken: Sentence | None
     stability: str
     steps: tuple[Sentence, ...]
@@ -128,6 +131,7 @@ def summarize(analysis: Analysis) -> Summary:
         change="change" if evidence is None else "mean change",
         level=level(evidence) if evidence is not None else "interval",
         scope=_scope(evidence) if evidence is not None and ranged else "",
+        failed=failed_said(analysis.failures),
         broken=broken_said(evidence) if evidence is not None and evidence.tasks else None,
         stability=_stability(analysis),
         steps=tuple(step.message for step in analysis.next),

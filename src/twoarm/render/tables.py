@@ -11,6 +11,7 @@ from twoarm.compare.tasks import Task
 from twoarm.compare.trials import Trials, lost_runs
 from twoarm.evidence.results import Evidence, Interval
 from twoarm.result.analysis import Analysis
+from twoarm.result.findings import always_said
 from twoarm.runs.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
@@ -241,7 +242,7 @@ def tasks(analysis: Analysis, most: int) -> Table:
             Column("varies in", "text", brief=False),
         ),
         rows=tuple(_task(task) for task in ranked[:most]),
-        notes=more(len(ranked), most),
+        notes=(*more(len(ranked), most), *always_said(analysis.failures, len(ranked))),
     )
 
 

@@ -100,25 +100,31 @@ class _Screen:
         scope, missing, notes = self._footnotes(summary)
         blocks, caveats = self._next(summary, full=full), self._caveats(summary)
         steps = [line for block in blocks for line in block]
-        broken: list[str] = []
+        failed, broken = list[str](), list[str]()
+        if summary.failed is not None:
+            failed = self._labelled("FAILED", summary.failed, "", full=full)
         if summary.broken is not None:
             broken = self._labelled("BROKEN", summary.broken, "", full=full)
         if full:
-            return [*lines, *scope, *missing, *notes, *broken, *steps]
+            return [*lines, *scope, *missing, *notes, *failed, *broken, *steps]
         room = _SCREEN - len(lines) - len(notes)
-        parts = (broken, caveats, steps, scope, missing)
-        # Two lines of caveats come before all of the steps, and all of the steps before a third.
-        first = [min(len(part), 2) if part is caveats else len(part) for part in parts]
-        most = _shared_out(first, room)
-        most[1] += min(room - sum(most), len(caveats) - most[1])
+        parts = (caveats, broken, steps, failed, scope, missing)
+        # Two lines of caveats and one of failures come before all of the steps, more after them.
+        sizes = [len(part) for part in parts]
+        most = _shared_out([min(sizes[0], 2), *sizes[1:3], min(sizes[3], 1), *sizes[4:]], room)
+        whole = self._whole(blocks, most[2])
+        most[2] = len(whole)
+        for number in (3, 0):
+            most[number] += min(room - sum(most), sizes[number] - most[number])
         return [
             *lines,
-            *self._cut(scope, most[3]),
-            *self._cut(missing, most[4]),
+            *self._cut(scope, most[4]),
+            *self._cut(missing, most[5]),
             *notes,
-            *self._cut(broken, most[0]),
-            *self._whole(blocks, most[2]),
-            *self._cut_caveats(caveats, most[1], len(summary.caveats)),
+            *self._cut(failed, most[3]),
+            *self._cut(broken, most[1]),
+            *whole,
+            *self._cut_caveats(caveats, most[0], len(summary.caveats)),
         ]
 
     def everything(self, analysis: Analysis, summary: Summary) -> list[str]:
@@ -178,8 +184,8 @@ class _Screen:
 
     def _cut(self, lines: list[str], most: int) -> list[str]:
         """The first lines, the last of them short enough to say that there was more."""
-        if len(lines) <= most:
-            return lines
+        if len(lines) <= most or not most:
+            return lines[:most]
         last = lines[most - 1]
         indent = len(last) - len(last.lstrip(" "))
         while columns(last) > self._width - 2:
@@ -307,8 +313,8 @@ class _Screen:
 
 
 def _shared_out(wanted: list[int], room: int) -> list[int]:
-    """How many lines each part gets: one each, then one more in turn, to those that want it."""
-    given = [min(lines, 1) for lines in wanted]
+    """How many lines each part gets: none, then one more in turn, to those that want it."""
+    given = [0] * len(wanted)
     while sum(given) < min(room, sum(wanted)):
         for part, lines in enumerate(wanted):
             if given[part] < lines and sum(given) < room:

@@ -12,6 +12,7 @@ from twoarm.compare.trials import Excluded, Trials
 from twoarm.errors import Caveat
 from twoarm.evidence.results import Evidence
 from twoarm.explain.diagnose import Diagnostics
+from twoarm.explain.failures import Failures
 from twoarm.explain.tools import ToolUse
 from twoarm.explain.uptake import Uptake
 from twoarm.options import Options
@@ -80,6 +81,7 @@ class Analysis(Document, frozen=True, kw_only=True):
     adequacy: Adequacy
     excluded: tuple[Excluded, ...]
     diagnostics: Diagnostics
+    failures: Failures
     # None where no counted run has a count of uses.
     uptake: Uptake | None
     # None where no counted run of one of the arms tells its calls.

@@ -3,7 +3,9 @@
 from collections.abc import Iterator
 
 from twoarm.evidence.results import Evidence, Interval
+from twoarm.explain.failures import ArmFailures, Failures
 from twoarm.result.promote import here
+from twoarm.runs.endings import FAILURE_WORDS
 from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, share
@@ -167,3 +169,37 @@ def broken_said(evidence: Evidence) -> Sentence:
     return say(
         "none of {}{}; up to {} of tasks like these still could{}", tasks, seen, share, could
     )
+
+
+def failed_said(failures: Failures) -> str | None:
+    """How many runs of each arm failed, and why; None if none did."""
+    if not any(arm.failed for arm in failures.arms):
+        return None
+    return "; ".join(
+        f"{role} {_failed(arm)}"
+        for role, arm in zip(("candidate", "baseline"), failures.arms, strict=True)
+        if arm.runs
+    )
+
+
+def _failed(arm: ArmFailures) -> str:
+    if not arm.failed:
+        return f"none of {arm.runs:,}"
+    reasons = [f"{group.runs:,} {FAILURE_WORDS[group.reason]}" for group in arm.reasons]
+    if len(reasons) == 1:
+        reasons = [FAILURE_WORDS[arm.reasons[0].reason]]
+    return f"{arm.failed:,} of {arm.runs:,} ({', '.join(reasons)})"
+
+
+def always_said(failures: Failures, tasks: int) -> Iterator[Sentence]:
+    """The tasks that come out the same in every run of both arms."""
+    for names, word in ((failures.always_fail, "fail"), (failures.always_pass, "pass")):
+        if names:
+            yield say(
+                "{} of {} {} in every run of both arms and {} nothing about success: {}",
+                f"{len(names):,}",
+                counted(tasks, "task"),
+                word if len(names) > 1 else {"fail": "fails", "pass": "passes"}[word],
+                "say" if len(names) > 1 else "says",
+                listed(names),
+            )

@@ -32,6 +32,8 @@ MOST_TOOLS = 50
 OTHER_TOOLS = "(other)"
 # The tag of a run whose uses of the change were to be counted, but whose output does not tell.
 UPTAKE_NOT_SHOWN = "uptake_not_shown"
+# The tag of a run that passed what was asked of it, and counts as failed because its agent failed.
+PASSED_DESPITE_FAILURE = "passed_despite_failure"
 MaybeCount = Annotated[int, Meta(ge=0, le=LARGEST)] | None
 MaybeCounts = (
     Annotated[

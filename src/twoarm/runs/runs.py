@@ -14,6 +14,14 @@ from msgspec import UNSET, UnsetType
 
 from twoarm.errors import Position, Problem
 from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.endings import (
+    FAILURE_WORDS,
+    NEVER_RAN_EXIT_CODE,
+    NO_REASON,
+    EndingBuilder,
+    Endings,
+    code_of,
+)
 from twoarm.runs.metric import METRICS, SUCCESS
 from twoarm.runs.record import LineColumns, PlannedLooks
 from twoarm.runs.tool_columns import ToolBuilder, ToolColumns
@@ -38,13 +46,13 @@ _ENDS = (
 
 # The exit code of an agent's wrapper that says: the provider or the sandbox failed, not the agent.
 INFRA_EXIT_CODE = 86
-# The exit code of an acceptance command that never ran.
-NEVER_RAN_EXIT_CODE = 99
 NEVER_RAN = "agent exit code not 0 and acceptance never ran"
 
 
 # No more makers than this are told apart: a design with so many is odd enough.
 MOST_MAKERS = 100
+# Beyond this many, a reason why a run failed is known only by its kind.
+MOST_REASONS = 1_000
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True):
@@ -87,6 +95,7 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     key: Ints
     started: Floats
     tools: ToolColumns
+    endings: Endings
     makers: tuple[Maker, ...]
     maker: Ints
     planned_looks: frozenset[PlannedLooks]
@@ -148,6 +157,7 @@ class Builder:
         self._looks: set[PlannedLooks | None] = set()
         self._positions = Positions()
         self._tools = ToolBuilder()
+        self._endings = EndingBuilder()
 
     def __len__(self) -> int:
         return len(self._task)
@@ -158,6 +168,7 @@ class Builder:
         absent = (UNSET,) * size
         self._positions.stretch(len(self), source, first_line)
         self._tools.add(columns, len(self))
+        self._endings.add(columns)
         _extend_codes(self._task, self._tasks, columns["task_id"])
         _extend_codes(self._arm, self._arms, columns["arm"])
         # `pack` fills a column twice as fast as `array` does.
@@ -185,9 +196,16 @@ class Builder:
         if not _all_fine(ends):
             for i, end in enumerate(zip(*ends, strict=True)):
                 outcome = _outcome(*end)
-                if outcome[0] is not None:
-                    codes[i] = self._outcomes.setdefault(outcome, len(self._outcomes))
+                code = self._outcomes.get(outcome)
+                codes[i] = self._new_outcome(*outcome) if code is None else code
         self._outcome += codes
+
+    def _new_outcome(self, failure: str | None, reason: str) -> int:
+        """Why a run is excluded is always kept; why one failed is, unless there are very many."""
+        many = len(self._outcomes) >= MOST_REASONS
+        if many and failure in (None, "agent"):
+            reason = FAILURE_WORDS[code_of(reason)]
+        return self._outcomes.setdefault((failure, reason), len(self._outcomes))
 
     def _extend_makers(self, models: Sequence[Any], agents: Sequence[Any]) -> None:
         """Quick where there is only one; those beyond the limit count as the last."""
@@ -232,6 +250,7 @@ class Builder:
             key=_keys(task, repeat),
             started=np.frombuffer(self._started, dtype=np.float64),
             tools=self._tools.finish(len(self)),
+            endings=self._endings.finish(),
             makers=tuple(Maker(*maker) for maker in self._makers),
             maker=np.frombuffer(self._maker, dtype=np.int64),
             planned_looks=frozenset(look for look in self._looks if look is not None),
@@ -292,8 +311,10 @@ def _seconds(text: str | UnsetType | None) -> float:
 
 
 def _all_fine(ends: list[Sequence[Any]]) -> bool:
-    """A quick look at a batch, true only if no run in it can have failed."""
-    failure, _, agent, older, _ = ends
+    """A quick look at a batch, true only if no run in it says that or why it failed."""
+    failure, reason, agent, older, _ = ends
+    if not {*reason} <= {None, UNSET}:
+        return False
     if failure.count(None) == len(failure):
         return True
     return {*failure} <= {None, UNSET} and {*agent, *older} <= {None, UNSET, 0}
@@ -308,7 +329,7 @@ def _outcome(
 ) -> tuple[str | None, str]:
     """A run's own word about its failure; only a run that says nothing is judged by exit codes."""
     if failure is not UNSET:
-        return failure, _known(reason) or "no reason given"
+        return failure, _known(reason) or (NO_REASON if failure else "")
     code = _known(agent)
     if code is None:
         code = _known(older)
@@ -316,7 +337,7 @@ def _outcome(
         return "infra", f"agent exit code {INFRA_EXIT_CODE}"
     if never_ran(code, _known(acceptance)):
         return "infra", NEVER_RAN
-    return None, ""
+    return None, _known(reason) or ""
 
 
 def never_ran(agent_exit_code: int | None, acceptance_exit_code: int | None) -> bool:
