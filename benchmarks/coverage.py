@@ -3,7 +3,7 @@
     make coverage                  two hours on one core; writes docs/coverage.json and the tables
     make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
-    make coverage KINDS=promotion  only some: values, success, promotion, family, gates,
+    make coverage KINDS=promotion  only some: values, success, promotion, verdicts, family, gates,
                                    plan, plan success, plan small, calibrate (docs/plan.md)
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
@@ -47,7 +47,7 @@ from benchmarks.planning import (
     small_pilot_cell,
 )
 from benchmarks.shortest import shortest
-from benchmarks.verdicts import PROMOTIONS, promotion_cell, runs_of
+from benchmarks.verdicts import GUARDED, PROMOTIONS, promotion_cell, runs_of, verdicts_cell
 from twoarm.evidence import means
 from twoarm.evidence.arm_medians import arm_medians
 from twoarm.evidence.cells import Grouped, Layout, TaskRuns
@@ -130,7 +130,7 @@ def values_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
         here = truth(found, counts, draw)
         raw, pairs = task_runs(ours, theirs, counts), paired(ours, theirs, counts)
         runs = raw.on_test_scale()
-        delta = weigh_deltas(runs, raw, pairs, NO_TEST, FRAME)
+        delta = weigh_deltas(runs, raw, pairs, NO_TEST, FRAME, None)
         assert delta.ratio is not None
         logs = {
             scope: Interval(low=math.log(one.low), high=math.log(one.high), method="", caveats=())
@@ -228,6 +228,7 @@ KINDS = {
         tuple(PROMOTIONS),
         ((5, 10), (6, 10), (8, 10), (12, 5), (12, 10), (25, 5), (25, 10), (60, 5), (60, 10)),
     ),
+    "verdicts": Kind(verdicts_cell, tuple(GUARDED), ((12, 10), (25, 5), (25, 10), (60, 5))),
     "looks": Kind(looks_cell, tuple(LOOKED), tuple((tasks, R_MAX) for tasks in (6, 8, 12, 25, 60))),
     "looks here": Kind(looks_cell, tuple(LOOKED_HERE), ((3, R_MAX), (5, R_MAX))),
     "candidates": Kind(candidates_cell, tuple(CANDIDATES), DESIGNS[2:]),

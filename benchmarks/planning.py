@@ -9,12 +9,10 @@ import math
 import msgspec
 import numpy as np
 
-from benchmarks.verdicts import MARGIN, Arms, frame, judged, runs_of, trial, verdict
+from benchmarks.verdicts import MARGINS, ROLES, Arms, frame, runs_of, trial, verdict
 from twoarm.compare.decide import decide, figures, judge
-from twoarm.compare.screen import Arms as Roles
-from twoarm.evidence.grade import Margins
 from twoarm.evidence.power import Aim, Design, Outlook, Pilot, UnitCosts, lacking, pilot_of
-from twoarm.planning.calibration import FLOOR, Pool, deal
+from twoarm.planning.calibration import FLOOR, Pool, deal, winners
 from twoarm.planning.planner import Planner
 from twoarm.runs.arrays import Floats
 from twoarm.runs.metric import DURATION, JUDGED, SUCCESS, Metric
@@ -97,14 +95,10 @@ def small_pilot_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict
     }
 
 
-ROLES = Roles(candidate="candidate", baseline="baseline")
-
-
 def calibrate_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:
     """Winners named where there is none: by a calibration of each suite, and on fresh runs."""
     draw = np.random.default_rng([59, len(name), tasks, repeats])
     arms, half = CALIBRATED[name], repeats // 2
-    margins = Margins(success=MARGIN, ratio=MARGIN)
     suites = max(2, datasets // SUITES_OF)
     shares, floors = np.empty((suites, 3)), np.empty(suites)
     for suite in range(suites):
@@ -114,7 +108,7 @@ def calibrate_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[s
             values={metric.name: values[metric.name][1].ravel() for metric in JUDGED},
             deal=np.full((2, tasks), half),
         )
-        found = deal(pool, TRIALS, msgspec.structs.replace(frame(), seed=suite), margins)
+        found = deal(pool, TRIALS, msgspec.structs.replace(frame(), seed=suite), MARGINS)
         shares[suite] = [found.gates.mean(), found.evidence.mean(), found.margin.mean()]
         floors[suite] = found.noise_floor()[DURATION.name]
     named, away = _fresh(arms, tasks, half, datasets, draw)
@@ -153,11 +147,9 @@ def _fresh(
             for arm in (0, 1)
         ]
         runs = runs_of(values)
-        found = judged(runs)
         named[number] = (
             decide(judge(sides[0], sides[1]), ROLES).kind in ("candidate", "baseline"),
-            found.grade.verdict in ("candidate better", "baseline better"),
-            found.margin in ("candidate", "baseline"),
+            *winners(runs, frame(), MARGINS),
         )
         deltas = next(one.deltas for one in runs if one.metric is DURATION)
         away[number] = math.expm1(abs(float(deltas.mean())))

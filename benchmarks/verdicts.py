@@ -11,13 +11,16 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.generators import logistic
+from twoarm.compare.decide import decide, figures, judge
+from twoarm.compare.screen import Arms as Roles
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.grade import Margins, margin_rule
 from twoarm.evidence.harm import broken_tasks
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.means import ratio_estimate, success_estimate
-from twoarm.evidence.results import BROKEN_BY_CHANCE, Estimate, Grade
-from twoarm.evidence.weigh import grade_of, headline_tests
+from twoarm.evidence.results import Estimate, Grade, Margin
+from twoarm.evidence.solved import among_solved, gain_survives
+from twoarm.evidence.weigh import Tests, grade_of, headline_tests
 from twoarm.runs.arrays import Floats
 from twoarm.runs.metric import (
     COST,
@@ -33,11 +36,20 @@ from twoarm.runs.metric import (
 RUN_SD = 0.45
 RUN_CORRELATION, TASK_CORRELATION = 0.8, 0.7
 MARGIN = 0.10
+MARGINS = Margins(success=MARGIN, ratio=MARGIN)
 RATIOS = (DURATION.name, NON_CACHE_TOKENS.name)
+ROLES = Roles(candidate="candidate", baseline="baseline")
+# What a run that dies at once has of a usual one: 1 of 150 seconds, 20 of 12,000 tokens.
+DEAD = (1 / 150, 20 / 12_000, 20 / 12_000)
+FALLEN_RATE = 0.2
 
 
 class Arms(NamedTuple):
-    """What the candidate changes; success is None where every run succeeds."""
+    """What the candidate changes; success is None where every run succeeds.
+
+    `dies`: a share of its runs dies at once. `falls`: the success of its first task. `drift`: how
+    far a day strays from the one before; every repeat takes a day, and the candidate's come last.
+    """
 
     duration: float = 0.0
     tokens: float = 0.0
@@ -46,6 +58,9 @@ class Arms(NamedTuple):
     success_effect: tuple[float, float] = (0.0, 0.5)
     broken: float = 0.0
     task_sd: float = 0.20
+    dies: float = 0.0
+    falls: bool = False
+    drift: float = 0.0
 
 
 FASTER = math.log(0.8)
@@ -59,6 +74,25 @@ PROMOTIONS = {
     "-20%, everything passes": Arms(duration=FASTER, tokens=FASTER, success=None),
     "-20%, 97% pass": Arms(duration=FASTER, tokens=FASTER, success=(4.0, 0.7)),
     "-15/-20%, mixed success": Arms(duration=math.log(0.85), tokens=FASTER),
+}
+_SAME, _EASY = (0.0, 0.0), (3.8, 0.7)
+SLOWER = math.log(1.05)
+GUARDED = {
+    "V1 2% die at once": Arms(success=_EASY, success_effect=_SAME, dies=0.02),
+    "V2 4% die at once": Arms(success=_EASY, success_effect=_SAME, dies=0.04),
+    "V3 4% die, otherwise 5% slower": Arms(
+        duration=SLOWER, tokens=SLOWER, success=_EASY, success_effect=_SAME, dies=0.04
+    ),
+    "V4 -20%, one task falls to 20%": Arms(
+        duration=FASTER, tokens=FASTER, success=_EASY, success_effect=_SAME, falls=True
+    ),
+    "V5 equal arms in blocks, days drift": Arms(success=_EASY, success_effect=_SAME, drift=0.08),
+    "V6 honest -20%, 97% pass": Arms(
+        duration=FASTER, tokens=FASTER, success=_EASY, success_effect=_SAME
+    ),
+    "V7 honest -20%, 20 to 80% pass": Arms(
+        duration=FASTER, tokens=FASTER, success=(0.0, 0.7), success_effect=_SAME
+    ),
 }
 
 
@@ -90,7 +124,16 @@ def trial(arms: Arms, tasks: int, repeats: int, draw: np.random.Generator) -> Tr
         rates = np.array([logistic(changed), logistic(level)])
         broken = draw.random(tasks) < arms.broken
         rates[0, broken] = 0.0
+        if arms.falls:
+            rates[0, 0] = FALLEN_RATE
         passed = (draw.random((2, tasks, repeats)) < rates[:, :, None]).astype(np.float64)
+    if arms.drift:
+        days = np.cumsum(draw.normal(0.0, arms.drift, 2 * repeats)).reshape(2, 1, repeats)
+        noise += days[::-1]
+    if arms.dies:
+        dead = draw.random((tasks, repeats)) < arms.dies
+        passed[0, dead] = 0.0
+        noise[:, 0, dead] = np.log(DEAD)[:, None]
     duration, tokens, cost = np.exp(noise)
     return Trial(
         values={
@@ -129,34 +172,48 @@ def verdict(runs: list[TaskRuns], primary: str | None = None) -> Grade:
 
 
 class Judged(NamedTuple):
-    """What the second edition says of a data set."""
+    """What is said of a data set; `guarded` leaves out solved runs, which `survives` is about."""
 
     grade: Grade
     guarded: bool
-    margin: str
+    survives: bool
+    margin: Margin
 
 
-def judged(runs: list[TaskRuns]) -> Judged:
+def judged(runs: list[TaskRuns], tests: Tests) -> Judged:
     """The verdict, whether the guard lets it through, and the margin rule."""
-    here, by_name = frame(), {one.metric.name: one for one in runs}
-    grade = verdict(runs)
-    success = success_estimate(by_name[SUCCESS.name], here)
+    here, by_name = frame(), {measure.metric.name: measure for measure in runs}
+    grade = grade_of(runs, tests, None, here)
+    passes = by_name[SUCCESS.name]
+    success = success_estimate(passes, here)
     ratios = {name: ratio_estimate(by_name[name], here) for name in RATIOS}
-    margin = margin_rule(success, ratios, grade, Margins(success=MARGIN, ratio=MARGIN))
+    solved = {SUCCESS.name: None} | {name: among_solved(by_name[name], passes) for name in RATIOS}
+    gains = (entry.metric for entry in grade.findings if entry.standing == "better")
     return Judged(
         grade=grade,
         guarded=grade.scope == "tasks_like_these" and _guarded(by_name, success),
-        margin=margin.verdict,
+        survives=gain_survives(gains, solved) is True,
+        margin=margin_rule(success, ratios, solved, grade, MARGINS),
     )
 
 
+def _beaten(values: dict[str, Floats]) -> bool:
+    """Whether the gates prefer the baseline, which nothing overrules."""
+    ours, theirs = (
+        figures({name: column[arm].ravel() for name, column in values.items()}) for arm in (0, 1)
+    )
+    return decide(judge(ours, theirs), ROLES).kind == "baseline"
+
+
 def _guarded(by_name: dict[str, TaskRuns], success: Estimate) -> bool:
+    """Whether success, broken tasks and cost let the candidate through."""
     passes = by_name[SUCCESS.name]
+    if not passes.means[0].any():
+        return False
     if success.these_tasks is None or success.these_tasks.low <= -MARGIN:
         return False
     names = tuple(map(str, range(len(passes.layout.tasks))))
-    broken = broken_tasks(passes, names, frame().level)
-    if broken.p is not None and broken.p <= BROKEN_BY_CHANCE:
+    if broken_tasks(passes, names, frame().level).beyond_chance:
         return False
     cost = ratio_estimate(by_name[COST.name], frame())
     assert cost is not None
@@ -164,22 +221,20 @@ def _guarded(by_name: dict[str, TaskRuns], success: Estimate) -> bool:
     return cost.tasks_like_these.low <= 1.0
 
 
-def holm_verdict(runs: list[TaskRuns]) -> str:
+def holm_verdict(runs: list[TaskRuns], tests: Tests) -> str:
     """The first edition: three sign tests, adjusted by Holm, and nothing else."""
-    found = headline_tests(runs, frame(), None).relabelled
-    assert found is not None
     columns = [
-        (found.p(column), one)
-        for column, one in enumerate(runs)
-        if one.metric in (SUCCESS, DURATION, NON_CACHE_TOKENS)
+        (tests.p(column), measure)
+        for column, measure in enumerate(runs)
+        if measure.metric in (SUCCESS, DURATION, NON_CACHE_TOKENS)
     ]
-    known = sorted((p, rank, one) for rank, (p, one) in enumerate(columns) if p is not None)
+    known = sorted((p, rank, entry) for rank, (p, entry) in enumerate(columns) if p is not None)
     standings, highest = set(), 0.0
-    for rank, (p, _, one) in enumerate(known):
+    for rank, (p, _, measure) in enumerate(known):
         highest = max(highest, (len(known) - rank) * p)
         if highest <= 0.05:
-            higher = one.deltas.sum() > 0
-            standings.add(higher == (one.metric.better is Better.HIGHER))
+            higher = measure.deltas.sum() > 0
+            standings.add(higher == (measure.metric.better is Better.HIGHER))
     return "candidate better" if standings == {True} else "other"
 
 
@@ -189,16 +244,16 @@ def promotion_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[s
     for _ in range(datasets):
         drawn = trial(PROMOTIONS[name], tasks, repeats, draw)
         runs = runs_of(drawn.values)
-        found = judged(runs)
-        better = found.grade.verdict == "candidate better"
-        first = verdict(runs, "tokens").verdict == "candidate better"
+        tests = headline_tests(runs, frame(), None)
+        outcome = judged(runs, tests)
+        better = outcome.grade.verdict == "candidate better"
         seen = (
-            better and found.guarded,
+            better and outcome.guarded,
             better,
-            first,
-            found.margin == "candidate",
-            found.margin == "no difference",
-            holm_verdict(runs) == "candidate better",
+            verdict(runs, "tokens").verdict == "candidate better",
+            outcome.margin.verdict == "candidate",
+            outcome.margin.verdict == "no difference",
+            holm_verdict(runs, tests) == "candidate better",
             not drawn.broken,
         )
         for row, hit in zip(ROWS, seen, strict=True):
@@ -215,3 +270,39 @@ ROWS = (
     "first edition: promoted by the evidence",
     "no broken task was drawn",
 )
+
+
+class Promoted(NamedTuple):
+    """Who is promoted, without the rules about solved runs and blocks of time and with them."""
+
+    before: bool
+    now: bool
+
+
+def promoted(arms: Arms, drawn: Trial) -> dict[str, Promoted]:
+    """By the evidence and by the margins, as `compare` has it, for a hundredth of the time."""
+    runs = runs_of(drawn.values)
+    outcome = judged(runs, headline_tests(runs, frame(), None))
+    beaten, apart = _beaten(drawn.values), arms.drift > 0
+    better = outcome.grade.verdict == "candidate better" and outcome.guarded and not beaten
+    within = outcome.margin.verdict == "candidate" and not beaten
+    survives = outcome.margin.gain_survives is True
+    return {
+        "the evidence": Promoted(before=better, now=better and outcome.survives and not apart),
+        "the margins": Promoted(before=within, now=within and survives and not apart),
+    }
+
+
+def verdicts_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:
+    draw = np.random.default_rng([41, len(name), tasks, repeats])
+    rows = (f"promoted by {way}{part}" for way in WAYS for part in ("", ", before"))
+    counts = dict.fromkeys(rows, 0)
+    for _ in range(datasets):
+        decided = promoted(GUARDED[name], trial(GUARDED[name], tasks, repeats, draw))
+        for way, outcome in decided.items():
+            counts[f"promoted by {way}"] += outcome.now
+            counts[f"promoted by {way}, before"] += outcome.before
+    return {row: [hits, datasets] for row, hits in counts.items()}
+
+
+WAYS = ("the evidence", "the margins")

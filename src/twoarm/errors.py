@@ -15,6 +15,8 @@ Severity = Literal["serious", "warning", "note"]
 # What should make a reader stop, the most serious first.
 SERIOUS = (
     "limits_decide_success",
+    "separate_time_blocks",
+    "order_unknown",
     "arms_look_swapped",
     "uptake_never",
     "uptake_failed",
@@ -33,7 +35,6 @@ SERIOUS = (
     "missing_could_flip",
     "uneven_missing",
     "missing_runs",
-    "separate_time_blocks",
     "different_models",
     "different_agents",
     "zeros",

@@ -21,7 +21,7 @@ from twoarm.render.report import Report
 from twoarm.render.several import Candidates
 from twoarm.result.advice import Basis, next_steps
 from twoarm.result.analysis import SCHEMA, Tool
-from twoarm.result.caveats import caveats
+from twoarm.result.caveats import caveats, order_caveats
 from twoarm.result.promote import promote
 from twoarm.runs.runfile import Progress, Source, read
 from twoarm.runs.runs import Runs
@@ -108,12 +108,13 @@ def _report(
         *caveats(comparison, options),
         *tool_caveats(tools, comparison),
     )
+    promotion = promote(comparison, evidence, options)
     if evidence is not None:
         known += (
+            *order_caveats(evidence, promotion),
             *evidence_caveats(evidence, comparison, options),
             *check_design(comparison, evidence.order),
         )
-    promotion = promote(comparison, evidence, options)
     basis = Basis(
         comparison=comparison,
         evidence=evidence,

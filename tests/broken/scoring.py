@@ -86,7 +86,7 @@ SCORING = [
     Broken("evidence needs repeats too", "_promote", "if lacking:", 'if lacking and options.promote_by == "gates":', "tests/result/test_promotion.py"),
     Broken("no promotion against the gates", "gates_decide", 'return by == "gates" or decision.kind == "baseline"', 'return by == "gates"', "tests/result/test_promotion.py"),
     Broken("the guard can be off", "promote._by_evidence", 'if options.guard == "none":', "if False:", "tests/evidence/test_guard.py"),
-    Broken("harm outweighs what is not known", "promote._by_evidence", '"do not promote" if HARM & set(held) else "not enough data"', '"not enough data"', "tests/evidence/test_guard.py"),
+    Broken("harm outweighs what is not known", "_withheld", '"do not promote" if HARM & set(held) else "not enough data"', '"not enough data"', "tests/evidence/test_guard.py"),
     Broken("pairs are decided by without the others", "set_side_by_side", "on_pairs=_on_pairs(screening, pairing, arms) if pairing.unpaired else decision,", "on_pairs=decision,", "tests/result/test_promotion.py"),
     Broken("too few tasks promote nothing", "promote._by_evidence", 'if grade.verdict == "too few tasks":', "if False:", "tests/result/test_promotion.py"),
     Broken("an inconclusive margin is not enough data", "_by_margin", 'elif margin.verdict == "inconclusive":', "elif False:", "tests/result/test_promotion.py"),

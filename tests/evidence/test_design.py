@@ -3,13 +3,18 @@
 import itertools
 import math
 import random
+from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 import twoarm
 from tests.conftest import WITH, WITHOUT, both, run
 from tests.support.effect_runs import codes, evidence, suite
+from twoarm.compare.screen import ArmRuns
+from twoarm.evidence.design import limit_of
+from twoarm.runs.metric import DURATION
 
 # Exclusions ---------------------------------------------------------------------------------------
 
@@ -181,27 +186,139 @@ def test_other_faults_of_the_design_are_said(changed: Any, code: str) -> None:
     assert code in codes(changed(runs))
 
 
+def cut(runs: list[dict[str, Any]]) -> list[str]:
+    """What is said of a time limit."""
+    return [c.message for c in twoarm.score(runs).caveats if c.code == "durations_cut"]
+
+
+def lasting(
+    seconds: Callable[[str, int], float], tasks: int = 8, repeats: int = 5
+) -> list[dict[str, Any]]:
+    """Runs that take so long, by arm and task."""
+    return [
+        run(f"t{task}", arm, repeat, duration_seconds=seconds(arm, task))
+        for task in range(tasks)
+        for repeat in range(1, repeats + 1)
+        for arm in (WITH, WITHOUT)
+    ]
+
+
 def test_a_limit_is_one_even_if_stopping_takes_a_moment() -> None:
     draw = random.Random(2)
 
-    def runs(seconds: Any, tasks: int = 8) -> list[dict[str, Any]]:
-        return [
-            run(f"t{task}", arm, repeat, duration_seconds=seconds(task))
-            for task in range(tasks)
-            for repeat in range(1, 6)
-            for arm in (WITH, WITHOUT)
-        ]
-
-    def stopped(task: int) -> float:
+    def stopped(arm: str, task: int) -> float:
         return 600 + draw.random() if draw.random() < 0.4 else draw.gauss(300, 50)
 
-    assert codes(runs(stopped)).count("durations_cut") == 2
-    # Runs that take about the same time, and those of a task that is played again, are no limit.
-    assert "durations_cut" not in codes(runs(lambda task: 100 + draw.random()))
-    assert "durations_cut" not in codes(runs(lambda task: 100 + draw.random() if task else 10.0))
-    assert "durations_cut" not in codes(runs(lambda task: 100.0 * (task + 1), tasks=3))
-    assert "durations_cut" not in codes(runs(lambda task: 100.0))
-    assert "durations_cut" not in codes(runs(lambda task: 0.0))
+    (message,) = cut(lasting(stopped))
+    assert message.startswith("durations pile up at 601.0 s")
+    assert ", as under a time limit, in " in message
+    # Runs that take about the same time, and those of tasks that always do, are no limit.
+    assert not cut(lasting(lambda *_: 100 + draw.random()))
+    assert not cut(lasting(lambda _, task: 100 + draw.random() if task else 10.0))
+    assert not cut(lasting(lambda _, task: 100.0 * (task + 1), tasks=3))
+    assert not cut(lasting(lambda _, task: 300 + draw.random() if task < 2 else 10.0 * task))
+    assert not cut(lasting(lambda *_: 100.0))
+    assert not cut(lasting(lambda *_: 0.0))
+    # Where times are whole seconds, so many are alike; this limit would be 12 s.
+    seconds = [8, 9, 9, 9, 10, 10, 10, 11, 11, 11, 12, 12]
+    assert not cut(lasting(lambda *_: draw.choice(seconds)))
+
+
+def test_ordinary_durations_hardly_ever_look_cut() -> None:
+    draw = np.random.default_rng(7)
+    cuts = 0
+    kinds = list(itertools.product((6, 12, 25), (0.01, 0.1, 0.45), (0, 1, 3)))
+    for tasks, spread, digits in kinds * 20:
+        task = np.repeat(np.arange(tasks), 5)
+        level = draw.normal(5.3, 0.8, tasks)[task]
+        seconds = np.round(np.exp(level + spread * draw.normal(size=len(task))), digits)
+        arm = ArmRuns(arm="a", rows=task, task=task, key=task, values={DURATION.name: seconds})
+        cuts += limit_of(arm) is not None
+    assert cuts <= len(kinds) * 20 / 100
+
+
+def limited(ours: int, theirs: int, of: int = 100, **changed: Any) -> list[dict[str, Any]]:
+    """Ten tasks; so many runs of each arm are at a limit of 600 s, spread over the tasks."""
+    draw = random.Random(4)
+    runs = []
+    for arm, count in ((WITH, ours), (WITHOUT, theirs)):
+        for number in range(of):
+            at = number < count
+            seconds = 600.0 if at else draw.uniform(100, 500)
+            keys = changed if at else {}
+            runs.append(
+                run(f"t{number % 10}", arm, number // 10 + 1, duration_seconds=seconds, **keys)
+            )
+    return runs
+
+
+BOTH = "both arms look faster than they are"
+FASTER = "`{}` looks faster than it is".format
+HOLD = "; the arm medians still hold"
+STOPPED = {"failure": "agent", "failure_reason": "hit the time limit of its runner"}
+
+# Runs of each arm at the limit, out of 100, and which arm looks faster for it.
+LIMITS: list[tuple[int, int, str | None]] = [
+    (4, 4, None),
+    (4, 0, None),
+    (5, 0, FASTER(WITH) + HOLD),
+    (0, 5, FASTER(WITHOUT) + HOLD),
+    (5, 1, BOTH + HOLD),
+    (20, 16, BOTH + HOLD),
+    (20, 15, FASTER(WITH) + HOLD),
+    (49, 49, BOTH + HOLD),
+    (50, 20, FASTER(WITH)),
+    (60, 57, BOTH),
+]
+
+
+@pytest.mark.parametrize(("ours", "theirs", "effect"), LIMITS)
+@pytest.mark.parametrize("known", [True, False])
+def test_a_limit_is_said_with_its_direction(
+    ours: int, theirs: int, effect: str | None, known: bool
+) -> None:
+    messages = cut(limited(ours, theirs, **(STOPPED if known else {})))
+    if effect is None:
+        assert messages == []
+        return
+    limit = "durations pile up at 600.0 s, as under a time limit, in"
+    assert messages == [
+        f"{'a time limit stopped' if known else limit} {ours} of 100 runs of `{WITH}`, {theirs} of "
+        f"100 runs of `{WITHOUT}`: how long they would have taken is not known, so in means and "
+        f"ratios {effect}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("reason", "stopped"),
+    [
+        ("hit the time limit of its runner", True),
+        ("AgentTimeoutError", True),
+        ("time limit", True),
+        ("working limit reached", True),
+        ("Timed out after 30 minutes", True),
+        ("hit the budget limit of its runner", False),
+        ("context overflow", False),
+    ],
+)
+def test_a_run_that_says_it_was_stopped_is_believed_whatever_it_took(
+    reason: str, stopped: bool
+) -> None:
+    runs = suite(10, 10)
+    for record in runs:
+        if record["arm"] == WITH and record["repeat"] == 1:
+            record |= {"failure": "agent", "failure_reason": reason, "success": False}
+    assert bool(cut(runs)) == stopped
+    # What did not fail was not stopped.
+    assert not cut([record | {"failure": None} for record in runs])
+
+
+def test_an_arm_that_goes_beyond_the_limit_of_the_other_does_not_have_it() -> None:
+    runs = limited(10, 10)
+    longer = next(r for r in runs if r["arm"] == WITHOUT and r["duration_seconds"] < 600)
+    longer["duration_seconds"] = 900.0
+    (message,) = cut(runs)
+    assert f"10 of 100 runs of `{WITH}`, 0 of 100 runs of `{WITHOUT}`" in message
 
 
 def test_repeats_without_tokens_can_be_identical_too() -> None:

@@ -8,7 +8,7 @@ import twoarm
 from tests.conftest import WITH
 from tests.support.effect_runs import evidence, suite
 from twoarm.evidence.grade import Margins, margin_rule
-from twoarm.evidence.results import Estimate, Finding, Grade, Interval
+from twoarm.evidence.results import Estimate, Finding, Grade, Interval, SolvedRuns
 
 
 def test_the_grade_names_what_is_better_where_and_for_which_tasks() -> None:
@@ -61,6 +61,10 @@ def graded(*standings: Any, scope: Any = "tasks_like_these") -> Grade:
 
 UNCLEAR = "no clear difference"
 TENTH = Margins(success=0.10, ratio=0.10)
+# Nothing about solved runs.
+UNASKED: dict[str, SolvedRuns | None] = dict.fromkeys(
+    ("success", "duration_seconds", "non_cache_tokens")
+)
 
 # Intervals of success, of the ratios of time and of tokens, what the adjusted tests found of each,
 # and the verdict of the margin rule.
@@ -103,7 +107,7 @@ def test_the_margin_rule(
     ratios: dict[str, Estimate | None] = dict(
         zip(("duration_seconds", "non_cache_tokens"), others, strict=True)
     )
-    margin = margin_rule(rate, ratios, graded(*standings), TENTH)
+    margin = margin_rule(rate, ratios, UNASKED, graded(*standings), TENTH)
     assert margin.verdict == verdict
     # A ratio of 1 is no change, as is a difference of 0.
     ends = [(one.metric, one.low, one.high) for one in margin.ranges]
@@ -112,10 +116,12 @@ def test_the_margin_rule(
         ("duration_seconds", time[0] - 1, time[1] - 1),
         ("non_cache_tokens", tokens[0] - 1, tokens[1] - 1),
     ]
-    nothing = margin_rule(rate, ratios, graded(*standings, scope="these_tasks"), TENTH)
+    nothing = margin_rule(rate, ratios, UNASKED, graded(*standings, scope="these_tasks"), TENTH)
     assert nothing.verdict == "inconclusive"
     assert [(one.low, one.high, one.beyond) for one in nothing.ranges] == [(None, None, False)] * 3
-    unmeasured = margin_rule(rate, ratios | {"non_cache_tokens": None}, graded(*standings), TENTH)
+    unmeasured = margin_rule(
+        rate, ratios | {"non_cache_tokens": None}, UNASKED, graded(*standings), TENTH
+    )
     assert unmeasured.verdict == "inconclusive"
     assert unmeasured.ranges[2].low is None
 
@@ -138,7 +144,7 @@ def test_beyond_a_margin_is_a_whole_interval_on_its_bad_side(
         for ends in (success, time)
     )
     grade = graded(UNCLEAR, UNCLEAR, scope="these_tasks")
-    found = margin_rule(rate, {"duration_seconds": ratio}, grade, TENTH)
+    found = margin_rule(rate, {"duration_seconds": ratio}, UNASKED, grade, TENTH)
     assert [one.metric for one in found.ranges if one.beyond] == beyond
 
 

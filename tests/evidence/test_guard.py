@@ -39,7 +39,7 @@ def named(ours: tuple[int, int], theirs: tuple[int, int]) -> float | None:
         [[ours[0], ours[1] - ours[0]], [theirs[0], theirs[1] - theirs[0]]], alternative="less"
     ).pvalue
     half = ours[0] / ours[1] <= theirs[0] / theirs[1] / 2
-    return float(p) if half and p <= 0.01 and theirs[0] else None
+    return float(p) if half and p <= 0.05 + 1e-12 and theirs[0] else None
 
 
 def chance_of_naming(ours: tuple[int, int], theirs: tuple[int, int]) -> float:
@@ -98,21 +98,24 @@ def test_broken_tasks_are_those_of_fishers_test_and_their_number_that_of_every_o
 @pytest.mark.parametrize(
     ("ours", "theirs", "p"),
     [
-        # Five of five against none: 1 in 252. Four of four: 1 in 70, which is too often.
+        # Five of five against none: 1 in 252. Against one: 5 in 210; against two: 10 in 120, which
+        # is too often.
         ((0, 5), (5, 5), 1 / 252),
-        ((0, 4), (4, 4), None),
+        ((1, 5), (5, 5), 5 / 210),
+        ((2, 5), (5, 5), None),
+        # Three of three against none: 1 in 20, just rare enough. Two of two: 1 in 6.
+        ((0, 3), (3, 3), 1 / 20),
+        ((0, 2), (2, 2), None),
         # A clear drop to more than half is not broken.
-        ((20, 40), (40, 40), 20 / 40),
+        ((20, 40), (40, 40), math.comb(40, 20) / math.comb(80, 20)),
         ((21, 40), (40, 40), None),
     ],
 )
 def test_a_broken_task_worked_by_hand(
     ours: tuple[int, int], theirs: tuple[int, int], p: float | None
 ) -> None:
-    found = weighed(counts([(ours, theirs)])).guard.broken
-    assert bool(found.tasks) == (p is not None)
-    if p == 1 / 252:
-        assert found.tasks[0].p == pytest.approx(p)
+    broken = weighed(counts([(ours, theirs)])).guard.broken.tasks
+    assert [task.p for task in broken] == ([] if p is None else [pytest.approx(p)])
 
 
 def test_many_tasks_that_seem_broken_by_chance_are_named_and_block_nothing() -> None:
@@ -125,12 +128,16 @@ def test_many_tasks_that_seem_broken_by_chance_are_named_and_block_nothing() -> 
     chances = [chance_of_naming(*one) for one in tasks]
     assert broken.p is not None
     assert broken.p == pytest.approx(1 - math.prod(1 - p for p in chances))
-    assert broken.p is not None
     assert broken.p > 0.05
+    assert "broken_tasks" not in [caveat.code for caveat in report.caveats]
+    text = "BROKEN 1 of 201 tasks, which can be chance: `t200`, 8 of 10 to 1 of 10"
+    assert text in " ".join(report.to_text().split())
+
+
+def test_tasks_broken_beyond_chance_are_a_caveat() -> None:
+    report = twoarm.score(counts([((5, 5), (5, 5))] * 24 + [((1, 5), (5, 5))]))
     (said,) = [caveat.message for caveat in report.caveats if caveat.code == "broken_tasks"]
-    assert said.startswith("1 task succeeds at most half as often with the candidate: `t200`")
-    assert "80% to 10%" in said
-    assert "chance" in said
+    assert said == "1 task succeeds at most half as often with the candidate: `t24` (100% to 20%)"
 
 
 # The three clauses --------------------------------------------------------------------------------
@@ -141,6 +148,7 @@ def guard_of(
     success: tuple[float, float] | None = (-0.02, 0.02),
     broken: tuple[int, float] | None = None,
     paid: Paid | None = None,
+    survives: bool | None = True,
 ) -> Guard:
     """Nothing to hold against the candidate but what is given."""
     tasks = tuple(
@@ -149,6 +157,7 @@ def guard_of(
     )
     return Guard(
         successes=50,
+        gain_survives=survives,
         success_low=success[0] if success else None,
         success_high=success[1] if success else None,
         broken=Broken(
@@ -157,6 +166,7 @@ def guard_of(
             watched=12,
             got_worse=len(tasks),
             could_break=None,
+            largest_drop=None,
         ),
         paid=paid or cost(0.9, 0.99, worse=False),
     )
@@ -201,6 +211,10 @@ def promoted(report: Report, found: Guard, /, **options: Any) -> Promotion:
 
 BETTER = "faster and fewer tokens for tasks like these"
 AT_MOST = "on these very tasks success drops by at most 2.0 points"
+GUARD_OFF = (
+    "the guard is off: success, solved runs, broken tasks, cost and the order of runs were not "
+    "checked"
+)
 
 CLAUSES: list[tuple[dict[str, Any], dict[str, Any], str, list[str]]] = [
     ({}, {}, YES, [AT_MOST]),
@@ -281,7 +295,7 @@ CLAUSES: list[tuple[dict[str, Any], dict[str, Any], str, list[str]]] = [
         {"success": (-0.17, -0.05), "broken": (1, 0.001), "paid": cost(1.02, 1.4, worse=True)},
         {"guard": "none"},
         YES,
-        ["the guard is off: success, broken tasks and cost were not checked"],
+        [GUARD_OFF],
     ),
 ]
 
@@ -333,7 +347,8 @@ def test_a_candidate_that_never_succeeds_is_not_promoted_for_being_fast() -> Non
     verdict, reasons = verdict_of(runs)
     assert verdict == NO
     assert "no run of it succeeded" in reasons
-    assert verdict_of([*runs[1:], runs[0] | {"success": True}])[0] == YES
+    # With one that did, nobody can tell whether solved runs are faster.
+    assert verdict_of([*runs[1:], runs[0] | {"success": True}])[0] == NOT_YET
     assert verdict_of(runs, guard="none")[0] == YES
 
 
@@ -354,7 +369,7 @@ def test_a_candidate_that_may_fail_more_is_not_promoted_for_being_fast() -> None
     assert verdict_of(runs, margin_success=0.2)[0] == YES
     assert verdict_of(runs, guard="none") == (
         YES,
-        ("the guard is off: success, broken tasks and cost were not checked",),
+        (GUARD_OFF,),
     )
 
 

@@ -13,11 +13,16 @@ import pytest
 from playwright.sync_api import Browser
 
 import twoarm as package
+from benchmarks.verdicts import MARGINS, frame, runs_of
 from tests.conftest import ARMS, lines, twoarm
 from tests.support.browser_pages import browsed
 from tests.support.pilots import HOSTILE, hostile_pilot, pilot_runs
 from twoarm import UsageError
 from twoarm import calibrate as calibrate_function
+from twoarm.evidence.solved import gain_survives
+from twoarm.planning.calibration import winners
+from twoarm.runs.arrays import Floats
+from twoarm.runs.metric import JUDGED, SUCCESS
 from twoarm.text.escape import columns
 
 FIXED = {
@@ -105,14 +110,14 @@ def test_every_trial_is_judged_as_score_judges_it(monkeypatch: pytest.MonkeyPatc
     from twoarm.planning import calibration
 
     dealt: list[Any] = []
-    real = calibration._by_evidence
+    real = calibration.winners
 
     def watched(runs: Any, frame: Any, margins: Any) -> Any:
         found = real(runs, frame, margins)
         dealt.append((runs, found))
         return found
 
-    monkeypatch.setattr(calibration, "_by_evidence", watched)
+    monkeypatch.setattr(calibration, "winners", watched)
     package.calibrate(pilot_runs(7, 6, spread=0.6, seed=8), by="relabel", trials=50)
     assert {found for _, (found, _) in dealt} == {True, False}
     for runs, (named, by_margin) in dealt[:12]:
@@ -135,8 +140,34 @@ def test_every_trial_is_judged_as_score_judges_it(monkeypatch: pytest.MonkeyPatc
         ]
         evidence = package.score(records).evidence
         assert evidence is not None
-        assert named == (evidence.grade.verdict in ("candidate better", "baseline better"))
-        assert by_margin == (evidence.margin.verdict in ("candidate", "baseline"))
+        solved = {name: delta.solved for name, delta in evidence.deltas.items()}
+        clear = [
+            one.metric for one in evidence.grade.findings if one.standing in ("better", "worse")
+        ]
+        survives = gain_survives(clear, solved) is not False
+        winner = evidence.grade.verdict in ("candidate better", "baseline better")
+        assert named == (winner and survives)
+        within = evidence.margin.verdict in ("candidate", "baseline")
+        assert by_margin == (within and evidence.margin.gain_survives is not False)
+
+
+@pytest.mark.parametrize("way", [1, -1])
+def test_failing_fast_wins_no_trial(way: int) -> None:
+    """A run in every other task dies at once; the other arm fails as often, and takes its time."""
+    values = np.exp(0.01 * np.random.default_rng(4).normal(size=(2, 40, 8)))
+    values[0, ::2, 0] = 0.01
+    passed = np.ones_like(values)
+    passed[0, ::2, 0] = passed[1, 1::2, 0] = 0.0
+
+    def judged(success: Floats) -> tuple[bool, bool]:
+        columns = {metric.name: values[::way] for metric in JUDGED} | {SUCCESS.name: success[::way]}
+        return winners(runs_of(columns), frame(), MARGINS)
+
+    assert judged(np.ones_like(values))[0]
+    assert judged(passed) == (False, False)
+    # Honest runs that are faster, too, win as they should.
+    values[0] *= 0.5
+    assert judged(passed) == (True, True)
 
 
 def test_drift_is_seen_and_its_absence_is_too() -> None:

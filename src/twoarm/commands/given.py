@@ -65,7 +65,8 @@ _OF_THE_EVIDENCE = (
 )
 _REPORT = (
     Rule(_OF_THE_EVIDENCE, beside="evidence"),
-    Rule(("guard", "allow_broken"), without={"promote_by": ("evidence",)}),
+    Rule(("guard",), without={"promote_by": ("evidence", "margin")}),
+    Rule(("allow_broken",), without={"promote_by": ("evidence",)}),
     Rule(("allow_broken",), without={"guard": ("all",)}),
     Rule(("full",), without={"format": ("text",)}),
 )

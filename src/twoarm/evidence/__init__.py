@@ -15,6 +15,7 @@ stability   the decision when tasks and repeats are drawn again, and what hangs 
 grade       the verdict on the evidence, and the margin rule
 harm        what stands against a promotion: success, broken tasks, what people pay for
 exclusions  whether excluded runs could change the decision
+solved      whether a gain is there among solved runs
 design      what the records say about how the runs were made
 repeats     pass@k, pass^k, and the cost of a solved task
 power       how likely a change is to be clear, before the runs are made

@@ -69,8 +69,9 @@ def _on_looks(evidence: Evidence, comparison: Comparison, options: Options) -> I
 
 
 def _on_broken(evidence: Evidence) -> Iterator[Caveat]:
+    """What can be chance is said beside BROKEN, and no reason to stop."""
     broken = evidence.guard.broken
-    if broken.tasks:
+    if broken.beyond_chance:
         tasks = [
             say(
                 "{} ({} to {})", Name(task.task_id), f"{task.baseline:.0%}", f"{task.candidate:.0%}"
@@ -80,12 +81,11 @@ def _on_broken(evidence: Evidence) -> Iterator[Caveat]:
         more = len(broken.tasks) - _NAMED
         yield Caveat.say(
             "broken_tasks",
-            "{} {} at most half as often with the candidate: {}{}{}",
+            "{} {} at most half as often with the candidate: {}{}",
             counted(len(broken.tasks), "task"),
             "succeeds" if len(broken.tasks) == 1 else "succeed",
             joined(tasks, ", "),
             f" and {more} more" if more > 0 else "",
-            "" if broken.beyond_chance else "; among so many tasks that can be chance",
         )
 
 

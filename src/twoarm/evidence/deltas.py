@@ -14,13 +14,13 @@ from twoarm.evidence.interval import (
     withheld,
 )
 from twoarm.evidence.resample import shared_resamples
-from twoarm.evidence.results import FEWEST_TASKS, Bootstrap, DeltaEvidence, Interval, P
+from twoarm.evidence.results import FEWEST_TASKS, Bootstrap, DeltaEvidence, Interval, P, SolvedRuns
 from twoarm.runs.arrays import mean, median, sums
 from twoarm.runs.metric import SUCCESS
 
 
 def weigh_deltas(
-    runs: TaskRuns, raw: TaskRuns, pairs: Grouped, p: P, frame: Frame
+    runs: TaskRuns, raw: TaskRuns, pairs: Grouped, p: P, frame: Frame, solved: SolvedRuns | None
 ) -> DeltaEvidence:
     """All intervals of one metric, from the runs on the scale of the tests and as they are."""
     these, like = medians.these_tasks(pairs, frame), medians.tasks_like_these(pairs, frame)
@@ -33,6 +33,7 @@ def weigh_deltas(
         ratio=means.ratio_estimate(runs, frame),
         bootstrap=_bootstrap(pairs, like, frame),
         p=p,
+        solved=solved,
     )
 
 

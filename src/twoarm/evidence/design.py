@@ -22,9 +22,14 @@ from twoarm.text.sentence import Name, Sentence, joined, say
 # From this share on, the runs of one arm started so far ahead of the other's that time and arm
 # cannot be told apart.
 APART = 0.95
+# Fewer start times of an arm have no order.
+_FEWEST_TIMED = 2
 _NAMED_MAKERS = 3
-# If more than this share of the runs are at the longest duration, a time limit cut them.
-CUT = 0.20
+# From this percentage of an arm's runs on, a time limit that stopped them matters; arms that are as
+# many points apart have so many in one of them. They are compared in whole numbers.
+CUT = 5
+# How programs and runners say that a time limit stopped a run.
+_TIMED_OUT = ("time limit", "timeout", "timed out", "working limit")
 _FEWEST_CUT = 3
 # With a limit, unlike where runs are merely alike, one is shorter than this share of the longest.
 SHORTER = 0.8
@@ -40,14 +45,14 @@ def check_design(comparison: Comparison, order: RunOrder) -> Iterator[Caveat]:
     yield from _unequal_repeats(comparison.tasks)
     for arm in comparison.screening.arms:
         yield from _identical_repeats(arm, len(comparison.runs.tasks))
-        yield from _cut_durations(arm)
+    yield from _cut_durations(comparison)
 
 
 def order_of_arms(comparison: Comparison) -> RunOrder:
     """Whether one arm ran before the other, in the whole file or inside the tasks."""
     started = comparison.runs.started
     if not len(started):
-        return RunOrder(ran_first=None, in_blocks=0, timed=0, p=None)
+        return RunOrder(known=False, ran_first=None, in_blocks=0, timed=0, p=None)
     times = [started[arm.rows] for arm in comparison.screening.arms]
     count = len(comparison.runs.tasks)
     first, last = np.full((2, count), np.inf), np.full((2, count), -np.inf)
@@ -63,6 +68,7 @@ def order_of_arms(comparison: Comparison) -> RunOrder:
     in_blocks = int(apart.sum())
     chances = 2.0 * np.exp(-log_choose(sizes.sum(axis=0), sizes[0])[timed])
     return RunOrder(
+        known=bool(sizes.sum(axis=1).min() >= _FEWEST_TIMED),
         ran_first=_ran_first(times, comparison),
         in_blocks=in_blocks,
         timed=int(timed.sum()),
@@ -73,7 +79,7 @@ def order_of_arms(comparison: Comparison) -> RunOrder:
 def _ran_first(times: list[Floats], comparison: Comparison) -> str | None:
     """The arm whose runs started before the other's, not among them; None if neither did."""
     ours, theirs = (np.sort(measured(starts)) for starts in times)
-    if min(len(ours), len(theirs)) < 2:
+    if min(len(ours), len(theirs)) < _FEWEST_TIMED:
         return None
     # The share of pairs of one of each in which the candidate's run started first; ties half.
     before = np.searchsorted(theirs, ours) + np.searchsorted(theirs, ours, side="right")
@@ -217,31 +223,86 @@ def _same(arm: ArmRuns, metric: str, task_count: int) -> Flags:
     return low >= high
 
 
-def _cut_durations(arm: ArmRuns) -> Iterator[Caveat]:
-    durations = arm.values[DURATION.name]
-    if not len(durations):
+def _cut_durations(comparison: Comparison) -> Iterator[Caveat]:
+    """Times at a limit are lower bounds: the more of them an arm has, the faster it looks."""
+    arms = comparison.screening.arms
+    cut, limits = _stopped(comparison), ""
+    if not any(map(np.any, cut)):
+        cut, limits = _piled_up(arms)
+    counts, sizes = [int(at_limit.sum()) for at_limit in cut], [*map(len, arms)]
+    if not any(
+        size and 100 * count >= CUT * size for count, size in zip(counts, sizes, strict=True)
+    ):
         return
-    longest = float(durations.max())
+    sides = [
+        say("{} of {} of {}", count, counted(len(arm), "run"), Name(arm.arm))
+        for count, arm in zip(counts, arms, strict=True)
+    ]
+    # How much larger the candidate's share is, times both numbers of runs.
+    more = counts[0] * sizes[1] - counts[1] * sizes[0]
+    faster = say("both arms look faster than they are")
+    if 100 * abs(more) >= CUT * sizes[0] * sizes[1]:
+        faster = say("{} looks faster than it is", Name(arms[int(more < 0)].arm))
+    half = any(2 * count >= size for count, size in zip(counts, sizes, strict=True))
+    yield Caveat.say(
+        "durations_cut",
+        "{} {}: how long they would have taken is not known, so in means and ratios {}{}",
+        f"durations pile up at {limits}, as under a time limit, in"
+        if limits
+        else "a time limit stopped",
+        joined(sides, ", "),
+        faster,
+        "" if half else "; the arm medians still hold",
+    )
+
+
+def _stopped(comparison: Comparison) -> list[Flags]:
+    """The runs of each arm that a time limit stopped, by their own word."""
+    runs = comparison.runs
+    timed_out = np.array(
+        [
+            outcome.failure == "agent"
+            and any(word in outcome.reason.lower() for word in _TIMED_OUT)
+            for outcome in runs.outcomes
+        ]
+    )
+    return [timed_out[runs.outcome[arm.rows]] for arm in comparison.screening.arms]
+
+
+def _piled_up(arms: tuple[ArmRuns, ArmRuns]) -> tuple[list[Flags], str]:
+    """The runs of each arm at a time limit, by their durations alone, and where that would be."""
+    limits = [limit_of(arm) for arm in arms]
+    cut: list[Flags] = []
+    for arm, own, other in zip(arms, limits, limits[::-1], strict=True):
+        durations, limit = arm.values[DURATION.name], own or other
+        # An arm that goes beyond the other's limit does not have it.
+        beyond = limit is None or (durations > limit * (1.0 + _NEAR)).any()
+        cut.append(np.zeros(len(arm), bool) if beyond else durations >= limit * (1.0 - _NEAR))
+    shown = dict.fromkeys(figure(limit, DURATION.unit) for limit in limits if limit is not None)
+    return cut, " and ".join(shown)
+
+
+def limit_of(arm: ArmRuns) -> float | None:
+    """The longest duration of an arm, if so many runs took so long that a limit must be why."""
+    durations = arm.values[DURATION.name]
+    longest = float(durations.max(initial=0.0))
     # If no run took any time, nobody measured it.
     if longest <= 0.0:
-        return
+        return None
     at_limit = durations >= longest * (1.0 - _NEAR)
     count = int(at_limit.sum())
-    if count < _FEWEST_CUT or count <= CUT * len(durations):
-        return
+    if count < _FEWEST_CUT or 100 * count < CUT * len(durations):
+        return None
     # A limit piles runs up: fewer than half as many lie a little below it, and some far below.
-    below = int((durations >= longest * (1.0 - 10 * _NEAR)).sum()) - count
+    # Where durations are whole seconds, a little is at least two of them.
+    step = float(np.diff(np.unique(durations)).min(initial=np.inf))
+    little = max(longest * 10 * _NEAR, 2.001 * step)
+    below = int((durations >= longest - little).sum()) - count
     if durations.min() > longest * SHORTER or below > count / 2:
-        return
-    # The repeats of a single task that is played back are not a limit.
-    if len(np.unique(arm.task[at_limit])) > 1 or len(np.unique(arm.task)) == 1:
-        yield Caveat.say(
-            "durations_cut",
-            "durations are cut off by a time limit: {} of {} of {} took {} s or just under; "
-            "means, ratios and the median of the deltas understate them; the arm medians are "
-            "still valid",
-            count,
-            counted(len(durations), "run"),
-            Name(arm.arm),
-            f"{longest:g}",
-        )
+        return None
+    # One or two tasks that are played back, or always take as long, are not a limit.
+    reached = np.unique(arm.task[at_limit])
+    if len(np.unique(arm.task)) == 1 or len(reached) > 2:
+        return longest
+    partly = np.isin(arm.task[~at_limit], reached).any()
+    return longest if len(reached) == 2 and partly else None

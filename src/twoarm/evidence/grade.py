@@ -1,5 +1,7 @@
 """The verdict on the evidence, and the margin rule: both look at the gates' metrics."""
 
+from collections.abc import Iterator, Mapping
+
 import msgspec
 
 from twoarm.evidence.results import (
@@ -12,8 +14,10 @@ from twoarm.evidence.results import (
     MarginRange,
     MarginVerdict,
     Scope,
+    SolvedRuns,
     TestStanding,
 )
+from twoarm.evidence.solved import gain_survives
 from twoarm.runs.metric import SUCCESS, Better, Metric
 
 
@@ -72,7 +76,11 @@ class Margins(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def margin_rule(
-    success: Estimate, ratios: dict[str, Estimate | None], graded: Grade, margins: Margins
+    success: Estimate,
+    ratios: dict[str, Estimate | None],
+    solved: Mapping[str, SolvedRuns | None],
+    graded: Grade,
+    margins: Margins,
 ) -> Margin:
     """Not worse by more than the margins anywhere, and clearly better somewhere, by the verdict's
     own tests; the mirror image; no difference beyond the margins; or nothing that can be said."""
@@ -109,7 +117,21 @@ def margin_rule(
         margin_success=margins.success,
         margin_ratio=margins.ratio,
         ranges=ranges,
+        gain_survives=gain_survives(_won(verdict, ranges, graded), solved),
     )
+
+
+def _won(verdict: MarginVerdict, ranges: tuple[MarginRange, ...], graded: Grade) -> Iterator[str]:
+    """Where the winner is clearly better: by its test, or with the whole interval."""
+    if verdict not in ("candidate", "baseline"):
+        return
+    won = {"candidate": "better", "baseline": "worse"}[verdict]
+    standings = {finding.metric: finding.standing for finding in graded.findings}
+    for limits in ranges:
+        up = (verdict == "candidate") == (limits.metric == SUCCESS.name)
+        wholly = (limits.low or 0.0) > 0 if up else (limits.high or 0.0) < 0
+        if wholly or standings.get(limits.metric) == won:
+            yield limits.metric
 
 
 def _range(metric: str, interval: Interval | None, nothing: float, beyond: bool) -> MarginRange:

@@ -1,7 +1,7 @@
 """What a promotion by the evidence needs besides the verdict: nobody is promoted for failing fast.
 
-Success on these very tasks, no tasks broken beyond chance, nothing that people pay for clearly
-worse.
+Success on these very tasks, a gain that is there among solved runs, no tasks broken beyond chance,
+nothing that people pay for clearly worse, arms that ran side by side.
 """
 
 import math
@@ -14,7 +14,20 @@ import numpy as np
 from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.kernel import chance_of_at_least, log_choose
-from twoarm.evidence.results import Broken, BrokenTask, DeltaEvidence, Guard, Interval, Paid, Scope
+from twoarm.evidence.results import (
+    Broken,
+    BrokenTask,
+    DeltaEvidence,
+    Drop,
+    Grade,
+    Guard,
+    Interval,
+    Margin,
+    Paid,
+    RunOrder,
+    Scope,
+)
+from twoarm.evidence.solved import gain_survives
 from twoarm.options import Options
 from twoarm.runs.arrays import Flags, Floats, Ints
 from twoarm.runs.metric import COST, SUCCESS, TOKENS, Better, Metric
@@ -22,10 +35,13 @@ from twoarm.runs.metric import COST, SUCCESS, TOKENS, Better, Metric
 # A task is broken when it succeeds at most this share as often as in the baseline, ...
 BROKEN_SHARE = 0.5
 # ... with a one-sided Fisher test inside the task of at most this.
-BROKEN_P = 0.01
+BROKEN_P = 0.05
 
 Held = Literal[
+    "not side by side",
     "never succeeds",
+    "gain unchecked",
+    "gain of failed runs",
     "no success",
     "success drops",
     "success may drop",
@@ -33,7 +49,9 @@ Held = Literal[
     "costs more",
 ]
 # What was seen to be bad; the others are only not ruled out.
-HARM: frozenset[Held] = frozenset(("never succeeds", "success drops", "breaks tasks", "costs more"))
+HARM: frozenset[Held] = frozenset(
+    ("never succeeds", "gain of failed runs", "success drops", "breaks tasks", "costs more")
+)
 
 
 def watch(
@@ -41,17 +59,19 @@ def watch(
     names: tuple[str, ...],
     fewest: dict[str, int],
     deltas: dict[str, DeltaEvidence],
-    headline: Scope,
+    graded: Grade,
     level: float,
 ) -> Guard:
     """Everything the guard looks at; `fewest` counts measured repeats of a task in an arm."""
     here = deltas[SUCCESS.name].mean.these_tasks
+    gains = (entry.metric for entry in graded.findings if entry.standing == "better")
     return Guard(
         successes=round(float(np.nansum(passes.means[0] * passes.sizes[0]))),
+        gain_survives=gain_survives(gains, {name: delta.solved for name, delta in deltas.items()}),
         success_low=None if here is None else here.low,
         success_high=None if here is None else here.high,
         broken=broken_tasks(passes, names, level),
-        paid=_paid(fewest, deltas, headline, level),
+        paid=_paid(fewest, deltas, graded.scope, level),
     )
 
 
@@ -85,6 +105,26 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
         watched=watched,
         got_worse=int((passes.deltas < 0).sum()),
         could_break=could,
+        largest_drop=_largest_drop(passes, won, names),
+    )
+
+
+def _largest_drop(passes: TaskRuns, won: Ints, names: tuple[str, ...]) -> Drop | None:
+    """The task whose success fell furthest; of several, the one that chance explains least."""
+    sizes, falls = passes.sizes, np.round(passes.deltas, 12)
+    furthest = falls.min(initial=0.0)
+    if furthest == 0.0:
+        return None
+
+    def chance(task: int) -> float:
+        counts, p, _ = _tables(int(sizes[0, task]), int(sizes[1, task]), int(won[:, task].sum()))
+        return math.fsum(p[: int(won[0, task]) - int(counts[0]) + 1])
+
+    task = min(np.flatnonzero(falls == furthest).tolist(), key=chance)
+    return Drop(
+        task_id=names[passes.layout.tasks[task]],
+        passed=(int(won[0, task]), int(won[1, task])),
+        runs=(int(sizes[0, task]), int(sizes[1, task])),
     )
 
 
@@ -133,15 +173,27 @@ def clearly_worse(metric: Metric, delta: DeltaEvidence, headline: Scope, level: 
     return high < delta.unchanged if metric.better is Better.HIGHER else low > delta.unchanged
 
 
-def held_back(guard: Guard, options: Options) -> tuple[Held, ...]:
-    """What stands against a promotion."""
-    return tuple(_held_back(guard, options))
+def held_back(guard: Guard, order: RunOrder, options: Options) -> tuple[Held, ...]:
+    """What stands against a promotion by the evidence."""
+    return () if options.guard == "none" else tuple(_held_back(guard, order, options))
 
 
-def _held_back(guard: Guard, options: Options) -> Iterator[Held]:
+def held_by_margin(margin: Margin, order: RunOrder, options: Options) -> tuple[Held, ...]:
+    """What stands against a promotion of the margin rule's candidate.
+
+    A gain that only failed runs show is none, whether the guard is on or off.
+    """
+    apart = _apart(order) if options.guard != "none" else ()
+    return (*apart, *_unsolved(margin.gain_survives))
+
+
+def _held_back(guard: Guard, order: RunOrder, options: Options) -> Iterator[Held]:
     low, high = guard.success_low, guard.success_high
+    yield from _apart(order)
     if not guard.successes:
         yield "never succeeds"
+    else:
+        yield from _unsolved(guard.gain_survives)
     if low is None or high is None:
         yield "no success"
     elif low <= -options.margin_success:
@@ -151,3 +203,15 @@ def _held_back(guard: Guard, options: Options) -> Iterator[Held]:
         yield "breaks tasks"
     if guard.paid.worse:
         yield "costs more"
+
+
+def _apart(order: RunOrder) -> Iterator[Held]:
+    if order.in_separate_blocks:
+        yield "not side by side"
+
+
+def _unsolved(survives: bool | None) -> Iterator[Held]:
+    if survives is None:
+        yield "gain unchecked"
+    elif not survives:
+        yield "gain of failed runs"

@@ -129,7 +129,7 @@ def ratio_estimate(runs: TaskRuns, frame: Frame) -> Estimate | None:
     these, like = _exp_interval(on_logs.these_tasks), _exp_interval(on_logs.tasks_like_these)
     lost = (on_logs.these_tasks and not these) or (on_logs.tasks_like_these and not like)
     return Estimate(
-        estimate=_exp(on_logs.estimate),
+        estimate=finite_exp(on_logs.estimate),
         these_tasks=these,
         tasks_like_these=like,
         withheld=(*on_logs.withheld, TOO_EXTREME) if lost else on_logs.withheld,
@@ -143,17 +143,18 @@ def _around(
     return between(low=centre - reach, high=centre + reach, method=method, caveats=caveats)
 
 
-def _exp(value: float) -> float:
+def finite_exp(value: float) -> float:
+    """The exponential, or the largest that is shown."""
     # The largest double stands in for what is larger: no infinity in any output.
     return math.exp(min(value, 700.0))
 
 
 def _exp_interval(interval: Interval | None) -> Interval | None:
-    if interval is None or no_width(_exp(interval.low), _exp(interval.high)):
+    if interval is None or no_width(finite_exp(interval.low), finite_exp(interval.high)):
         return None
     return between(
-        low=_exp(interval.low),
-        high=_exp(interval.high),
+        low=finite_exp(interval.low),
+        high=finite_exp(interval.high),
         method=f"{interval.method}, on logarithms",
         caveats=interval.caveats,
     )

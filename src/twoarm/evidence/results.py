@@ -87,11 +87,27 @@ class P(msgspec.Struct, frozen=True, kw_only=True):
     adjusted: float | None
 
 
+class SolvedRuns(msgspec.Struct, frozen=True, kw_only=True):
+    """The change over all runs and over solved runs, on the tasks with solved runs in both arms.
+
+    Both are ratios where the metric has one. `survives`: at least half of the change is there among
+    solved runs; `differs`: the two are more than a third apart; null where fewer than three tasks
+    can tell. `failed_runs`: whether failed runs are shorter or longer than solved ones.
+    """
+
+    tasks: int
+    all_runs: float | None
+    solved_runs: float | None
+    survives: bool | None
+    differs: bool | None
+    failed_runs: Literal["short", "long"] | None
+
+
 class DeltaEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the runs support about one metric; a ratio of 1 is no change.
 
     Mean and ratio see every counted run of the tasks that both arms have, each task weighed alike;
-    `median` is that of the paired deltas.
+    `median` is that of the paired deltas; `solved` is null for success.
     """
 
     tasks: int
@@ -101,6 +117,7 @@ class DeltaEvidence(msgspec.Struct, frozen=True, kw_only=True):
     ratio: Estimate | None
     bootstrap: Bootstrap
     p: P
+    solved: SolvedRuns | None
 
     @property
     def change(self) -> Estimate:
@@ -153,13 +170,18 @@ class MarginRange(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Margin(msgspec.Struct, frozen=True, kw_only=True):
-    """The margin rule: not worse by more than the margins anywhere, and better somewhere."""
+    """The margin rule: not worse by more than the margins anywhere, and better somewhere.
+
+    `gain_survives`: what makes the winner better is there among solved runs, too; null where there
+    is no winner, or too few tasks can tell.
+    """
 
     verdict: MarginVerdict
     scope: Scope
     margin_success: float
     margin_ratio: float
     ranges: tuple[MarginRange, ...]
+    gain_survives: bool | None
 
 
 class BrokenTask(msgspec.Struct, frozen=True, kw_only=True):
@@ -171,11 +193,20 @@ class BrokenTask(msgspec.Struct, frozen=True, kw_only=True):
     p: float
 
 
+class Drop(msgspec.Struct, frozen=True, kw_only=True):
+    """A task that passes less often with the candidate: the counts of both arms, its own first."""
+
+    task_id: str
+    passed: tuple[int, int]
+    runs: tuple[int, int]
+
+
 class Broken(msgspec.Struct, frozen=True, kw_only=True):
     """The tasks that the candidate broke, and the chance of naming this many between equal arms.
 
     `watched` tasks pass often enough in the baseline that a break would be seen; `could_break` is
     the share of tasks like these that could still break where none of them did.
+    `largest_drop` is named whatever its chance; it is null where no task got worse.
     """
 
     tasks: tuple[BrokenTask, ...]
@@ -183,6 +214,7 @@ class Broken(msgspec.Struct, frozen=True, kw_only=True):
     watched: int
     got_worse: int
     could_break: float | None
+    largest_drop: Drop | None
 
     @property
     def beyond_chance(self) -> bool:
@@ -202,9 +234,13 @@ class Paid(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Guard(msgspec.Struct, frozen=True, kw_only=True):
-    """What a promotion by the evidence needs besides the verdict; null is not known."""
+    """What a promotion by the evidence needs besides the verdict; null is not known.
+
+    `gain_survives`: success is clearly better, or a clear gain is there among solved runs, too.
+    """
 
     successes: int
+    gain_survives: bool | None
     success_low: float | None
     success_high: float | None
     broken: Broken
@@ -332,13 +368,14 @@ class ArmRepeats(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether time and arm can be told apart.
+    """Whether time and arm can be told apart; `known` is false where start times are missing.
 
     `ran_first` is the arm whose runs all started before the other's, if one's did; `in_blocks`
     counts the tasks of which every run of one arm started before every run of the other, `timed`
     those of which that can be said, `p` the chance of this many if the order were random.
     """
 
+    known: bool
     ran_first: str | None
     in_blocks: int
     timed: int

@@ -44,10 +44,12 @@ from twoarm.evidence.results import (
     Margin,
     MeanWithout,
     P,
+    RunOrder,
     Scope,
     Stability,
     Variance,
 )
+from twoarm.evidence.solved import among_solved
 from twoarm.evidence.stability import (
     decision_stability,
     decision_without,
@@ -117,19 +119,17 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
     p = _p_values(runs, tests, frame)
     deltas, without = _metric_by_metric(runs, measured, p, comparison, frame)
     success = deltas[SUCCESS.name].mean
+    graded = grade_of(runs, tests, options.primary, frame)
     guard = watch(
         runs[_COLUMNS[SUCCESS.name]],
         comparison.runs.tasks,
-        {
-            measure.metric.name: int(measure.sizes.min()) if measure.sizes.size else 0
-            for measure in runs
-        },
+        _fewest(runs),
         deltas,
-        tests.scope,
+        graded,
         frame.level,
     )
+    order = order_of_arms(comparison)
     hanging = _hanging(comparison, frame, without)
-    graded = grade_of(runs, tests, options.primary, frame)
     task_count = len(comparison.runs.tasks)
     ours, theirs = comparison.screening.arms
     return Evidence(
@@ -152,7 +152,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         influence=hanging.influence,
         variance=_variance(runs[_COLUMNS[DURATION.name]]),
         repeats=(arm_repeats(ours, task_count, frame), arm_repeats(theirs, task_count, frame)),
-        order=order_of_arms(comparison),
+        order=order,
         next_runs=next_runs(
             runs,
             graded,
@@ -162,8 +162,18 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         ),
         looks=None
         if plan is None
-        else _looks(runs, tests, plan, graded, options, held=_held(comparison, guard, options)),
+        else _looks(
+            runs, tests, plan, graded, options, held=_held(comparison, guard, order, options)
+        ),
     )
+
+
+def _fewest(runs: list[TaskRuns]) -> dict[str, int]:
+    """The fewest measured repeats of a task in an arm, by metric."""
+    return {
+        measure.metric.name: int(measure.sizes.min()) if measure.sizes.size else 0
+        for measure in runs
+    }
 
 
 def _metric_by_metric(
@@ -172,10 +182,12 @@ def _metric_by_metric(
     """The intervals of each metric, and its mean without the task that moves it most."""
     deltas: dict[str, DeltaEvidence] = {}
     without: dict[str, MeanWithout] = {}
+    passes = runs[_COLUMNS[SUCCESS.name]]
     for scaled, raw, chances in zip(runs, measured, p, strict=True):
         # There may be millions of pairs: one metric at a time.
         pairs = group_pairs(scaled.metric, comparison)
-        deltas[scaled.metric.name] = weigh_deltas(scaled, raw, pairs, chances, frame)
+        solved = None if scaled is passes else among_solved(scaled, passes)
+        deltas[scaled.metric.name] = weigh_deltas(scaled, raw, pairs, chances, frame, solved)
         single = mean_without(pairs, comparison.runs.tasks)
         if single is not None:
             without[scaled.metric.name] = single
@@ -190,7 +202,8 @@ def _margin(deltas: dict[str, DeltaEvidence], graded: Grade, options: Options) -
         if gate.metric is not SUCCESS
     }
     margins = Margins(success=options.margin_success, ratio=options.margin_ratio)
-    return margin_rule(deltas[SUCCESS.name].mean, ratios, graded, margins)
+    solved = {name: delta.solved for name, delta in deltas.items()}
+    return margin_rule(deltas[SUCCESS.name].mean, ratios, solved, graded, margins)
 
 
 def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
@@ -287,10 +300,9 @@ def _looks(
     )
 
 
-def _held(comparison: Comparison, guard: Guard, options: Options) -> bool:
+def _held(comparison: Comparison, guard: Guard, order: RunOrder, options: Options) -> bool:
     """Whether a candidate that is better would still not be promoted."""
-    guarded = options.guard != "none" and bool(held_back(guard, options))
-    return guarded or bool(one_sided(comparison))
+    return bool(held_back(guard, order, options) or one_sided(comparison))
 
 
 def _p_values(runs: list[TaskRuns], tests: Tests, frame: Frame) -> list[P]:

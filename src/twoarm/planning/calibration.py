@@ -11,6 +11,7 @@ from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.grade import Margins, margin_rule
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.means import ratio_estimate, success_estimate
+from twoarm.evidence.solved import among_solved, gain_survives
 from twoarm.evidence.weigh import grade_of, headline_tests
 from twoarm.runs.arrays import Flags, Floats, Ints
 from twoarm.runs.metric import JUDGED, SUCCESS
@@ -80,7 +81,7 @@ def deal(pool: Pool, trials: int, frame: Frame, margins: Margins) -> Dealt:
             msgspec.structs.replace(measure, values=measure.values[rows], layout=layout)
             for measure in scaled
         ]
-        named[:, trial] = (_by_gates(pool.values, rows, ours), *_by_evidence(runs, frame, margins))
+        named[:, trial] = (_by_gates(pool.values, rows, ours), *winners(runs, frame, margins))
         for measure in runs:
             deltas = measure.deltas[measure.shared]
             if len(deltas):
@@ -124,23 +125,36 @@ def _by_gates(values: Mapping[str, Floats], rows: Ints, ours: Flags) -> bool:
     return decision.kind in ("candidate", "baseline")
 
 
-def _by_evidence(runs: list[TaskRuns], frame: Frame, margins: Margins) -> tuple[bool, bool]:
-    """Whether the verdict names a winner, and whether the margin rule does."""
+def winners(runs: list[TaskRuns], frame: Frame, margins: Margins) -> tuple[bool, bool]:
+    """Whether the verdict names a winner, and whether the margin rule does.
+
+    A winner that is better only because failed runs are short, or long, is none.
+    """
     by_name = {measure.metric.name: measure for measure in runs}
     grade = grade_of(runs, headline_tests(runs, frame, None), None, frame)
+    passes = by_name[SUCCESS.name]
+    solved = {
+        gate.metric.name: None
+        if gate.metric is SUCCESS
+        else among_solved(by_name[gate.metric.name], passes)
+        for gate in GATES
+    }
     rule = margin_rule(
-        success_estimate(by_name[SUCCESS.name], frame),
+        success_estimate(passes, frame),
         {
             gate.metric.name: ratio_estimate(by_name[gate.metric.name], frame)
             for gate in GATES
             if gate.metric is not SUCCESS
         },
+        solved,
         grade,
         margins,
     )
+    clear = (entry.metric for entry in grade.findings if entry.standing in ("better", "worse"))
     return (
-        grade.verdict in ("candidate better", "baseline better"),
-        rule.verdict in ("candidate", "baseline"),
+        grade.verdict in ("candidate better", "baseline better")
+        and gain_survives(clear, solved) is not False,
+        rule.verdict in ("candidate", "baseline") and rule.gain_survives is not False,
     )
 
 

@@ -269,7 +269,7 @@ def _amount(amount: Amount) -> str:
     name = page_label(amount)
     label = f"{name} ({amount.label_note})" if amount.label_note else name
     mark = _STANDINGS.get(amount.mark, amount.mark)
-    note = f'<span class="small">{html(amount.mark_note)}</span>' if amount.mark_note else ""
+    note = f'<span class="small">{html(amount.notes)}</span>' if amount.notes else ""
     why = f'<span class="small">{html(amount.why)}</span>' if amount.why else ""
     figures = "".join(
         f'<td class="number">{html(text)}</td>'

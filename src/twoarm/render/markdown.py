@@ -62,7 +62,7 @@ def _whole(name: str) -> str:
 
 
 def _amount(amount: Amount) -> str:
-    notes = {amount.label: amount.label_note, amount.mark: amount.mark_note}
+    notes = {amount.label: amount.label_note, amount.mark: amount.notes}
     label, mark = (f"{text} ({note})" if note else text for text, note in notes.items())
     why = amount.interval if not amount.why else f"{amount.interval} ({amount.why})"
     return _line([label, amount.candidate, amount.baseline, amount.change, why, mark])

@@ -24,7 +24,7 @@ from twoarm.result.findings import (
     ratio_range,
     stability_word,
 )
-from twoarm.result.promote import Promotion, Verdict, gates_decide
+from twoarm.result.promote import Promotion, Verdict, gates_decide, solved_change
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
@@ -55,7 +55,7 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of both arms: how far apart they are, and in which range the truth may lie.
 
     `change` and `interval` are one estimand; `why` says why there is no interval; the notes are
-    footnotes.
+    footnotes. `solved` is what solved runs show of a gain, where that is another figure.
     """
 
     gate: Gate | None
@@ -68,11 +68,19 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
     role: Role | None
     label_note: str
     mark_note: str
+    solved: str
     why: str
     # The change and its interval as numbers, in points or percent; None if it is in neither.
     at: float | None
     low: float | None
     high: float | None
+
+    @property
+    def notes(self) -> str:
+        """Everything that is said about the mark, where a row has room for it."""
+        return "; ".join(
+            filter(None, (self.mark_note, self.solved and f"solved runs: {self.solved}"))
+        )
 
 
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
@@ -190,7 +198,7 @@ def _amount(
 ) -> Amount:
     ours, theirs = figures
     note = ""
-    moved, interval, mark, why = NOT_MEASURED, NOT_MEASURED, "", ""
+    moved, interval, mark, why, solved = NOT_MEASURED, NOT_MEASURED, "", "", ""
     role: Role | None = None
     at = low = high = None
     if analysis.evidence is None:
@@ -218,6 +226,9 @@ def _amount(
                 note = _why_unclear(analysis.evidence)
             elif role is not None and perhaps:
                 mark, role, note = DIFFERS, None, NOT_HOW_MUCH
+        among = analysis.evidence.deltas[metric.name].solved
+        if role == "good" and among is not None and among.differs:
+            solved = f"{metric.short} {solved_change(analysis.evidence, metric.name)}"
     return Amount(
         gate=gate,
         label=label,
@@ -229,6 +240,7 @@ def _amount(
         role=role,
         label_note="" if gate is not None else _NOT_A_GATE,
         mark_note=note,
+        solved=solved,
         why=why,
         at=at,
         low=low if high is not None else None,

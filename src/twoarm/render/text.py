@@ -109,12 +109,13 @@ class _Screen:
             return [*lines, *scope, *missing, *notes, *failed, *broken, *steps]
         room = _SCREEN - len(lines) - len(notes)
         parts = (caveats, broken, steps, failed, scope, missing)
-        # Two lines of caveats and one of failures come before all of the steps, more after them.
+        # Two lines of caveats, one of BROKEN and one of FAILED come before the others of each.
         sizes = [len(part) for part in parts]
-        most = _shared_out([min(sizes[0], 2), *sizes[1:3], min(sizes[3], 1), *sizes[4:]], room)
+        first = [min(size, most) for size, most in zip(sizes, (2, 1, room, 1, room, room), strict=True)]
+        most = _shared_out(first, room)
         whole = self._whole(blocks, most[2])
         most[2] = len(whole)
-        for number in (3, 0):
+        for number in (1, 3, 0):
             most[number] += min(room - sum(most), sizes[number] - most[number])
         return [
             *lines,
@@ -263,8 +264,12 @@ class _Screen:
                 why.setdefault(amount.why, []).append(amount.label)
         count = len(summary.amounts)
         missing = " ".join(of_rows(text, labels, count) for text, labels in why.items())
-        notes = "   ".join(f"({n}) {text}" for text, n in _numbered(summary.amounts).items())
-        return [self._wrapped(text) if text else [] for text in (summary.scope, missing, notes)]
+        notes = [f"({n}) {text}" for text, n in _numbered(summary.amounts).items()]
+        # Without a number, which would cost the table its widest columns.
+        solved = ", ".join(amount.solved for amount in summary.amounts if amount.solved)
+        notes += [f"solved runs: {solved}"] if solved else []
+        texts = (summary.scope, missing, "   ".join(notes))
+        return [self._wrapped(text) if text else [] for text in texts]
 
     def _wrapped(self, text: str, *, first: str = "", rest: str = "") -> list[str]:
         """The text in lines no wider than the terminal; a word too wide for one is cut."""

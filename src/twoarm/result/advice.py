@@ -6,8 +6,10 @@ import msgspec
 
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
+from twoarm.compare.screen import Arms
 from twoarm.errors import Caveat
 from twoarm.evidence.results import FUTILE, Evidence, Looks, OneSided
+from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options
 from twoarm.result.findings import FAIRLY_STABLE
 from twoarm.result.more_runs import more_runs
@@ -307,6 +309,9 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
             shaky = False
             candidate = Name(basis.comparison.arms.candidate)
             yield step("promote", "promote {}: the gates and the evidence agree", candidate)
+    # What was run in blocks has to be run again, however many runs there are.
+    if evidence is not None and evidence.order.in_separate_blocks:
+        shaky = shaky and graded != "candidate better"
     if shaky and evidence is not None:
         yield from more_runs(evidence, basis.options)
 
@@ -317,6 +322,7 @@ def _harm(basis: Basis) -> Iterator[Step]:
     if evidence is None or basis.comparison.decision.kind == "baseline":
         return
     broken, paid = evidence.guard.broken, evidence.guard.paid
+    yield from _failing_fast(evidence, basis.comparison.arms)
     if broken.beyond_chance:
         yield step(
             "look_at_broken_tasks",
@@ -337,6 +343,28 @@ def _harm(basis: Basis) -> Iterator[Step]:
                 Name(basis.comparison.arms.baseline),
                 higher,
             )
+
+
+def _failing_fast(evidence: Evidence, arms: Arms) -> Iterator[Step]:
+    """Gains that are not there among solved runs, or that cannot be checked."""
+    gains = [entry.metric for entry in evidence.grade.findings if entry.standing == "better"]
+    survives = evidence.guard.gain_survives
+    if survives is False:
+        solved = evidence.deltas[gains[0]].solved
+        long = solved is not None and solved.failed_runs == "long"
+        yield step(
+            "look_at_failed_runs",
+            "look at the failed runs of {}: they are {}, and most of the gain comes from that",
+            Name(arms.baseline if long else arms.candidate),
+            "long" if long else "short",
+        )
+    elif survives is None and gains and evidence.guard.successes:
+        yield step(
+            "add_solved_tasks",
+            "add tasks that both arms solve: with fewer than {}, nobody can tell whether the gain "
+            "is more than failing fast",
+            FEWEST_SOLVED,
+        )
 
 
 def _equal(basis: Basis) -> bool:

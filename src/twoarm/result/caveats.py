@@ -8,7 +8,9 @@ from twoarm.compare.screen import WITH, Arms, Screening, opposite
 from twoarm.compare.summarize import ArmSummary
 from twoarm.compare.trials import Trials
 from twoarm.errors import Caveat
+from twoarm.evidence.results import Evidence
 from twoarm.options import Options
+from twoarm.result.promote import Promotion
 from twoarm.runs.metric import METRICS
 from twoarm.text.escape import counted
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
@@ -31,6 +33,17 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
         *(caveat for summary in comparison.summaries for caveat in _on_missing(summary)),
         *_on_unknown_keys(comparison.runs.unknown_keys),
     )
+
+
+def order_caveats(evidence: Evidence, promotion: Promotion) -> Iterator[Caveat]:
+    """What a promotion takes for granted where nothing says in which order the arms ran."""
+    if promotion.verdict == "promote" and not evidence.order.known:
+        yield Caveat.say(
+            "order_unknown",
+            "nothing says in which order the arms ran (no record has {}): if one ran after the "
+            "other, whatever else changed in between is part of the difference",
+            Name("started_at_utc"),
+        )
 
 
 def foremost(caveats: tuple[Caveat, ...]) -> tuple[Caveat, ...]:

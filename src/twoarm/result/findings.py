@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 
-from twoarm.evidence.results import Evidence, Interval
+from twoarm.evidence.results import Drop, Evidence, Finding, Interval
 from twoarm.explain.failures import ArmFailures, Failures
 from twoarm.result.promote import here
 from twoarm.runs.endings import FAILURE_WORDS
 from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, share
-from twoarm.text.sentence import Sentence, listed, say
+from twoarm.text.sentence import Name, Sentence, listed, say
 
 # At or above this share of resamples with the same decision, new runs would hardly change it.
 STABLE = 0.95
@@ -64,14 +64,19 @@ def is_clear(evidence: Evidence, metric: str) -> bool:
 def _clear(evidence: Evidence) -> Iterator[str]:
     """What is clear, what is not clear and could still go either way, and what was not tested."""
     grade = evidence.grade
-    clear = [
-        words[finding.standing == "worse"]
-        for finding in grade.findings
-        if finding.standing in ("better", "worse")
-        and (words := BY_NAME[finding.metric].words) is not None
-    ]
+    clear: list[str] = []
+    failing: dict[str, list[str]] = {}
+    for finding in grade.findings:
+        words = BY_NAME[finding.metric].words
+        if words is not None and finding.standing in ("better", "worse"):
+            why = _because(evidence, finding)
+            (failing.setdefault(why, []) if why else clear).append(
+                words[finding.standing == "worse"]
+            )
     if clear:
         yield series(clear)
+    for why, gains in failing.items():
+        yield f"{series(gains)}, because {why}"
     perhaps: list[str] = []
     unclear: list[str] = []
     for finding in grade.findings:
@@ -94,6 +99,16 @@ def _clear(evidence: Evidence) -> Iterator[str]:
         yield f"no difference at all in {series([BY_NAME[name].short for name in same], 'or')}"
     if len(untested) > len(same):
         yield f"{series([LABELS[name] for name in untested if name not in same])} not tested"
+
+
+def _because(evidence: Evidence, finding: Finding) -> str:
+    """What makes a gain that is not there among solved runs; nothing if it is."""
+    solved = evidence.deltas[finding.metric].solved
+    if solved is None or solved.survives is not False or finding.standing == "worse":
+        return ""
+    if solved.failed_runs == "long":
+        return "the baseline's failed runs are long"
+    return "failed runs are short"
 
 
 def _leaning(evidence: Evidence, metric: Metric) -> str:
@@ -142,33 +157,52 @@ def stability_word(held: float) -> str:
 
 def broken_said(evidence: Evidence) -> Sentence:
     """Whole tasks that the candidate broke, or how many still could."""
-    broken = evidence.guard.broken
-    if broken.tasks:
-        chance = "" if broken.beyond_chance else ", which can be chance"
-        count = f"{len(broken.tasks)} of {counted(evidence.tasks, 'task')}{chance}"
-        return say("{}: {}", count, listed([task.task_id for task in broken.tasks], 3))
+    broken, tasks = evidence.guard.broken, counted(evidence.tasks, "task")
+    if broken.largest_drop is not None:
+        return _dropped(evidence, broken.largest_drop)
     if broken.could_break is None:
         return say("not known: no task has enough successful baseline runs to tell")
     if evidence.tasks == 1:
         return say("not this task; what happens to others is not known")
-    if has_standing(evidence, SUCCESS.name, "worse"):
-        return say(
-            "no single task for certain, but success is lower in {} of {}",
-            broken.got_worse,
-            counted(evidence.tasks, "task"),
-        )
-    few = broken.watched < evidence.tasks
-    if few and broken.watched == 1:
-        return say("cannot tell: only one task passes often enough in the baseline")
-    those = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
-    tasks = those if few else counted(broken.watched, "task")
-    seen, could = (" got worse", "") if not broken.got_worse else ("", " break")
+    if broken.watched < evidence.tasks:
+        if broken.watched == 1:
+            return say("cannot tell: only one task passes often enough in the baseline")
+        tasks = f"the {counted(broken.watched, 'task')} that pass often enough to tell"
     if evidence.headline == "these_tasks":
-        return say("none of {}{}; what happens to others is not known", tasks, seen)
+        return say("none of {} got worse; what happens to others is not known", tasks)
     share = f"{broken.could_break:.0%}"
-    return say(
-        "none of {}{}; up to {} of tasks like these still could{}", tasks, seen, share, could
-    )
+    return say("none of {} got worse; up to {} of tasks like these still could", tasks, share)
+
+
+def _dropped(evidence: Evidence, drop: Drop) -> Sentence:
+    """The same where a task got worse; the largest drop is named, whatever the tests say of it."""
+    broken, tasks = evidence.guard.broken, counted(evidence.tasks, "task")
+    (ours, theirs), (of_ours, of_theirs) = drop.passed, drop.runs
+    counts = f"{theirs} of {of_theirs} to {ours} of {of_ours}"
+    largest = say("largest drop: {}, {}", Name(drop.task_id), counts)
+    names = [task.task_id for task in broken.tasks]
+    if names:
+        chance = "" if broken.beyond_chance else ", which can be chance"
+        # Of the one task that is named, the counts stand beside it.
+        which = say("{}, {}", Name(drop.task_id), counts)
+        if names != [drop.task_id]:
+            which = say("{}; {}", listed(names, 3), largest)
+        return say("{} of {}{}: {}", len(names), tasks, chance, which)
+    if evidence.tasks == 1:
+        return say("not for certain: {}; what happens to others is not known", counts)
+    if has_standing(evidence, SUCCESS.name, "worse"):
+        lower = broken.got_worse
+        return say("none for certain; {}; success is lower in {} of {}", largest, lower, tasks)
+    if broken.could_break is None:
+        few = "no task passes often enough in the baseline to tell"
+        return say("none for certain; {}; {}", largest, few)
+    others = "what happens to others is not known"
+    if evidence.headline == "tasks_like_these":
+        others = f"up to {broken.could_break:.0%} of tasks like these still could break"
+    if broken.watched < evidence.tasks:
+        few = f"only {broken.watched} of {tasks} could be seen to break"
+        return say("none for certain; {}; {}; {}", largest, few, others)
+    return say("none of {}; {}; {}", evidence.tasks, largest, others)
 
 
 def failed_said(failures: Failures) -> str | None:

@@ -10,12 +10,13 @@ from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
 from twoarm.evidence.exclusions import one_sided
-from twoarm.evidence.harm import HARM, Held, held_back
+from twoarm.evidence.harm import HARM, Held, held_back, held_by_margin
 from twoarm.evidence.results import Evidence, MarginRange, OneSided, Paid, fewest_tasks
+from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options, PromoteBy
 from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS
 from twoarm.text.escape import counted, series
-from twoarm.text.number_format import change, share
+from twoarm.text.number_format import NOT_MEASURED, change, share
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
 
 Verdict = Literal["promote", "do not promote", "not enough data"]
@@ -131,7 +132,7 @@ def _promote(comparison: Comparison, evidence: Evidence | None, options: Options
         return _by_gates(comparison)
     assert evidence is not None
     if options.promote_by == "margin":
-        return _by_margin(evidence)
+        return _by_margin(evidence, options)
     return _by_evidence(evidence, options)
 
 
@@ -194,15 +195,23 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         return _settled("do not promote", reason)
     reason = say("{} for tasks like these", series(_gains(evidence)))
     if options.guard == "none":
-        off = say("the guard is off: success, broken tasks and cost were not checked")
+        off = say(
+            "the guard is off: success, solved runs, broken tasks, cost and the order of runs were "
+            "not checked"
+        )
         return _settled("promote", reason, off)
-    held = held_back(evidence.guard, options)
+    held = held_back(evidence.guard, evidence.order, options)
     if not held:
         return _settled("promote", reason, *_passed(evidence))
+    return _withheld(held, evidence, reason)
+
+
+def _withheld(held: tuple[Held, ...], evidence: Evidence, otherwise: Sentence) -> Promotion:
+    """Harm that was seen is a no; what is only not ruled out takes more data."""
     return _settled(
         "do not promote" if HARM & set(held) else "not enough data",
         *(_against(harm, evidence) for harm in held),
-        say("otherwise {}", reason),
+        say("otherwise {}", otherwise),
     )
 
 
@@ -225,6 +234,17 @@ def _against(held: Held, evidence: Evidence) -> Sentence:
     guard = evidence.guard
     low, high = guard.success_low or 0.0, guard.success_high or 0.0
     match held:
+        case "not side by side":
+            return say("the arms did not run side by side")
+        case "gain unchecked":
+            return say(
+                "the gain cannot be checked among solved runs: fewer than {} tasks have some in "
+                "both arms",
+                FEWEST_SOLVED,
+            )
+        case "gain of failed runs":
+            gains = ", ".join(_gains_left(evidence))
+            return say("most of the gain is gone among solved runs: {}", gains)
         case "no success":
             return say("no interval of success on these very tasks: repeats are missing")
         case "success drops":
@@ -244,6 +264,22 @@ def _against(held: Held, evidence: Evidence) -> Sentence:
             return say("it breaks {}: {}", counted(len(tasks), "task"), names)
         case "costs more":
             return say("{}", _more_paid(guard.paid))
+
+
+def _gains_left(evidence: Evidence) -> Iterator[str]:
+    """What solved runs show where a clear gain does not survive."""
+    for finding in evidence.grade.findings:
+        if finding.standing == "better":
+            yield f"{BY_NAME[finding.metric].short} {solved_change(evidence, finding.metric)}"
+
+
+def solved_change(evidence: Evidence, metric: str) -> str:
+    """The change of a metric among solved runs."""
+    delta = evidence.deltas[metric]
+    if delta.solved is None or delta.solved.solved_runs is None:
+        return NOT_MEASURED
+    moved = delta.solved.solved_runs
+    return change(moved, BY_NAME[metric].unit) if delta.ratio is None else share(moved - 1.0)
 
 
 def _more_paid(paid: Paid) -> str:
@@ -274,7 +310,7 @@ def _drop(low: float, high: float) -> str:
     return f"{-high * 100:.1f} to {-low * 100:.1f} points"
 
 
-def _by_margin(evidence: Evidence) -> Promotion:
+def _by_margin(evidence: Evidence, options: Options) -> Promotion:
     """Not worse by more than the margins, and better somewhere; one margin exceeded is a no."""
     margin = evidence.margin
     if margin.verdict == "inconclusive":
@@ -297,6 +333,9 @@ def _by_margin(evidence: Evidence) -> Promotion:
     if verdict == "promote" and broken.beyond_chance:
         names = listed([task.task_id for task in broken.tasks], 3)
         reasons.insert(0, say("it breaks {}, but this rule does not look at single tasks", names))
+    held = held_by_margin(evidence.margin, evidence.order, options) if verdict == "promote" else ()
+    if held:
+        return _withheld(held, evidence, joined(reasons, "; "))
     return _settled(verdict, *reasons)
 
 
