@@ -1,17 +1,20 @@
 """Plans and calibrations, simulated: what was promised, and what the verdicts then said.
 
-A plan's power is held against the share of simulated verdicts; a plan made from a small pilot
-against the power that its design really has; a calibration against fresh runs of two equal arms.
+A plan's power is held against the share of simulated verdicts; a plan made from a pilot against
+the power that its design really has; a calibration against fresh runs of two equal arms.
 """
 
 import math
 
 import msgspec
 import numpy as np
+from scipy import stats
 
-from benchmarks.verdicts import MARGINS, ROLES, Arms, frame, runs_of, trial, verdict
+from benchmarks.verdicts import MARGINS, ROLES, Arms, frame, runs_of, success_shift, trial, verdict
 from twoarm.compare.decide import decide, figures, judge
-from twoarm.evidence.power import Aim, Design, Outlook, Pilot, UnitCosts, lacking, pilot_of
+from twoarm.evidence.cells import TaskRuns
+from twoarm.evidence.pilot import Pilot, lacking, pilot_of
+from twoarm.evidence.power import Aim, Design, Outlook, UnitCosts, shared_level
 from twoarm.planning.calibration import FLOOR, Pool, deal, winners
 from twoarm.planning.planner import Planner
 from twoarm.runs.arrays import Floats
@@ -32,6 +35,10 @@ PLANNED_SUCCESS = {
     "PL4 less success": Arms(success_effect=(-0.6, 0.5)),
 }
 SMALL_PILOTS = {"PL5 -20% in duration, from a small pilot": Arms()}
+PILOTS = {
+    "PL6 -10% in duration, from a pilot": Arms(duration=math.log(0.9)),
+    "PL7 +5 points of success, from a pilot": Arms(success_effect=(success_shift(0.05), 0.5)),
+}
 CALIBRATED = {
     "C1 some tasks fail": Arms(success_effect=(0.0, 0.0), task_sd=0.0),
     "C2 everything passes": Arms(success=None, task_sd=0.0),
@@ -93,6 +100,69 @@ def small_pilot_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict
         "reaches 80% power, spreads as seen": [reached[0], datasets],
         "reaches 80% power, upper limits": [reached[1], datasets],
     }
+
+
+def pilot_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:
+    """How often the recommended design has the power that was asked for, and what that costs."""
+    draw = np.random.default_rng([67, len(name), tasks, repeats])
+    arms = PILOTS[name]
+    metric, change = (DURATION, arms.duration) if arms.duration else (SUCCESS, 0.05)
+    truth = _Truth(arms, metric, change, repeats)
+    reached, power, ratios = np.zeros(2), np.zeros(2), []
+    for _ in range(datasets):
+        pilot = pilot_of(runs_of(trial(arms, tasks, repeats, draw).values), metric)
+        more_runs = []
+        for way, known in enumerate((pilot, pilot.with_upper_limits())):
+            plans = planner(known, change)
+            design = plans.cheapest(tasks)
+            assert design is not None
+            true_power = truth.power(design)
+            reached[way] += true_power >= POWER
+            power[way] += true_power
+            more_runs.append(plans.usd(design))
+        ratios.append(more_runs[1] / more_runs[0])
+    fewest = truth.fewest_tasks(repeats)
+    clear = sum(
+        truth.clear(runs_of(trial(arms, fewest, repeats, draw).values)) for _ in range(datasets)
+    )
+    return {
+        "reaches 80% power, expected": [int(reached[0]), datasets],
+        "reaches 80% power, to be sure": [int(reached[1]), datasets],
+        "true power on average, expected": [round(power[0], 1), datasets],
+        "true power on average, to be sure": [round(power[1], 1), datasets],
+        "runs to be sure, of those expected (median)": [
+            round(float(np.median(ratios)) * datasets, 1),
+            datasets,
+        ],
+        "clear in simulated verdicts with the fewest tasks that reach it": [clear, datasets],
+    }
+
+
+class _Truth:
+    """What a design really has: the tail of the noncentral t, with the variances of many tasks."""
+
+    def __init__(self, arms: Arms, metric: Metric, change: float, repeats: int) -> None:
+        drawn = trial(arms, MANY_RUNS // repeats, repeats, np.random.default_rng([71, repeats]))
+        many = pilot_of(runs_of(drawn.values), metric)
+        self._run, self._task = many.run_variance[many.at], many.task_variance[many.at]
+        self._metric, self._change = metric, change
+        self._level = shared_level(many.correlation.tobytes(), len(many.metrics), 0.05)
+
+    def power(self, design: Design) -> float:
+        freedom = design.tasks - 1
+        error = math.sqrt((self._task + self._run / design.repeats) / design.tasks)
+        bound = stats.t.ppf(1.0 - self._level / 2.0, freedom)
+        return float(stats.nct.sf(bound, freedom, abs(self._change) / error))
+
+    def fewest_tasks(self, repeats: int) -> int:
+        tasks = 12
+        while self.power(Design(tasks=tasks, repeats=repeats)) < POWER:
+            tasks += 1
+        return tasks
+
+    def clear(self, runs: list[TaskRuns]) -> bool:
+        findings = {finding.metric: finding.standing for finding in verdict(runs).findings}
+        return findings[self._metric.name] == "better"
 
 
 def calibrate_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:

@@ -17,6 +17,7 @@ from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.grade import Margins, margin_rule
 from twoarm.evidence.harm import broken_tasks
 from twoarm.evidence.interval import Frame
+from twoarm.evidence.kernel import normal_quantile
 from twoarm.evidence.means import ratio_estimate, success_estimate
 from twoarm.evidence.results import Estimate, Grade, Margin
 from twoarm.evidence.solved import among_solved, gain_survives
@@ -37,6 +38,8 @@ RUN_SD = 0.45
 RUN_CORRELATION, TASK_CORRELATION = 0.8, 0.7
 MARGIN = 0.10
 MARGINS = Margins(success=MARGIN, ratio=MARGIN)
+# Points at which rates are averaged over all tasks.
+_NODES = 2_001
 RATIOS = (DURATION.name, NON_CACHE_TOKENS.name)
 ROLES = Roles(candidate="candidate", baseline="baseline")
 # What a run that dies at once has of a usual one: 1 of 150 seconds, 20 of 12,000 tokens.
@@ -108,6 +111,21 @@ def normals(draw: np.random.Generator, count: int, shape: tuple[int, ...], commo
     shared = draw.normal(size=shape)
     own = draw.normal(size=(count, *shape))
     return math.sqrt(common) * shared + math.sqrt(1.0 - common) * own
+
+
+def success_shift(points: float) -> float:
+    """The mean change of the log odds that changes the success of `Arms()` by this much."""
+    arms = Arms()
+    assert arms.success is not None
+    nodes = normal_quantile((np.arange(_NODES) + 0.5) / _NODES)
+    (middle, spread), between = arms.success, arms.success_effect[1]
+    wanted = float(logistic(middle + spread * nodes).mean()) + points
+    low, high = -10.0, 10.0
+    for _ in range(60):
+        shift = (low + high) / 2.0
+        reached = float(logistic(middle + shift + math.hypot(spread, between) * nodes).mean())
+        low, high = (shift, high) if reached < wanted else (low, shift)
+    return low
 
 
 def trial(arms: Arms, tasks: int, repeats: int, draw: np.random.Generator) -> Trial:

@@ -55,7 +55,7 @@ REPORTS = [
     Broken("the steps come before a second line of BROKEN", "_Screen.first", "min(len(broken), 1)", "len(broken)", "tests/render/test_golden.py"),
     Broken("a wide character takes two columns", "_Screen._wrapped", "room -= columns(word) + 1", "room -= len(word) + 1", "tests/render/test_one_screen.py"),
     Broken("the advice sees broken tasks and cost", "advice._verdict", "yield from harm", "", "tests/result/test_next_step.py"),
-    Broken("a margin takes so many tasks", "more_runs.more_runs", "options.promote_by == \"margin\" and evidence.tasks < least", "False", "tests/result/test_next_step.py"),
+    Broken("a margin takes so many tasks", "more_runs._where", "options.promote_by == \"margin\" and evidence.tasks < least", "False", "tests/result/test_next_step.py"),
     Broken("what could still be is said", "findings._clear", "(f\" ({could}{ends})\" if ends else \"\")", "\"\"", "tests/evidence/test_evidence_words.py"),
     Broken("a flip to passed", "chart_points._successes", "gained=task.gained", "gained=task.lost", "tests/render/test_chart_points.py"),
     Broken("tasks are drawn in order of their mean", "chart_points._deltas", "tasks.sort(key=lambda task: (task.mean, task.task_id))", "pass", "tests/render/test_chart_points.py"),

@@ -90,7 +90,7 @@ def test_a_newcomer_reads_arm_amount_certainty_and_next_step_on_the_first_screen
             "-27.9% to -2.2%",
             "~ no clear difference",
             "▲ better",
-            "To see a 10% change in duration four times out of five",
+            "To see a 10% change in duration: 97 tasks x 5 repeats",
             "vary a lot between repeats",
         ):
             assert said in text, said

@@ -1,4 +1,4 @@
-"""`twoarm plan`: from a pilot to a number of runs and dollars, in every form; and NEXT."""
+"""`twoarm plan`: from a pilot to a number of runs and dollars, in every form."""
 
 import json
 from functools import cache
@@ -6,15 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
 from playwright.sync_api import Browser
 
 import twoarm as package
-from tests.conftest import lines, run, twoarm
+from tests.conftest import lines, twoarm
 from tests.support.browser_pages import browsed
 from tests.support.pilots import HOSTILE, hostile_pilot, pilot_runs
 from twoarm import PlanReport, UsageError
 from twoarm.text.escape import columns
+from twoarm.text.number_format import dollars
 
 FIXED = {
     *("schema", "metric", "detect", "scope", "tasks", "repeats", "power", "smallest_detectable"),
@@ -87,22 +89,69 @@ def test_the_effect_of_the_pilot_itself_is_never_looked_at() -> None:
 def test_success_and_few_tasks_are_tried_and_the_rest_is_a_formula() -> None:
     assert planned(12, detect="-12%", metric="duration").method == "closed form"
     assert planned(11, detect="-12%", metric="duration").method == "trials"
-    assert planned(12, detect="-12%", metric="success").method == "trials"
+    assert planned(24, detect="-12%", metric="success").method == "trials"
+    assert planned(25, detect="-12%", metric="success").method == "closed form"
     priced = [one | {"total_cost_usd": one["duration_seconds"] / 400} for one in pilot(9)]
     assert package.plan(priced, detect="-15%", metric="cost").method == "closed form"
 
 
-def test_a_small_pilot_has_a_range_and_one_of_ten_tasks_has_none() -> None:
-    small, large = (package.plan(pilot(tasks, task_spread=0.4), detect="-15%") for tasks in (9, 10))
-    assert large.upper_limits is None
-    assert small.upper_limits is not None
-    assert small.upper_limits.spreads.task > small.spreads.task
-    assert small.upper_limits.power < small.power
-    by_kind = {option.kind: option for option in small.options}
-    above = {option.kind: option for option in small.upper_limits.options}
-    assert above["tasks"].tasks > by_kind["tasks"].tasks
-    assert "to be safe" in small.to_text()
-    assert "small_pilot" in [caveat.code for caveat in small.caveats]
+@pytest.mark.parametrize(("tasks", "metric"), [(9, "tokens"), (25, "duration"), (12, "success")])
+def test_every_pilot_is_planned_for_as_expected_and_to_be_sure(tasks: int, metric: Any) -> None:
+    report = package.plan(pilot(tasks, task_spread=0.4), detect="+15%", metric=metric)
+    limits = report.upper_limits
+    assert limits is not None
+    assert limits.spreads.task > report.spreads.task
+    assert limits.spreads.run > report.spreads.run
+    assert limits.power <= report.power
+    expected, sure = (
+        {option.kind: option for option in options} for options in (report.options, limits.options)
+    )
+    assert sure["tasks"].tasks > expected["tasks"].tasks
+    assert report.recommended == sure["cheapest"]
+    assert json.loads(report.to_json())["recommended"]["tasks"] == sure["cheapest"].tasks
+    assert ("small_pilot" in [caveat.code for caveat in report.caveats]) == (tasks < 10)
+
+
+def test_both_plans_stand_side_by_side_and_the_second_is_recommended() -> None:
+    report = package.plan(pilot(12), detect="-12%", metric="duration", budget=30.0)
+    limits, budget = report.upper_limits, report.within_budget
+    assert limits is not None
+    assert budget is not None
+    assert budget.power_to_be_sure is not None
+    assert budget.power_to_be_sure < budget.power
+    expected, sure = report.options[-1], limits.options[-1]
+    assert sure.usd is not None
+    text = " ".join(report.to_text().split())
+    assert (
+        f"PLAN {sure.tasks} tasks x {sure.repeats} repeats for about {dollars(sure.usd)} more, "
+        f"to be sure ({expected.tasks} tasks x {expected.repeats} repeats for about "
+    ) in text
+    assert "more are expected to be enough)" in text
+    assert "way expected more runs dollars to be sure more runs dollars" in text
+    row = f"cheapest {expected.tasks} x 5 {expected.more_runs:,} ${expected.usd:.2f}"
+    assert f"{row} {sure.tasks} x 5 {sure.more_runs:,} $" in text
+    assert f"chance to see it (to be sure: {budget.power_to_be_sure:.0%})" in text
+    assert f"| cheapest | {expected.tasks} x 5 |" in report.to_markdown()
+    assert all(columns(line) <= 80 for line in report.to_text().splitlines())
+
+
+def test_runs_that_are_expected_to_be_enough_may_not_be_sure_to_be() -> None:
+    shares = [0.1 + 0.005 * step for step in range(60)]
+    reports = [planned(25, 10, detect=-share, metric="duration") for share in shares]
+    between = [
+        report
+        for report in reports
+        if report.upper_limits is not None and report.upper_limits.power < 0.8 <= report.power
+    ]
+    assert between
+    for report in between:
+        assert report.options == ()
+        assert report.recommended is not None
+        assert "to be sure (these runs are expected to be enough)" in " ".join(
+            report.to_text().split()
+        )
+    assert reports[-1].recommended is None
+    assert "nothing more: these runs are enough" in reports[-1].to_text()
 
 
 def test_what_repeats_cannot_reach_is_said() -> None:
@@ -113,6 +162,24 @@ def test_what_repeats_cannot_reach_is_said() -> None:
     assert tasks.usd == pytest.approx(29 * 5 * 0.5)
     text = " ".join(found.to_text().split())
     assert "no number of repeats of 8 tasks gets beyond a chance of 5" in text
+
+
+def test_what_takes_too_many_repeats_is_not_called_out_of_reach() -> None:
+    """Tasks that do not differ: endless repeats would show it, and 500 do not."""
+    found = package.plan(
+        detect="-5%", primary=True, tasks=6, repeats=5, spread=1.0, task_spread=0.0
+    )
+    assert found.power_with_endless_repeats == 1.0
+    assert [option.kind for option in found.options] == ["tasks", "cheapest"]
+    text = " ".join(found.to_text().split())
+    assert "; 6 tasks alone would take more than 500 repeats" in text
+    assert "gets beyond" not in text
+
+
+def test_a_limit_that_is_rounded_to_what_is_wanted_is_said_to_be_below_it() -> None:
+    found = package.plan(detect="-20%", **ASSUMED)
+    close = msgspec.structs.replace(found, power_with_endless_repeats=0.797)
+    assert "beyond a chance of just under 80%" in " ".join(close.to_text().split())
 
 
 def test_enough_is_enough() -> None:
@@ -294,74 +361,3 @@ def test_the_page_draws_its_chart_without_a_network(chromium: Browser, tmp_path:
         assert shown.page.locator("#chart-power[data-drawn] svg").count() == 1
         assert shown.page.locator("#chart-power .mark-symbol path").count() >= 8
         assert shown.complaints == []
-
-
-# NEXT ---------------------------------------------------------------------------------------------
-
-
-def test_next_gives_a_number_of_tasks_and_dollars_that_plan_agrees_with() -> None:
-    runs = pilot(12, task_spread=0.3, faster=0.8)
-    report = package.score(runs, promote_by="evidence")
-    assert report.evidence is not None
-    wanted = report.evidence.next_runs
-    assert wanted is not None
-    assert wanted.detect == -0.1
-    unclear = {one.metric: one.adjusted_p for one in report.evidence.grade.findings}
-    del unclear["success"]
-    assert wanted.metric == max(unclear, key=lambda name: unclear[name] or 0.0)
-    assert len(set(unclear.values())) == 2
-    metric: Any = "duration" if wanted.metric == "duration_seconds" else "tokens"
-    found = package.plan(runs, detect="-10%", metric=metric)
-    best = next(option for option in found.options if option.kind == "cheapest")
-    assert (wanted.tasks, wanted.repeats, wanted.usd) == (best.tasks, best.repeats, best.usd)
-
-
-def test_what_is_clear_for_tasks_like_these_needs_no_more_runs() -> None:
-    runs = [
-        one | {"input_tokens": one["input_tokens"] // 3} if one["arm"] == "with_skelly" else one
-        for one in pilot(9, task_spread=0.3, faster=0.4)
-    ]
-    report = package.score(runs)
-    assert report.evidence is not None
-    standing = {one.metric: one.standing for one in report.evidence.grade.findings}
-    assert (standing["duration_seconds"], standing["non_cache_tokens"]) == ("better", "better")
-    assert report.evidence.next_runs is None
-
-
-def next_line(runs: list[dict[str, Any]], **options: Any) -> str:
-    """What --full prints beside NEXT, in one line."""
-    text = package.score(runs, **options).to_text(full=True, width=120)
-    return " ".join(text[text.index("NEXT") : text.index("STABILITY")].split())
-
-
-def test_next_is_worded_with_tasks_repeats_and_dollars() -> None:
-    line = next_line(pilot(12, task_spread=0.3, passing=0.5))
-    assert "to see a 10% change in " in line
-    assert " four times out of five: " in line
-    assert " more tasks for about $" in line
-    free = [one | {"total_cost_usd": None} for one in pilot(12, task_spread=0.3, passing=0.5)]
-    assert " more tasks" in next_line(free)
-    assert "$" not in next_line(free)
-
-
-def test_next_asks_for_repeats_where_they_do_as_well() -> None:
-    runs = pilot(25, 5, spread=0.3, task_spread=0.0, passing=0.5)
-    line = next_line(runs)
-    assert ": 25 tasks x " in line
-    assert " more runs for about $" in line
-
-
-def test_next_plans_for_the_metric_that_is_named_first() -> None:
-    runs = pilot(12, task_spread=0.3)
-    report = package.score(runs, primary="success")
-    assert report.evidence is not None
-    wanted = report.evidence.next_runs
-    assert wanted is not None
-    assert (wanted.metric, wanted.detect) == ("success", 0.1)
-
-
-def test_next_is_silent_where_nothing_can_be_planned_or_nothing_is_needed() -> None:
-    for runs in (pilot(12, 1), [run(), run("t", "without_skelly")], pilot(60, 10, task_spread=0.0)):
-        report = package.score(runs)
-        assert report.evidence is not None
-        assert report.evidence.next_runs is None

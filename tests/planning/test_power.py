@@ -11,17 +11,8 @@ from scipy import stats
 
 from tests.support.pilots import task_runs_of
 from twoarm.evidence.interval import Frame
-from twoarm.evidence.power import (
-    Aim,
-    Design,
-    Outlook,
-    Pilot,
-    UnitCosts,
-    assumed_pilot,
-    lacking,
-    pilot_of,
-    shared_level,
-)
+from twoarm.evidence.pilot import Pilot, assumed_pilot, lacking, pilot_of
+from twoarm.evidence.power import Aim, Design, Outlook, UnitCosts, shared_level
 from twoarm.evidence.weigh import grade_of, headline_tests
 from twoarm.planning import trials
 from twoarm.planning.planner import Planner
@@ -126,6 +117,34 @@ def test_the_upper_limits_are_those_of_chi_square() -> None:
     between = 0.09 * 7 / stats.chi2.ppf(0.2, 7) - 2 * 0.3**2 / 5
     assert above.task_variance[0] == pytest.approx(between)
     assert above.run_variance[0] == pytest.approx(2 * 0.3**2 * 64 / stats.chi2.ppf(0.2, 64))
+    passes = msgspec.structs.replace(pilot, metrics=(SUCCESS,))
+    assert passes.with_upper_limits().run_variance[0] == above.run_variance[0]
+
+
+@pytest.mark.parametrize(("start", "change"), [(3.5, -0.08), (0.5, 0.12), (1.5, -0.12)])
+def test_the_closed_form_of_success_is_that_of_brute_force(start: float, change: float) -> None:
+    """Runs pass by chance, every odds of a task moves by as much, and a t test is made of it."""
+    draw = np.random.default_rng(7)
+    rates = 1 / (1 + np.exp(-draw.normal(start, 1.0, 40_000)))
+    shifts = np.linspace(-6, 6, 1201)
+    odds = np.log(rates[:2000] / (1 - rates[:2000]))
+    means = (1 / (1 + np.exp(-(odds[:, None] + shifts)))).mean(axis=0)
+    shift = shifts[np.abs(means - rates[:2000].mean() - change).argmin()]
+    after = 1 / (1 + np.exp(-(np.log(rates / (1 - rates)) + shift)))
+    shares = [draw.binomial(5, chance) / 5 for chance in (after, rates)]
+    deltas = (shares[0] - shares[1]).reshape(-1, 40)
+    t = deltas.mean(axis=1) / (deltas.std(axis=1, ddof=1) / math.sqrt(40))
+    clear = float((math.copysign(1, change) * t >= stats.t.ppf(0.975, 39)).mean())
+    before = 2 * float((rates * (1 - rates)).mean())
+    alone = msgspec.structs.replace(
+        assumed_pilot(COST, 0.3, 0.0),
+        metrics=(SUCCESS,),
+        run_variance=np.array([before]),
+        rates=rates[:2000],
+    )
+    said = Outlook(pilot=alone, aim=Aim(change=change, alpha=0.05, power=0.8, first=False))
+    assert 0.3 < clear < 0.95
+    assert float(said.power(40, 5)) == pytest.approx(clear, abs=0.05)
 
 
 def test_the_pilots_tasks_keep_their_repeats_and_cost_nothing_more() -> None:

@@ -64,6 +64,7 @@ def test_stability_in_words(share: float, word: str) -> None:
             [
                 "get more runs before telling anyone: the evidence does not show a gain",
                 "add tasks: with 1 task nothing can be said about others; it takes at least 6",
+                "this was a look; a second doubles false winners, --looks keeps 5%",
             ],
         ),
         (
@@ -75,6 +76,7 @@ def test_stability_in_words(share: float, word: str) -> None:
             [
                 "get more runs before telling anyone: the evidence does not show a gain",
                 "add repeats: ",
+                "this was a look; a second doubles false winners",
                 "look at `t4` and 3 more: dropping any one of them changes the decision",
             ],
         ),
@@ -83,6 +85,7 @@ def test_stability_in_words(share: float, word: str) -> None:
             [
                 "do not read too much into a mixed result: the evidence shows no clear difference",
                 "add repeats: ",
+                "this was a look; a second doubles false winners",
             ],
         ),
         (
@@ -227,7 +230,8 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
         {"promote_by": "margin"},
         [
             "add tasks: to rule out a drop of 10 points for tasks like these takes at least 24, "
-            "even if nothing fails"
+            "even if nothing fails",
+            "this was a look; a second doubles false winners",
         ],
     ),
     (
@@ -250,13 +254,18 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
             "do not claim a difference, nor that there is none: the runs show neither",
             "the gates alone would promote",
             "add repeats: ",
+            "this was a look; a second doubles false winners",
             "look at `t4` and 3 more",
         ],
     ),
     (
         spread(3, 6, 0.5),
         {"promote_by": "evidence"},
-        ["add tasks: with 3 tasks nothing can be", "to see a 10% change in duration"],
+        [
+            "add tasks: with 3 tasks nothing can be",
+            "to see a 10% change in duration",
+            "this was a look; a second doubles false winners",
+        ],
     ),
     (
         [
@@ -269,7 +278,10 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
             for one in spread(12, 5, 0.5)
         ],
         {"promote_by": "evidence"},
-        ["add repeats: they narrow the range of success on these tasks"],
+        [
+            "add repeats: they narrow the range of success on these tasks",
+            "this was a look; a second doubles false winners",
+        ],
     ),
 ]
 
@@ -291,8 +303,8 @@ def test_what_to_do_next_goes_by_what_the_promotion_goes_by(
         (spread(8, 4, 0.5), ["reach_minimum_repeats"]),
         (spread(8, 5, 0.5), ["promote"]),
         (started(spread(8, 5, 0.5), "with_skelly"), ["interleave_arms"]),
-        (jitter(8, 5, (1, 0)), ["claim_nothing", "add_repeats"]),
-        (suite(tasks=1, duration_seconds=99), ["get_more_runs", "add_tasks"]),
+        (jitter(8, 5, (1, 0)), ["claim_nothing", "add_repeats", "plan_looks"]),
+        (suite(tasks=1, duration_seconds=99), ["get_more_runs", "add_tasks", "plan_looks"]),
         (dear(spread(12, 5, 0.5)), ["weigh_cost"]),
         (breaking(spread(25, 10, 0.5), "t7", "t9"), ["look_at_broken_tasks"]),
         (suite(success=False, duration_seconds=101, input_tokens=1001), ["keep_baseline"]),

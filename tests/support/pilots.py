@@ -16,7 +16,7 @@ HOSTILE = ("<img src=x onerror=alert(1)>|`x`", "::warning::\u202e</script>")
 
 def pilot_runs(
     tasks: int,
-    repeats: int,
+    repeats: int = 5,
     *,
     spread: float = 0.3,
     task_spread: float = 0.2,

@@ -115,8 +115,8 @@ def _add_promotion_options(group: _ArgumentGroup) -> None:
         "guard",
         choices=get_args(GuardBy),
         help="under --promote-by evidence, also require that success holds on these very tasks, "
-        "that a gain is there among solved runs, that no tasks break, and that cost is not clearly worse; "
-        "under evidence and margin, that the arms ran side by side",
+        "that a gain is there among solved runs, that no tasks break, and that cost is not clearly "
+        "worse; under evidence and margin, that the arms ran side by side",
     )
     option(
         "allow_broken",

@@ -4,7 +4,8 @@ import math
 from collections.abc import Sequence
 
 from twoarm.evidence.cells import TaskRuns
-from twoarm.evidence.power import Aim, Design, Outlook, UnitCosts, lacking, pilot_of
+from twoarm.evidence.pilot import lacking, pilot_of
+from twoarm.evidence.power import Aim, Design, Outlook, UnitCosts
 from twoarm.evidence.results import Grade, NextRuns
 from twoarm.options import Options
 from twoarm.runs.metric import BY_NAME, SUCCESS, Better, Metric
@@ -24,7 +25,7 @@ def next_runs(
 ) -> NextRuns | None:
     """The design to see a change as large as the margin, of the primary or the least clear metric.
 
-    `usd` is what a pair costs.
+    It is made to be sure, as `twoarm plan` recommends. `usd` is what a pair costs.
     """
     metric = _metric(runs, grade)
     if metric is None:
@@ -37,7 +38,7 @@ def next_runs(
         power=POWER,
         first=grade.primary is not None,
     )
-    outlook = Outlook(pilot=pilot_of(runs, metric), aim=aim)
+    outlook = Outlook(pilot=pilot_of(runs, metric).with_upper_limits(), aim=aim)
     design = _design(outlook)
     if design is None:
         return None

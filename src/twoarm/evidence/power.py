@@ -1,12 +1,10 @@
 """How likely a change is to be clear, before the runs are made: closed forms, no random numbers.
 
 The test of the tasks' signs has the power of Student's t at the level that is left of it where
-several metrics are looked at together. Nothing here looks at the effect that the runs show: a plan
-made for the effect of its own pilot is a plan for luck.
+several metrics are looked at together.
 """
 
 import math
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -14,17 +12,14 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from twoarm.compare.comparison import Comparison
-from twoarm.compare.decide import GATES, MINIMUM_REPEATS
-from twoarm.evidence.cells import TaskRuns
+from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.evidence.kernel import normal_below, normal_quantile
+from twoarm.evidence.odds import Variances, added_by
+from twoarm.evidence.pilot import Pilot
 from twoarm.evidence.results import fewest_tasks
-from twoarm.runs.arrays import Floats, Ints, mean, measured
-from twoarm.runs.metric import COST, SUCCESS, Metric
+from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.metric import COST, SUCCESS
 
-# Below this many tasks their spread is so uncertain that a plan is also made for its upper limit.
-FEW_TASKS = 10
-UPPER_LIMIT = 0.80
 # Up to this many tasks the level of a test of signs comes in steps that matter.
 _STEPS_UP_TO = 24
 # What is looked at: no more tasks, or repeats of a task, than this.
@@ -34,164 +29,6 @@ _GRID = np.arange(MINIMUM_REPEATS, 41)
 _POINTS = 1 << 10
 # Correlations count for this much of what they are.
 _NOT_QUITE = 1.0 - 1e-8
-
-
-class Pilot(msgspec.Struct, frozen=True, kw_only=True):
-    """What the runs at hand say about those to come, for the metrics that are tested together.
-
-    `at` is the place of the planned one among them. A run variance is that of a candidate's run and
-    a baseline's together, a task variance that of the true change between tasks; `seen` is that of
-    the planned metric's task differences with the noise of their runs. `rates` are the success
-    rates of the tasks, empty where success is not among the metrics.
-    """
-
-    metrics: tuple[Metric, ...]
-    at: int
-    run_variance: Floats
-    task_variance: Floats
-    seen: float
-    freedom: int
-    correlation: Floats
-    rates: Floats
-    tasks: int
-    repeats: int
-
-    @property
-    def metric(self) -> Metric:
-        """The planned metric."""
-        return self.metrics[self.at]
-
-    def with_upper_limits(self) -> "Pilot":
-        """The same with variances that the true ones exceed in one suite of five only."""
-        from scipy import special
-
-        runs, tasks = self.run_variance.copy(), self.task_variance.copy()
-        noise = float(runs[self.at]) / self.repeats
-        degrees = self.tasks - 1
-        above = self.seen * degrees / float(special.chdtri(degrees, UPPER_LIMIT))
-        tasks[self.at] = max(0.0, above - noise)
-        if self.metric is not SUCCESS:
-            runs[self.at] *= self.freedom / float(special.chdtri(self.freedom, UPPER_LIMIT))
-        return msgspec.structs.replace(self, run_variance=runs, task_variance=tasks)
-
-
-def pair_cost(comparison: Comparison) -> float | None:
-    """What a run of each arm costs on average; None where an arm has no cost."""
-    costs = [mean(measured(arm.values[COST.name])) for arm in comparison.screening.arms]
-    known = [cost for cost in costs if cost is not None]
-    return math.fsum(known) if len(known) == len(costs) else None
-
-
-def lacking(runs: TaskRuns) -> str | None:
-    """Why nothing can be planned from these runs of a metric; None if it can be."""
-    label, shared = runs.metric.label, runs.shared
-    sizes = runs.sizes[:, shared]
-    if not shared.any():
-        return f"no task has {label} in both arms"
-    if not runs.logs and runs.metric is not SUCCESS:
-        return f"{label} is 0 in some runs, so there is no change in percent to plan for"
-    if int(shared.sum()) == 1:
-        return "one task says nothing about how much tasks differ; it takes 2, better 10"
-    if (sizes - 1).sum(axis=1).min() == 0:
-        return (
-            "one repeat of each task: the noise between repeats cannot be told from the "
-            "difference between tasks; it takes 2, better 5"
-        )
-    if runs.metric is SUCCESS and not runs.spreads[:, shared].any():
-        rates = runs.means[:, shared]
-        if (rates == rates[0, 0]).all():
-            done = "passed" if rates[0, 0] else "failed"
-            return f"every run {done}, so nothing is known about how much success varies"
-    if not runs.spreads[:, shared].any() and np.ptp(runs.deltas[shared]) == 0.0:
-        return f"{label} does not vary at all (replayed or cached runs?)"
-    return None
-
-
-def pilot_of(runs: Sequence[TaskRuns], metric: Metric) -> Pilot:
-    """What the runs say about a metric that is not `lacking`."""
-    by_name = {measure.metric.name: measure for measure in runs}
-    family = [by_name[gate.metric.name] for gate in GATES]
-    if metric not in [measure.metric for measure in family]:
-        family = [by_name[metric.name]]
-    # What never differs has no test, and takes nothing from the level of the others.
-    family = [
-        measure
-        for measure in family
-        if measure.metric is metric or np.nan_to_num(measure.deltas).any()
-    ]
-    at = [measure.metric for measure in family].index(metric)
-    own = family[at]
-    sizes = own.sizes[:, own.shared]
-    tasks = sizes.shape[1]
-    passes = [measure for measure in family if measure.metric is SUCCESS]
-    spread = [_variances(measure) for measure in family]
-    return Pilot(
-        metrics=tuple(measure.metric for measure in family),
-        at=at,
-        run_variance=np.array([runs for runs, _ in spread]),
-        task_variance=np.array([tasks for _, tasks in spread]),
-        seen=float(own.deltas[own.shared].var(ddof=1)),
-        freedom=int((sizes - 1).sum()),
-        correlation=_correlation(family),
-        rates=_rates(passes[0]) if passes else np.empty(0),
-        tasks=tasks,
-        repeats=max(1, round(2.0 * tasks / float((1.0 / sizes).sum()))),
-    )
-
-
-def _variances(runs: TaskRuns) -> tuple[float, float]:
-    """Between the runs of a task, and between the true changes of the tasks."""
-    sizes, deltas = runs.sizes[:, runs.shared], runs.deltas[runs.shared]
-    if sizes.shape[1] < 2:
-        return 0.0, 0.0
-    freedom = np.maximum((sizes - 1).sum(axis=1), 1)
-    within = runs.spreads[:, runs.shared].sum(axis=1) / freedom
-    noise = math.fsum(within * (1.0 / sizes).mean(axis=1))
-    return math.fsum(within), max(0.0, float(deltas.var(ddof=1)) - noise)
-
-
-def _correlation(family: Sequence[TaskRuns]) -> Floats:
-    """How the task differences of the metrics vary together; too few tasks cannot tell."""
-    shared = np.logical_and.reduce([measure.shared for measure in family])
-    if len(family) == 1 or int(shared.sum()) < FEW_TASKS:
-        return np.eye(len(family))
-    deltas = np.array([measure.deltas[shared] for measure in family])
-    with np.errstate(invalid="ignore", divide="ignore"):
-        correlation: Floats = np.nan_to_num(np.corrcoef(deltas))
-    np.fill_diagonal(correlation, 1.0)
-    return correlation
-
-
-def _rates(passes: TaskRuns) -> Floats:
-    """The success rates of the tasks, pulled in to vary as tasks do and not as runs do."""
-    sizes = passes.sizes[:, passes.shared]
-    seen = passes.means[:, passes.shared].mean(axis=0)
-    freedom = np.maximum((sizes - 1).sum(axis=1), 1)
-    within = passes.spreads[:, passes.shared].sum(axis=1) / freedom
-    noise = math.fsum(within * (1.0 / sizes).mean(axis=1)) / 4.0
-    spread = float(seen.var(ddof=1)) if len(seen) > 1 else 0.0
-    kept = math.sqrt(max(0.0, spread - noise) / spread) if spread > 0.0 else 0.0
-    rates: Floats = seen.mean() + kept * (seen - seen.mean())
-    return rates
-
-
-def assumed_pilot(metric: Metric, spread: float, task_spread: float) -> Pilot:
-    """No runs at all: standard deviations on logarithms, of a run and of the change in a task."""
-    family = [gate.metric for gate in GATES]
-    if metric not in family:
-        family = [metric]
-    return Pilot(
-        metrics=tuple(family),
-        at=family.index(metric),
-        run_variance=np.full(len(family), 2.0 * spread**2),
-        task_variance=np.full(len(family), task_spread**2),
-        seen=task_spread**2,
-        freedom=0,
-        correlation=np.eye(len(family)),
-        rates=np.empty(0),
-        tasks=0,
-        repeats=0,
-    )
 
 
 class Aim(msgspec.Struct, frozen=True, kw_only=True):
@@ -246,14 +83,23 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         more: Ints = have.tasks * np.maximum(0, repeats - have.repeats)
         return more + (tasks - have.tasks) * repeats
 
-    def variance(self, tasks: Ints, repeats: Ints | float) -> Floats:
+    def variance(self, tasks: Ints, repeats: Ints | float, change: float | None = None) -> Floats:
         """That of the mean over tasks; the tasks of the pilot keep their repeats."""
-        have, at = self.pilot, self.pilot.at
+        have, spread = self.pilot, self._spread(change)
         kept = np.minimum(have.tasks, tasks)
         of_runs = kept / np.maximum(repeats, have.repeats) + (tasks - kept) / repeats
-        between, within = have.task_variance[at], have.run_variance[at]
-        variances: Floats = (between + within * of_runs / tasks) / tasks
+        variances: Floats = (spread.task + spread.run * of_runs / tasks) / tasks
         return variances
+
+    def _spread(self, change: float | None) -> Variances:
+        """The variances once the change is there: that of success depends on how often it is."""
+        have = self.pilot
+        size = abs(self.aim.change if change is None else change)
+        run, task = float(have.run_variance[have.at]), float(have.task_variance[have.at])
+        if have.metric is not SUCCESS:
+            return Variances(run=run, task=task)
+        added = added_by(have.rates.tobytes(), math.copysign(size, self.aim.change))
+        return Variances(run=max(0.0, run + added.run), task=task + added.task)
 
     def power(
         self, tasks: Ints | int, repeats: Ints | float, change: float | None = None
@@ -263,10 +109,10 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         size = abs(self.aim.change if change is None else change)
         few = tasks < self.fewest_tasks
         over = _power(
-            size, self.variance(tasks, repeats), _degrees(tasks - 1.0), self._levels(tasks)
+            size, self.variance(tasks, repeats, change), _degrees(tasks - 1.0), self._levels(tasks)
         )
         # On these very tasks, only the repeats are a sample.
-        noise = self.pilot.run_variance[self.pilot.at] / (repeats * tasks)
+        noise = self._spread(change).run / (repeats * tasks)
         here = _power(
             size, noise, _degrees(2.0 * tasks * (repeats - 1.0)), np.full(tasks.shape, self.level)
         )

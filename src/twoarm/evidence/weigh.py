@@ -27,7 +27,7 @@ from twoarm.evidence.looks import (
     spending,
 )
 from twoarm.evidence.next_runs import next_runs
-from twoarm.evidence.power import pair_cost
+from twoarm.evidence.pilot import pair_cost
 from twoarm.evidence.relabel import Relabelled, labels_within_tasks, signs_of_tasks
 from twoarm.evidence.repeats import arm_repeats
 from twoarm.evidence.resample import MOST_UNITS, Tables, shared_resamples

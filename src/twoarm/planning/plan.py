@@ -13,20 +13,8 @@ from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.compare.screen import choose_arms
 from twoarm.errors import Caveat, UsageError
 from twoarm.evidence.cells import lay_out, task_runs
-from twoarm.evidence.power import (
-    FEW_TASKS,
-    MOST_REPEATS,
-    MOST_TASKS,
-    Aim,
-    Design,
-    Outlook,
-    Pilot,
-    UnitCosts,
-    assumed_pilot,
-    lacking,
-    pair_cost,
-    pilot_of,
-)
+from twoarm.evidence.pilot import FEW_TASKS, Pilot, assumed_pilot, lacking, pair_cost, pilot_of
+from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS, Aim, Design, Outlook, UnitCosts
 from twoarm.evidence.results import Scope
 from twoarm.options import option, refused
 from twoarm.planning.plan_options import ASSUMED, METRICS, PlanKeywords, PlanOptions, chosen_plan
@@ -34,6 +22,7 @@ from twoarm.planning.planner import Planner
 from twoarm.render.report import ShortReport
 from twoarm.render.sheet import Sheet
 from twoarm.result.analysis import Tool
+from twoarm.result.plan_advice import best
 from twoarm.result.plan_file import (
     SCHEMA,
     Affordable,
@@ -176,8 +165,8 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
     designs = _Designs(basis, planner, unpriced)
     power = planner.power(basis.design)
     options_found = designs.options(power)
-    few = basis.comparison is not None and basis.pilot.tasks < FEW_TASKS
-    limits = _upper_limits(basis, aim, prices, options) if few else None
+    sure = None if basis.comparison is None else _to_be_sure(basis, planner)
+    limits = None if sure is None else _upper_limits(sure, power, unpriced)
     smallest = planner.detectable(basis.design)
     return PlanReport(
         schema=SCHEMA,
@@ -207,8 +196,9 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
         task_cost_usd=options.task_cost,
         best_repeats=None if unpriced else outlook.best_repeats(prices),
         budget_usd=options.budget,
-        within_budget=None if options.budget is None else designs.affordable(options.budget),
+        within_budget=None if options.budget is None else designs.affordable(options.budget, sure),
         upper_limits=limits,
+        recommended=best(options_found if limits is None else limits.options),
         curve=tuple(designs.curve(options_found)),
     )
 
@@ -246,17 +236,30 @@ def _spreads(pilot: Pilot) -> Spreads:
     )
 
 
-def _upper_limits(basis: _Basis, aim: Aim, prices: UnitCosts, options: PlanOptions) -> UpperLimits:
+class _Sure(msgspec.Struct, frozen=True, kw_only=True):
+    """The same start, with spreads at their upper limits."""
+
+    basis: _Basis
+    planner: Planner
+
+
+def _to_be_sure(basis: _Basis, planner: Planner) -> _Sure:
     above = msgspec.structs.replace(basis, pilot=basis.pilot.with_upper_limits())
-    planner = Planner(Outlook(pilot=above.pilot, aim=aim), prices, options.scoring.seed)
-    power = planner.power(basis.design)
-    smallest = planner.detectable(basis.design)
+    return _Sure(basis=above, planner=planner.for_pilot(above.pilot))
+
+
+def _upper_limits(sure: _Sure, expected: float, unpriced: bool) -> UpperLimits:
+    planner, design, aim = sure.planner, sure.basis.design, sure.planner.outlook.aim
+    # Trials have an error, but no change is more often clear where runs and tasks vary more.
+    power = min(expected, planner.power(design))
     return UpperLimits(
-        spreads=_spreads(above.pilot),
+        spreads=_spreads(sure.basis.pilot),
         power=power,
-        smallest_detectable=_as_relative(smallest, aim.change, above.pilot.metric),
-        power_with_endless_repeats=planner.endless_repeats(basis.design.tasks),
-        options=_Designs(above, planner, basis.pair_usd is None).options(power),
+        smallest_detectable=_as_relative(
+            planner.detectable(design), aim.change, sure.basis.pilot.metric
+        ),
+        power_with_endless_repeats=planner.endless_repeats(design.tasks),
+        options=_Designs(sure.basis, planner, unpriced).options(power),
     )
 
 
@@ -313,16 +316,18 @@ class _Designs:
             scope=scope,
         )
 
-    def affordable(self, budget: float) -> Affordable:
+    def affordable(self, budget: float, sure: _Sure | None) -> Affordable:
         """The most power for the money."""
         design = self._planner.within(budget)
+        power = self._planner.power(design) if design.tasks and design.repeats else 0.0
         return Affordable(
             tasks=design.tasks,
             repeats=design.repeats,
-            power=self._planner.power(design) if design.tasks and design.repeats else 0.0,
+            power=power,
             usd=self._planner.usd(design),
             more_tasks=design.tasks - self._basis.pilot.tasks,
             more_runs=self._more_runs(design),
+            power_to_be_sure=None if sure is None else min(power, sure.planner.power(design)),
         )
 
     def curve(self, options: tuple[PlanOption, ...]) -> Iterator[Point]:
@@ -373,10 +378,10 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
     elif pilot.tasks < FEW_TASKS:
         yield Caveat.say(
             "small_pilot",
-            "a pilot of {} says little about how much tasks differ: plans made from such "
-            "pilots are too small half of the time, those for the upper limits one time in "
-            "five",
+            "a pilot of {} says little about how much tasks differ, so that being sure takes "
+            "many more runs; one of {} or more says it better",
             counted(pilot.tasks, "task"),
+            FEW_TASKS,
         )
     if design.tasks < outlook.fewest_tasks:
         yield Caveat.say(

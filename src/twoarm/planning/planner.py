@@ -7,8 +7,9 @@ said of it in the end is computed in full.
 import math
 from collections.abc import Callable
 
+from twoarm.evidence.pilot import Pilot
 from twoarm.evidence.power import MOST_REPEATS, MOST_TASKS, Design, Outlook, UnitCosts
-from twoarm.planning.trials import CLOSED_FROM, ENDLESS, trial_power
+from twoarm.planning.trials import CLOSED_FROM, ENDLESS, SUCCESS_CLOSED_FROM, trial_power
 from twoarm.runs.metric import COST, SUCCESS
 
 # How far around the answer of a closed form to look, and in which steps.
@@ -26,10 +27,16 @@ class Planner:
         self._tried: dict[Design, float] = {}
         self._guessed: dict[tuple[Design, float | None], float] = {}
 
+    def for_pilot(self, pilot: Pilot) -> "Planner":
+        """The same aim, prices and seed for another pilot."""
+        outlook = Outlook(pilot=pilot, aim=self.outlook.aim)
+        return Planner(outlook, self._prices, self._seed)
+
     def by_trials(self, tasks: int) -> bool:
         """Whether the verdict on this many tasks has to be tried."""
         metric = self.outlook.pilot.metric
-        return metric is SUCCESS or (metric is not COST and tasks < CLOSED_FROM)
+        closed_from = SUCCESS_CLOSED_FROM if metric is SUCCESS else CLOSED_FROM
+        return metric is not COST and tasks < closed_from
 
     def power(self, design: Design) -> float:
         """The chance that the change is clear with this design."""

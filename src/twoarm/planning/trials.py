@@ -1,34 +1,30 @@
 """Trials of a plan: how often the verdict's own tests are clear, on runs like the pilot's.
 
-For what closed forms do not tell well enough: success, and fewer than twelve tasks.
+For what closed forms do not tell well enough: few tasks, and of success a few more.
 """
 
 import math
 from collections.abc import Iterator
-from functools import lru_cache
 
 import msgspec
 import numpy as np
 
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.kernel import normal_quantile, student
-from twoarm.evidence.power import Design, Outlook, Pilot
+from twoarm.evidence.odds import logistic, logits, odds_shift, odds_spread
+from twoarm.evidence.pilot import Pilot
+from twoarm.evidence.power import Design, Outlook
 from twoarm.evidence.relabel import MOST_LISTED, Relabelled, labels_within_tasks, signs_of_tasks
 from twoarm.runs.arrays import Floats, Ints
 from twoarm.runs.metric import SUCCESS
 
 TRIALS = 500
-# From this many tasks on, closed forms do as well, except for success.
-CLOSED_FROM = 12
+# From this many tasks on, closed forms do as well; for success, from the second number on.
+CLOSED_FROM, SUCCESS_CLOSED_FROM = 12, 25
 # Cells of the table of relabelled statistics that are held at once.
 _MOST_CELLS = 1 << 22
 # More runs of a task than the first are not drawn one by one; the second stands for endless.
 _MANY_RUNS, ENDLESS = 64, 1_000_000
-# Success rates are kept off 0 and 1, where no change of the odds shows; and changes of the odds
-# from where all of them would be at one end.
-_NEAREST, _STEEPEST, _FURTHEST = 1e-3, 5.0, 30.0
-# Points at which a change of the odds that differs between tasks is averaged.
-_NODES = 31
 
 
 class _Seed:
@@ -166,32 +162,12 @@ def _task_rates(
     pilot: Pilot, place: int, change: float, drawn: _Seed, trials: int, tasks: int
 ) -> tuple[Floats, Floats]:
     """The success rates of drawn tasks, candidate and baseline: the odds change by task."""
-    logits = _logits(pilot.rates)
-    spread = _odds_spread(pilot, place)
-    shift = odds_shift(logits.tobytes(), change, spread)
-    which = (drawn.uniform(trials, tasks) * len(logits)).astype(np.int64)
-    level = logits[which]
-    return _logistic(level + shift + spread * drawn.normal(trials, tasks)), _logistic(level)
-
-
-def _odds_spread(pilot: Pilot, place: int) -> float:
-    """How much the change of the log odds differs between tasks."""
-    slope = float((pilot.rates * (1.0 - pilot.rates)).mean())
-    return min(_STEEPEST, math.sqrt(pilot.task_variance[place]) / max(slope, 0.01))
-
-
-@lru_cache(maxsize=64)
-def odds_shift(encoded: bytes, change: float, spread: float) -> float:
-    """The change of the log odds that changes success by this much on average."""
-    logits = np.frombuffer(encoded)
-    nodes = normal_quantile((np.arange(_NODES) + 0.5) / _NODES)
-    wanted = float(_logistic(logits).mean()) + change
-    low, high = -_FURTHEST, _FURTHEST
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        reached = float(_logistic(logits[:, None] + middle + spread * nodes).mean())
-        low, high = (middle, high) if reached < wanted else (low, middle)
-    return low
+    odds = logits(pilot.rates)
+    spread = odds_spread(pilot.rates, float(pilot.task_variance[place]))
+    shift = odds_shift(odds.tobytes(), change, spread)
+    which = (drawn.uniform(trials, tasks) * len(odds)).astype(np.int64)
+    level = odds[which]
+    return logistic(level + shift + spread * drawn.normal(trials, tasks)), logistic(level)
 
 
 def _share_passed(rates: Floats, sizes: Ints, drawn: _Seed) -> Floats:
@@ -211,15 +187,6 @@ def _share_passed(rates: Floats, sizes: Ints, drawn: _Seed) -> Floats:
     return shares
 
 
-def _logits(rates: Floats) -> Floats:
-    kept = np.clip(rates, _NEAREST, 1.0 - _NEAREST)
-    return np.log(kept / (1.0 - kept))
-
-
-def _logistic(logits: Floats) -> Floats:
-    return 1.0 / (1.0 + np.exp(-logits))
-
-
 # These very tasks ---------------------------------------------------------------------------------
 
 
@@ -235,12 +202,12 @@ def _runs(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: int
     runs[:, pilot.at, :, :repeats] += change
     for place, metric in enumerate(pilot.metrics):
         if metric is SUCCESS and len(pilot.rates):
-            logits = np.resize(_logits(pilot.rates), tasks)
+            odds = np.resize(logits(pilot.rates), tasks)
             moved = change if place == pilot.at else 0.0
-            level = logits[:, None] + np.zeros(2 * repeats)
-            level[:, :repeats] += odds_shift(logits.tobytes(), moved, 0.0)
+            level = odds[:, None] + np.zeros(2 * repeats)
+            level[:, :repeats] += odds_shift(odds.tobytes(), moved, 0.0)
             chance = drawn.uniform(trials, tasks, 2 * repeats)
-            runs[:, place] = chance < _logistic(level)
+            runs[:, place] = chance < logistic(level)
     return runs
 
 

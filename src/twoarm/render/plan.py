@@ -6,8 +6,8 @@ from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.render.sheet import Sheet, SheetLine
 from twoarm.render.summary import SCOPES
 from twoarm.render.tables import Cell, Column, Table, number, words
-from twoarm.result.plan_advice import often, percent, recommended
-from twoarm.result.plan_file import Plan, PlanKind, PlanOption, Spreads
+from twoarm.result.plan_advice import often, percent, what_to_run
+from twoarm.result.plan_file import Plan, PlanKind, PlanOption, UpperLimits
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS
 from twoarm.text.escape import counted
 from twoarm.text.number_format import NOT_MEASURED, dollars, figure, share
@@ -18,6 +18,10 @@ _KINDS: dict[PlanKind, str] = {
     "tasks": "more tasks",
     "cheapest": "cheapest",
 }
+_CHEAPEST = (
+    f"Cheapest is the least costly way with the {MINIMUM_REPEATS} repeats that a promotion needs, "
+    "and with enough tasks for a verdict on tasks like these."
+)
 
 
 def sheet_of(plan: Plan) -> Sheet:
@@ -53,33 +57,39 @@ def amount(plan: Plan, change: float | None) -> str:
 
 
 def _lines(plan: Plan) -> Iterator[SheetLine]:
-    yield SheetLine(label="PLAN", text=recommended(plan), first=True)
+    yield SheetLine(label="PLAN", text=what_to_run(plan), first=True)
+    limits = plan.upper_limits
     chance = say(
         "{} chance that {} x {} show it{}",
         percent(plan.power),
         counted(plan.tasks, "task"),
         counted(plan.repeats, "repeat"),
-        _down_to(plan),
+        _to_be_sure(percent(plan.power), None if limits is None else percent(limits.power)),
     )
     yield SheetLine(label="NOW", text=chance)
-    plans = (plan, plan.upper_limits) if plan.upper_limits is not None else (plan,)
-    ends = dict.fromkeys(amount(plan, variant.smallest_detectable) for variant in plans)
-    smallest = (
-        say("no change is large enough to be seen {}", often(plan))
-        if plan.smallest_detectable is None
-        else say("{} is the smallest change they show {}", " to ".join(ends), often(plan))
-    )
-    yield SheetLine(label="SMALLEST", text=smallest)
+    yield SheetLine(label="SMALLEST", text=_smallest(plan))
     if plan.within_budget is not None and plan.budget_usd is not None:
         yield SheetLine(label="BUDGET", text=_budget(plan))
 
 
-def _down_to(plan: Plan) -> str:
-    """The chance if the spreads are at their upper limits, where that is less."""
-    least = plan.upper_limits.power if plan.upper_limits is not None else 1.0
-    if least >= plan.power or percent(least) == percent(plan.power):
-        return ""
-    return f" ({percent(least)} if the spreads are at their upper limits)"
+def _smallest(plan: Plan) -> Sentence:
+    if plan.smallest_detectable is None:
+        return say("no change is large enough to be seen {}", often(plan))
+    expected, limits = amount(plan, plan.smallest_detectable), plan.upper_limits
+    sure = None if limits is None else amount(plan, limits.smallest_detectable)
+    if sure == NOT_MEASURED:
+        sure = "none"
+    return say(
+        "{}{} is the smallest change they show {}",
+        expected,
+        _to_be_sure(expected, sure),
+        often(plan),
+    )
+
+
+def _to_be_sure(expected: str, sure: str | None) -> str:
+    """The same with the spreads at their upper limits, where it is another figure."""
+    return "" if sure is None or sure == expected else f" (to be sure: {sure})"
 
 
 def _budget(plan: Plan) -> Sentence:
@@ -88,46 +98,92 @@ def _budget(plan: Plan) -> Sentence:
     assert plan.budget_usd is not None
     if not affordable.more_runs:
         return say("{} buys no more runs", dollars(plan.budget_usd))
+    chance, sure = percent(affordable.power), affordable.power_to_be_sure
     return say(
-        "{} buys {} x {}: {} chance to see it, for about {}",
+        "{} buys {} x {}: {} chance to see it{}, for about {}",
         dollars(plan.budget_usd),
         counted(affordable.tasks, "task"),
         counted(affordable.repeats, "repeat"),
-        percent(affordable.power),
+        chance,
+        _to_be_sure(chance, None if sure is None else percent(sure)),
         dollars(affordable.usd),
     )
 
 
 def _tables(plan: Plan) -> Iterator[Table]:
-    if plan.options:
-        yield _options(plan, plan.options, "options", f"Ways to a power of {plan.wanted_power:.0%}")
-    if plan.upper_limits is not None and plan.upper_limits.options:
-        heading = "The same if the spreads are at their 80% upper limits"
-        yield _options(plan, plan.upper_limits.options, "upper-limits", heading)
+    if plan.upper_limits is not None and (plan.options or plan.upper_limits.options):
+        yield _side_by_side(plan, plan.upper_limits)
+    elif plan.options:
+        yield _options(plan)
     yield _rests_on(plan)
 
 
-def _options(plan: Plan, options: tuple[PlanOption, ...], name: str, heading: str) -> Table:
-    kept = [
-        option
-        for option in options
-        if not plan.assumed and option.repeats < plan.repeats and option.tasks > plan.tasks
-    ]
-    notes = []
-    if kept:
+def _heading(plan: Plan) -> str:
+    return f"Ways to a power of {plan.wanted_power:.0%}"
+
+
+def _side_by_side(plan: Plan, limits: UpperLimits) -> Table:
+    """Every way as expected, and to be sure."""
+    expected, sure = (
+        {option.kind: option for option in options} for options in (plan.options, limits.options)
+    )
+    notes = [*_kept(plan, (*plan.options, *limits.options))]
+    if not expected:
+        notes.append("These runs are expected to be enough; what is listed is to be sure.")
+    else:
+        notes.append(
+            "Plans as expected turn out too small about half of the time, plans to be sure less "
+            "than one time in five."
+        )
+    if _not_the_least(plan.options) or _not_the_least(limits.options):
+        notes.append(_CHEAPEST)
+    half = (Column("more runs"), Column("dollars"))
+    return Table(
+        name="options",
+        heading=_heading(plan),
+        columns=(
+            *(Column("way", "text"), Column("expected"), *half),
+            *(Column("to be sure"), *half),
+        ),
+        rows=tuple(
+            (words(name), *_half(expected.get(kind)), *_half(sure.get(kind)))
+            for kind, name in _KINDS.items()
+            if kind in expected or kind in sure
+        ),
+        notes=tuple(notes),
+    )
+
+
+def _half(option: PlanOption | None) -> tuple[Cell, ...]:
+    if option is None:
+        return (number(NOT_MEASURED, None),) * 3
+    return (
+        number(f"{option.tasks:,} x {option.repeats:,}", option.tasks * option.repeats),
+        number(f"{option.more_runs:,}", option.more_runs),
+        _dollars(option),
+    )
+
+
+def _kept(plan: Plan, options: tuple[PlanOption, ...]) -> Iterator[str]:
+    """Tasks of the pilot that have more repeats than a design asks for."""
+    if any(way.repeats < plan.repeats and way.tasks > plan.tasks for way in options):
         pilot = counted(plan.tasks, "task")
-        notes.append(f"The {pilot} of the pilot keep their {plan.repeats} repeats.")
+        yield f"The {pilot} of the pilot keep their {plan.repeats} repeats."
+
+
+def _not_the_least(options: tuple[PlanOption, ...]) -> bool:
+    """Whether what is called the cheapest is not what costs least."""
     prices = {
         option.kind: option.more_runs if option.usd is None else option.usd for option in options
     }
-    if any(price < prices.get("cheapest", 0) for price in prices.values()):
-        notes.append(
-            f"Cheapest is the least costly way with the {MINIMUM_REPEATS} repeats that a promotion "
-            "needs, and with enough tasks for a verdict on tasks like these."
-        )
+    return any(price < prices.get("cheapest", 0) for price in prices.values())
+
+
+def _options(plan: Plan) -> Table:
+    """Every way, where spreads are assumed."""
     return Table(
-        name=name,
-        heading=heading,
+        name="options",
+        heading=_heading(plan),
         columns=(
             Column("way", "text"),
             Column("tasks"),
@@ -137,8 +193,8 @@ def _options(plan: Plan, options: tuple[PlanOption, ...], name: str, heading: st
             Column("more runs"),
             Column("dollars"),
         ),
-        rows=tuple(_row(option) for option in options),
-        notes=tuple(notes),
+        rows=tuple(_row(option) for option in plan.options),
+        notes=(_CHEAPEST,) if _not_the_least(plan.options) else (),
     )
 
 
@@ -150,20 +206,25 @@ def _row(option: PlanOption) -> tuple[Cell, ...]:
         number(percent(option.power), option.power),
         number(f"{option.more_tasks:,}", option.more_tasks),
         number(f"{option.more_runs:,}", option.more_runs),
-        number(NOT_MEASURED if option.usd is None else dollars(option.usd), option.usd),
+        _dollars(option),
     )
 
 
+def _dollars(option: PlanOption) -> Cell:
+    return number(NOT_MEASURED if option.usd is None else dollars(option.usd), option.usd)
+
+
 def _rests_on(plan: Plan) -> Table:
-    spreads: tuple[Spreads, ...] = (plan.spreads,)
-    if plan.upper_limits is not None:
-        spreads += (plan.upper_limits.spreads,)
+    limits = plan.upper_limits
     scale = "points" if plan.metric == SUCCESS.name else "log scale"
     rows = [
-        (f"spread of the runs of a task ({scale})", _spread(plan, [each.run for each in spreads])),
+        (
+            f"spread of the runs of a task ({scale})",
+            _spread(plan, plan.spreads.run, None if limits is None else limits.spreads.run),
+        ),
         (
             f"spread of the change between tasks ({scale})",
-            _spread(plan, [each.task for each in spreads]),
+            _spread(plan, plan.spreads.task, None if limits is None else limits.spreads.task),
         ),
         ("level of the test beside the other gates", f"{plan.tested_at:.4f}"),
         ("power with endless repeats", percent(plan.power_with_endless_repeats)),
@@ -184,7 +245,9 @@ def _rests_on(plan: Plan) -> Table:
     )
 
 
-def _spread(plan: Plan, values: list[float]) -> str:
+def _spread(plan: Plan, expected: float, sure: float | None) -> str:
+    """A spread, and its upper limit."""
     success = plan.metric == SUCCESS.name
+    values = [expected] if sure is None else [expected, sure]
     shown = [f"{value * 100:.1f}" if success else f"{value:.2f}" for value in values]
-    return " to ".join(dict.fromkeys(shown))
+    return f"{shown[0]}{_to_be_sure(shown[0], shown[-1])}"

@@ -111,8 +111,8 @@ class _Screen:
         parts = (caveats, broken, steps, failed, scope, missing)
         # Two lines of caveats, one of BROKEN and one of FAILED come before the others of each.
         sizes = [len(part) for part in parts]
-        first = [min(size, most) for size, most in zip(sizes, (2, 1, room, 1, room, room), strict=True)]
-        most = _shared_out(first, room)
+        at_first = (2, 1, room, 1, room, room)
+        most = _shared_out(list(map(min, sizes, at_first)), room)
         whole = self._whole(blocks, most[2])
         most[2] = len(whole)
         for number in (1, 3, 0):

@@ -21,7 +21,19 @@ def _part(share: float) -> str:
 
 
 def more_runs(evidence: Evidence, options: Options) -> Iterator[Step]:
-    """Where more runs would help: new tasks, or repeats of these."""
+    """Where more runs would help, and what it costs to score again with them."""
+    steps = tuple(_where(evidence, options))
+    yield from steps
+    if steps and evidence.looks is None:
+        yield step(
+            "plan_looks",
+            "this was a look; a second doubles false winners, --looks keeps {}",
+            f"{(1.0 - options.level) * 100:.3g}%",
+        )
+
+
+def _where(evidence: Evidence, options: Options) -> Iterator[Step]:
+    """New tasks, or repeats of these."""
     variance = evidence.variance
     fewest = fewest_tasks(options.level)
     least = tasks_within(options.margin_success, evidence.level)
@@ -71,13 +83,12 @@ def _planned(wanted: NextRuns) -> Step:
     size = f"{abs(wanted.detect) * 100:.3g}"
     return step(
         "run_design",
-        "to see a {} change in {} four times out of five: {} x {}, {}{}",
+        "to see a {} change in {}: {} x {}, {}",
         f"{size}-point" if wanted.metric == SUCCESS.name else f"{size}%",
         BY_NAME[wanted.metric].short,
         counted(wanted.tasks, "task"),
         counted(wanted.repeats, "repeat"),
-        counted(wanted.more_tasks, "more task")
-        if wanted.more_tasks
-        else counted(wanted.more_runs, "more run"),
-        "" if wanted.usd is None else f" for about {dollars(wanted.usd)}",
+        counted(wanted.more_runs, "more run")
+        if wanted.usd is None
+        else f"{dollars(wanted.usd)} more",
     )

@@ -1,42 +1,14 @@
 """What to run, by a plan: one recommendation, in words."""
 
+from twoarm.evidence.power import MOST_REPEATS
 from twoarm.result.plan_file import Plan, PlanOption
 from twoarm.text.escape import counted
 from twoarm.text.number_format import dollars
 from twoarm.text.sentence import Sentence, say
 
 
-def recommended(plan: Plan) -> Sentence:
-    """What to do, in one sentence."""
-    if plan.power >= plan.wanted_power and plan.scope == "tasks_like_these":
-        if plan.upper_limits is None or plan.upper_limits.power >= plan.wanted_power:
-            return say("nothing more: these runs are enough to see it {}", often(plan))
-        safe = _best(plan.upper_limits.options)
-        if safe is not None:
-            return say("nothing more, or to be safe {}", _design(safe, not plan.assumed))
-    best = _best(plan.options)
-    if best is None:
-        return say("no number of tasks or repeats that anyone would run shows it {}", often(plan))
-    parts = [_design(best, not plan.assumed)]
-    if plan.upper_limits is not None:
-        safe = _best(plan.upper_limits.options)
-        if safe is not None and safe != best:
-            parts.append(f"to be safe {_design(safe, not plan.assumed)}")
-    designs = ", or ".join(parts)
-    if plan.scope == "these_tasks":
-        return say("{}, to see it on tasks like these", designs)
-    if any(option.kind == "repeats" for option in plan.options):
-        return say("{}", designs)
-    return say(
-        "{}; no number of repeats of {}{} gets beyond a chance of {}",
-        designs,
-        "" if plan.assumed else "these ",
-        counted(plan.tasks, "task"),
-        percent(plan.power_with_endless_repeats),
-    )
-
-
-def _best(options: tuple[PlanOption, ...]) -> PlanOption | None:
+def best(options: tuple[PlanOption, ...]) -> PlanOption | None:
+    """The cheapest way that is good for tasks like these and a promotion, if there is one."""
     by_kind = {option.kind: option for option in options}
     for kind in ("cheapest", "tasks", "repeats"):
         if kind in by_kind:
@@ -44,11 +16,52 @@ def _best(options: tuple[PlanOption, ...]) -> PlanOption | None:
     return None
 
 
+def what_to_run(plan: Plan) -> Sentence:
+    """What to do, in one sentence."""
+    least = plan.power if plan.upper_limits is None else plan.upper_limits.power
+    if least >= plan.wanted_power and plan.scope == "tasks_like_these":
+        return say("nothing more: these runs are enough to see it {}", often(plan))
+    if plan.recommended is None and best(plan.options) is None:
+        return say("no number of tasks or repeats that anyone would run shows it {}", often(plan))
+    designs = _designs(plan)
+    if plan.scope == "these_tasks":
+        return say("{}, to see it on tasks like these", designs)
+    if plan.power >= plan.wanted_power or any(way.kind == "repeats" for way in plan.options):
+        return say("{}", designs)
+    return say("{}; {}", designs, _limit_of_repeats(plan))
+
+
+def _designs(plan: Plan) -> str:
+    """What is recommended, and what is expected to be enough where that is less."""
+    expected, more = best(plan.options), not plan.assumed
+    if plan.recommended is None:
+        assert expected is not None
+        design = _design(expected, more)
+        return f"{design} are expected to be enough; nothing that anyone would run is sure to be"
+    design = _design(plan.recommended, more)
+    if plan.upper_limits is None or plan.recommended == expected:
+        return design
+    enough = "these runs" if expected is None else _design(expected, more)
+    return f"{design}, to be sure ({enough} are expected to be enough)"
+
+
 def _design(option: PlanOption, more: bool) -> str:
     design = f"{counted(option.tasks, 'task')} x {counted(option.repeats, 'repeat')}"
     if option.usd is None:
-        return f"{design}, {option.more_runs:,} more runs"
+        return f"{design}, {option.more_runs:,} {'more ' if more else ''}runs"
     return f"{design} for about {dollars(option.usd)}{' more' if more else ''}"
+
+
+def _limit_of_repeats(plan: Plan) -> str:
+    """Why more repeats of the same tasks are no way to it."""
+    tasks = f"{'' if plan.assumed else 'these '}{counted(plan.tasks, 'task')}"
+    endless = plan.power_with_endless_repeats
+    if endless >= plan.wanted_power:
+        return f"{tasks} alone would take more than {MOST_REPEATS} repeats"
+    chance = percent(endless)
+    if chance == percent(plan.wanted_power):
+        chance = f"just under {chance}"
+    return f"no number of repeats of {tasks} gets beyond a chance of {chance}"
 
 
 def often(plan: Plan) -> str:

@@ -32,7 +32,7 @@ class PlanOption(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Affordable(msgspec.Struct, frozen=True, kw_only=True):
-    """The most power that the budget buys."""
+    """The most power that the budget buys; to be sure, if the spreads are at their upper limits."""
 
     tasks: int
     repeats: int
@@ -40,6 +40,7 @@ class Affordable(msgspec.Struct, frozen=True, kw_only=True):
     usd: float
     more_tasks: int
     more_runs: int
+    power_to_be_sure: float | None
 
 
 class Point(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,7 +65,7 @@ class Spreads(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class UpperLimits(msgspec.Struct, frozen=True, kw_only=True):
-    """The same plan for spreads that the true ones exceed in one suite of five only."""
+    """The same plan to be sure: for spreads that the true ones exceed in one suite of five only."""
 
     spreads: Spreads
     power: float
@@ -79,6 +80,10 @@ class Plan(Document, frozen=True, kw_only=True):
     `detect` and `smallest_detectable` are relative changes, of success differences: -0.2 is -20%,
     or -20 points. `tested_at` is the level that is left for the metric next to the others that are
     tested with it. `method` says how the power of the present design was found.
+
+    `options` are what is expected to reach the power, `upper_limits` what does to be sure; without
+    a pilot the latter is null. `recommended` is the cheapest to be sure, or without a pilot as
+    expected; it is null where nothing more is needed, or nothing that anyone would run is enough.
     """
 
     schema: Literal["twoarm.plan/1"]
@@ -110,4 +115,5 @@ class Plan(Document, frozen=True, kw_only=True):
     budget_usd: float | None
     within_budget: Affordable | None
     upper_limits: UpperLimits | None
+    recommended: PlanOption | None
     curve: tuple[Point, ...]

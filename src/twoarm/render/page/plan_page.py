@@ -6,7 +6,7 @@ from twoarm.render.html import require_extra
 from twoarm.render.page import sheet_page
 from twoarm.render.page.marks import BASELINE, CANDIDATE, MUTED, Chart, chart_spec, layer, short
 from twoarm.render.plan import amount, label, sheet_of
-from twoarm.result.plan_advice import percent, recommended
+from twoarm.result.plan_advice import percent, what_to_run
 from twoarm.result.plan_file import Plan
 from twoarm.text.number_format import dollars
 
@@ -28,7 +28,7 @@ def _chart(plan: Plan) -> Chart:
             f"the chance that a change of {amount(plan, plan.detect)} in {label(plan)} is clear; "
             f"the line across is what is wanted, {percent(plan.wanted_power)}"
         ),
-        shows=f"{recommended(plan)}.",
+        shows=f"{what_to_run(plan)}.",
         wide=True,
         spec=_spec(plan, priced),
     )
