@@ -111,7 +111,7 @@ def _report(
     promotion = promote(comparison, evidence, options)
     if evidence is not None:
         known += (
-            *order_caveats(evidence, promotion),
+            *order_caveats(evidence, promotion, options),
             *evidence_caveats(evidence, comparison, options),
             *check_design(comparison, evidence.order),
         )

@@ -41,6 +41,7 @@ FAILING = [
     Broken("limits decide where half of the difference goes", "failures._by_acceptance", "or 0 < 2 * abs(then) <= abs(now)", "", HALF),
     Broken("limits do not decide where most of the difference stays", "failures._by_acceptance", "0 < 2 * abs(then) <= abs(now)", "abs(then) <= abs(now)", HALF),
     Broken("what limits decide is the first caveat of all", "SERIOUS", '"limits_decide_success",\n    "arms_look_swapped",', '"arms_look_swapped",\n    "limits_decide_success",', f"{FAILURES}::test_limits_that_decide_come_before_arms_that_look_swapped"),
+    Broken("limits that decide are to be raised first", "_BEFORE_FIGURES", '"limits_decide_success": step(', '"limits": step(', MOST),
     Broken("a task of one arm alone always does nothing", "find_failures", "if task.candidate.runs and task.baseline.runs]", "]", ALWAYS),
     Broken("a task that always passes does so in both arms", "_with_rate", "for arm in (task.candidate, task.baseline)", "for arm in (task.candidate,)", ALWAYS),
     Broken("the page says how many failed", "_banner", 'if summary.failed else ""', 'if False else ""', REPORTS),

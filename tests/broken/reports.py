@@ -111,7 +111,7 @@ REPORTS = [
     Broken("a standing that is not clear is marked", "tables._standing", 'gate.standing in ("better", "worse") and not _is_clear(analysis.evidence, gate)', "False", "tests/page/test_charts.py::test_what_is_not_clear_is_grey_in_charts_and_tables"),
     Broken("a caption does not repeat its chart", "_figure", 'shows = f"<noscript>{shows}</noscript>"', "pass", "tests/page/test_charts.py::test_a_caption_does_not_repeat_its_chart"),
     Broken("a phone has labels of its own", "render/page/page.js", "if (!narrow || !labels.length) return spec;", "return spec;", "tests/page/test_names.py::test_no_two_labels_of_an_axis_are_the_same"),
-    Broken("a change that is not used comes first", "_unused", "if caveat.code in _UNUSED:", "if False:", "tests/result/test_next_step.py"),
+    Broken("a change that is not used comes first", "_before_figures", "if caveat.code in _BEFORE_FIGURES:", "if False:", "tests/result/test_next_step.py"),
     Broken("without a gain there is none to weigh", "_harm", 'if any(finding.standing == "better" for finding in evidence.grade.findings):', "if True:", "tests/result/test_next_step.py"),
     Broken("a failed gate is looked for where it failed", "_where_it_fails", "if not failed or any(rule.metric is SUCCESS for rule in failed):", "if True:", "tests/result/test_next_step.py"),
     Broken("half a step is not shown", "_Screen._whole", "if lines and len(lines) + len(block) > most:", "if False:", "tests/render/test_one_screen.py"),

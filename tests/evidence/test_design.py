@@ -231,18 +231,20 @@ def test_ordinary_durations_hardly_ever_look_cut() -> None:
     for tasks, spread, digits in kinds * 20:
         task = np.repeat(np.arange(tasks), 5)
         level = draw.normal(5.3, 0.8, tasks)[task]
-        seconds = np.round(np.exp(level + spread * draw.normal(size=len(task))), digits)
-        arm = ArmRuns(arm="a", rows=task, task=task, key=task, values={DURATION.name: seconds})
+        seconds = np.exp(level + spread * draw.normal(size=len(task)))
+        arm = ArmRuns(
+            arm="a", rows=task, task=task, key=task, values={DURATION.name: seconds.round(digits)}
+        )
         cuts += limit_of(arm) is not None
     assert cuts <= len(kinds) * 20 / 100
 
 
-def limited(ours: int, theirs: int, of: int = 100, **changed: Any) -> list[dict[str, Any]]:
+def limited(ours: int, theirs: int, **changed: Any) -> list[dict[str, Any]]:
     """Ten tasks; so many runs of each arm are at a limit of 600 s, spread over the tasks."""
     draw = random.Random(4)
     runs = []
     for arm, count in ((WITH, ours), (WITHOUT, theirs)):
-        for number in range(of):
+        for number in range(100):
             at = number < count
             seconds = 600.0 if at else draw.uniform(100, 500)
             keys = changed if at else {}

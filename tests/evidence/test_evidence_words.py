@@ -2,6 +2,7 @@
 
 import json
 
+import msgspec
 import pytest
 
 import twoarm
@@ -101,6 +102,15 @@ def test_a_gate_is_better_or_worse_only_where_the_evidence_says_so() -> None:
     for shown in (report.to_junit(), "\n".join(annotations(report))):
         assert "worse: " not in shown
         assert "lower: 98.3%" in shown
+    assert report.evidence is not None
+    unclear = tuple(
+        msgspec.structs.replace(finding, standing="no clear difference")
+        for finding in report.evidence.grade.findings
+    )
+    grade = msgspec.structs.replace(report.evidence.grade, findings=unclear)
+    doubted = msgspec.structs.replace(report.evidence, grade=grade)
+    rows = gates(msgspec.structs.replace(report, evidence=doubted)).rows
+    assert [row[4].text for row in rows] == ["lower, not clear"] * 3
     alone = twoarm.score(runs, evidence=False)
     assert [row[4].text for row in gates(alone).rows] == ["worse", "better", "better"]
 

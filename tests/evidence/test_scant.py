@@ -112,12 +112,23 @@ KINDS: dict[str, tuple[Runs, str, list[str]]] = {
         "no clear difference",
         ["missing in some of the 60 runs"],
     ),
-    "zeros": (
+    "a few zeros": (
         noisy(12, 5, lambda _, task, repeat: ZERO if (task, repeat) == (0, 1) else {}),
         "no clear difference",
         [
-            "some values are zero, so there is no ratio and the test is on plain differences: "
-            "cost, duration and non-cache tokens"
+            "a few values are zero: cost in 2 runs (candidate 1, baseline 1), duration in 2 runs "
+            "(candidate 1, baseline 1) and non-cache tokens in 2 runs (candidate 1, baseline 1); "
+            "ratios and tests take each for half of the smallest other value of its task; where a "
+            "zero stands for a value that was not measured, write null"
+        ],
+    ),
+    "zeros": (
+        noisy(12, 5, lambda _, task, __: ZERO if task == 0 else {}),
+        "no clear difference",
+        [
+            "more than 5% of the values are zero, so there is no ratio and the test is on plain "
+            "differences: cost, duration and non-cache tokens; where a zero stands for",
+            "No ratio: more than 5% of the values are zero",
         ],
     ),
     "nothing but zeros": (

@@ -144,7 +144,7 @@ def test_all_runs_and_solved_runs_are_compared_on_the_same_tasks(zero: bool) -> 
                 assert solved.differs == (abs(kept - every) > abs(every) / 3)
                 survive.add(solved.survives)
     assert survive == {True, False}
-    assert evidence(dying()).deltas["success"].solved is None
+    assert evidence(dying(), resamples=100).deltas["success"].solved is None
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,37 @@ def test_half_of_a_gain_survives_and_less_does_not(
                     duration_seconds=size * math.exp(shift),
                 )
             )
-    solved = evidence(runs).deltas["duration_seconds"].solved
+    solved = evidence(runs, resamples=100).deltas["duration_seconds"].solved
     assert solved is not None
     assert solved.all_runs == pytest.approx(math.exp(-0.4))
     assert (solved.survives, solved.differs) == (survives, differs)
     assert solved.failed_runs == (None if among == -0.4 else "short")
+
+
+def test_a_gain_in_tasks_that_nobody_solves_does_not_survive() -> None:
+    """Where runs are solved the candidate is slower: by exp(0.4), and by exp(0.1) if solved."""
+    runs = []
+    for task in range(10):
+        for repeat in range(1, 6):
+            solved = task < 4
+            shift = (1.6 if repeat == 1 else 0.1) if solved else -3.0
+            runs.append(run(f"t{task}", WITHOUT, repeat, success=solved))
+            runs.append(
+                run(
+                    f"t{task}",
+                    WITH,
+                    repeat,
+                    success=solved and repeat > 1,
+                    duration_seconds=100 * math.exp(shift),
+                )
+            )
+    deltas = evidence(runs, resamples=100).deltas["duration_seconds"]
+    assert deltas.change.estimate is not None
+    assert deltas.change.estimate < 1.0
+    assert deltas.solved is not None
+    assert deltas.solved.all_runs == pytest.approx(math.exp(0.4))
+    assert deltas.solved.solved_runs == pytest.approx(math.exp(0.1))
+    assert (deltas.solved.tasks, deltas.solved.survives) == (4, False)
 
 
 def solved_runs(survives: bool | None) -> SolvedRuns:
@@ -249,7 +275,7 @@ def test_the_winner_of_the_margin_rule_gains_among_solved_runs(
 
 
 def promotion(runs: Records, by: Any = "evidence", **options: Any) -> tuple[str, str]:
-    decided = twoarm.score(runs, promote_by=by, **options).promotion
+    decided = twoarm.score(runs, promote_by=by, resamples=100, **options).promotion
     return decided.verdict, str(decided.reasons[0])
 
 
@@ -258,7 +284,7 @@ GONE = "most of the gain is gone among solved runs: duration 0.0%, tokens 0.0%"
 
 @pytest.mark.parametrize("by", ["evidence", "margin"])
 def test_dying_at_once_is_no_gain(by: Any) -> None:
-    report = twoarm.score(dying(), promote_by=by)
+    report = twoarm.score(dying(), promote_by=by, resamples=100)
     assert report.evidence is not None
     assert report.evidence.grade.verdict == "candidate better"
     assert report.evidence.margin.verdict == "candidate"
@@ -268,8 +294,8 @@ def test_dying_at_once_is_no_gain(by: Any) -> None:
     summary = summarize(report)
     assert summary.evidence.startswith("faster and fewer tokens, because failed runs are short; ")
     assert [amount.notes for amount in summary.amounts][:2] == ["", "solved runs: duration 0.0%"]
-    for shown in (report.to_markdown(), report.to_html()):
-        assert "solved runs: duration 0.0%" in shown
+    shown = report.to_markdown() if by == "evidence" else report.to_html()
+    assert "solved runs: duration 0.0%" in shown
     assert advised(report)[0] == (
         "look at the failed runs of `with_skelly`: they are short, and most of the gain comes "
         "from that"
@@ -288,7 +314,7 @@ def test_the_guard_can_be_switched_off_and_the_margin_rule_cannot() -> None:
 
 
 def test_failures_that_take_long_in_the_baseline_are_no_gain_and_are_said() -> None:
-    report = twoarm.score(slow_failures(), promote_by="evidence")
+    report = twoarm.score(slow_failures(), promote_by="evidence", resamples=100)
     assert report.promotion.verdict == NO
     assert summarize(report).evidence.startswith(
         "faster and fewer tokens, because the baseline's failed runs are long; "
@@ -305,7 +331,9 @@ def faster(runs: Records, factor: float, *keys: str) -> Records:
 
 
 def test_one_gain_that_survives_is_enough() -> None:
-    report = twoarm.score(faster(dying(), 0.6, "duration_seconds"), promote_by="evidence")
+    report = twoarm.score(
+        faster(dying(), 0.6, "duration_seconds"), promote_by="evidence", resamples=100
+    )
     assert report.promotion.verdict == YES
     assert summarize(report).evidence.startswith(
         "faster; fewer tokens, because failed runs are short; "
@@ -319,7 +347,7 @@ def test_higher_success_needs_no_faster_solved_runs() -> None:
         for entry in slow_failures()
     ]
     assert promotion(runs)[0] == YES
-    assert evidence(runs).guard.gain_survives is True
+    assert evidence(runs, resamples=100).guard.gain_survives is True
 
 
 @pytest.mark.parametrize(("solved", "verdict"), [(2, NOT_YET), (3, YES)])
@@ -331,7 +359,7 @@ def test_fewer_than_three_tasks_with_solved_runs_cannot_tell(
         entry | {"success": int(entry["task_id"][1:]) < solved}
         for entry in faster(dying(), 0.6, "duration_seconds", "input_tokens")
     ]
-    report = twoarm.score(runs, promote_by=by)
+    report = twoarm.score(runs, promote_by=by, resamples=100)
     assert report.promotion.verdict == verdict
     if verdict == NOT_YET:
         assert report.promotion.reasons[0] == (
@@ -350,10 +378,12 @@ def test_a_gain_that_is_gone_was_seen_and_one_that_cannot_be_checked_was_not() -
 
 
 def test_nobody_stops_at_a_look_for_dying_at_once() -> None:
-    clear = twoarm.look(dying(), looks=(10, 20))
+    clear = twoarm.look(dying(), looks=(10, 20), resamples=100)
     assert clear.clear
     assert clear.stop is None
-    assert twoarm.look(dying(), looks=(10, 20), guard="none").stop == "candidate better"
+    assert (
+        twoarm.look(dying(), looks=(10, 20), guard="none", resamples=100).stop == "candidate better"
+    )
 
 
 def test_each_of_several_candidates_has_to_gain_among_solved_runs() -> None:
@@ -363,7 +393,7 @@ def test_each_of_several_candidates_has_to_gain_among_solved_runs() -> None:
         if entry["arm"] == WITH
     ]
     reports = twoarm.compare_candidates(
-        twoarm.read([*dying(), *honest]), baseline=WITHOUT, promote_by="evidence"
+        twoarm.read([*dying(), *honest]), baseline=WITHOUT, promote_by="evidence", resamples=100
     )
     assert reports[WITH].promotion.verdict == NO
     assert reports["honest"].promotion.verdict == YES

@@ -210,20 +210,19 @@ def repeat_of(runs: list[dict[str, Any]]) -> str:
 
 def test_the_counts_are_those_of_a_loop_over_the_records() -> None:
     draw = random.Random(7)
+    told: list[dict[str, Any]] = [
+        {},
+        {"failure": None},
+        {"failure": "infra", "failure_reason": "429"},
+        *({"failure": "agent", "failure_reason": text} for text in TEXTS),
+    ]
     runs = [
         run(
             f"t{task}",
             arm,
             repeat,
             success=draw.random() < 0.5,
-            **draw.choice(
-                [
-                    {},
-                    {"failure": None},
-                    {"failure": "agent", "failure_reason": draw.choice(list(TEXTS))},
-                    {"failure": "infra", "failure_reason": "429"},
-                ]
-            ),
+            **draw.choice(told[: draw.choice((3, len(told)))]),
             **draw.choice([{}, {"agent_exit_code": 1}, {"agent_exit_code": 0}]),
             **draw.choice([{}, {"acceptance_exit_code": 1}, {"acceptance_exit_code": 0}]),
         )
@@ -279,6 +278,10 @@ def test_a_budget_that_makes_most_of_the_difference_is_the_first_caveat() -> Non
     assert "FAILED     candidate 1 of 20 (acceptance); baseline 8 of 20 (7 budget, 1" in text, text
     assert "CAVEATS    limits aside, success is 95.0% vs. 85.0%, not 95.0% vs. 60.0%: 5 …" in text
     assert len(text.splitlines()) <= 24
+    assert (report.next[0].code, str(report.next[0].message)) == (
+        "raise_limits",
+        "raise the limits and run again: so far they decide success more than the change does",
+    )
 
 
 def test_limits_that_turn_the_gate_decide_success() -> None:

@@ -6,6 +6,7 @@ from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import GATES, Decision
 from twoarm.compare.trials import lost_runs
 from twoarm.errors import Caveat
+from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.harm import clearly_worse
 from twoarm.evidence.results import Evidence, Interval
 from twoarm.options import Options
@@ -130,19 +131,34 @@ def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _on_zeros(evidence: Evidence) -> Iterator[Caveat]:
-    zeros = [
-        metric.label
-        for metric in JUDGED
-        if metric is not SUCCESS
-        and evidence.deltas[metric.name].ratio is None
-        and evidence.deltas[metric.name].tasks
-    ]
-    if zeros:
+    few, many = [], []
+    for metric in JUDGED:
+        delta = evidence.deltas[metric.name]
+        ours, theirs = delta.zeros
+        if metric is SUCCESS or not delta.tasks or not ours + theirs:
+            continue
+        if delta.ratio is None:
+            many.append(metric.label)
+        else:
+            count = counted(ours + theirs, "run")
+            few.append(f"{metric.label} in {count} (candidate {ours}, baseline {theirs})")
+    instead = "where a zero stands for a value that was not measured, write null"
+    if few:
         yield Caveat.say(
             "zeros",
-            "some values are zero, so there is no ratio and the test is on plain differences: "
-            "{}; where a zero stands for a value that was not measured, write null",
-            series(zeros),
+            "a few values are zero: {}; ratios and tests take each for half of the smallest "
+            "other value of its task; {}",
+            series(few),
+            instead,
+        )
+    if many:
+        yield Caveat.say(
+            "zeros",
+            "more than {} of the values are zero, so there is no ratio and the test is on plain "
+            "differences: {}; {}",
+            f"{MOST_ZEROS:.0%}",
+            series(many),
+            instead,
         )
 
 

@@ -11,6 +11,9 @@ from twoarm.compare.screen import ArmRuns, Screening
 from twoarm.runs.arrays import Flags, Floats, Ints, squares, starts_of, sums
 from twoarm.runs.metric import SUCCESS, Metric
 
+# Up to this share of zeros, each is taken for a small value; with more there are no ratios.
+MOST_ZEROS = 0.05
+
 
 class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Values in order of task; task number i has those from `starts[i]` to `starts[i + 1]`.
@@ -110,10 +113,30 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return msgspec.structs.replace(self, values=np.where(kept, self.values, np.nan))
 
     def on_test_scale(self) -> "TaskRuns":
-        """On the scale of ratios, unless a value is zero or the metric is success."""
-        if self.metric is SUCCESS or (self.values <= 0).any() or np.isnan(self.values).all():
+        """On the scale of ratios, unless many values are zero or the metric is success."""
+        known = int((~np.isnan(self.values)).sum())
+        if self.metric is SUCCESS or not known or sum(self.zeros) > MOST_ZEROS * known:
             return self
-        return msgspec.structs.replace(self, logs=True, values=np.log(self.values))
+        return msgspec.structs.replace(self, logs=True, values=self._logarithms())
+
+    @cached_property
+    def zeros(self) -> tuple[int, int]:
+        """How many values of each arm are zero, as measured."""
+        zero = np.zeros(len(self.values), dtype=bool) if self.logs else self.values == 0.0
+        ours = int((zero & (self.layout.cell % 2 == 0)).sum())
+        return ours, int(zero.sum()) - ours
+
+    def _logarithms(self) -> Floats:
+        """Of a zero, that of half of the smallest other value of its task, whichever its arm."""
+        if not any(self.zeros):
+            return np.log(self.values)
+        zero, task = self.values == 0.0, self.layout.task
+        logs: Floats = np.log(np.where(zero, np.inf, self.values))
+        smallest = np.full(len(self.layout.tasks), np.inf)
+        np.fmin.at(smallest, task, logs)
+        # A task with nothing but zeros has no difference, whatever stands in.
+        smallest[np.isinf(smallest)] = smallest.min()
+        return np.where(zero, smallest[task] - math.log(2.0), logs)
 
     @cached_property
     def _cells(self) -> tuple[Ints, Floats, Floats]:

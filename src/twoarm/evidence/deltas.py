@@ -28,6 +28,7 @@ def weigh_deltas(
     return DeltaEvidence(
         tasks=int(runs.shared.sum()),
         pairs=len(pairs),
+        zeros=raw.zeros,
         mean=estimate(raw, frame),
         median=estimated(median(pairs.values), these, like),
         ratio=means.ratio_estimate(runs, frame),

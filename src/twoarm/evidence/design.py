@@ -274,10 +274,11 @@ def _piled_up(arms: tuple[ArmRuns, ArmRuns]) -> tuple[list[Flags], str]:
     limits = [limit_of(arm) for arm in arms]
     cut: list[Flags] = []
     for arm, own, other in zip(arms, limits, limits[::-1], strict=True):
-        durations, limit = arm.values[DURATION.name], own or other
+        durations, limit = arm.values[DURATION.name], own or other or np.inf
+        at_limit: Flags = durations >= limit * (1.0 - _NEAR)
         # An arm that goes beyond the other's limit does not have it.
-        beyond = limit is None or (durations > limit * (1.0 + _NEAR)).any()
-        cut.append(np.zeros(len(arm), bool) if beyond else durations >= limit * (1.0 - _NEAR))
+        beyond = (durations > limit * (1.0 + _NEAR)).any()
+        cut.append(np.zeros_like(at_limit) if beyond else at_limit)
     shown = dict.fromkeys(figure(limit, DURATION.unit) for limit in limits if limit is not None)
     return cut, " and ".join(shown)
 

@@ -120,7 +120,7 @@ def _unseen(tasks: int) -> tuple[str, ...]:
 
 
 def ratio_estimate(runs: TaskRuns, frame: Frame) -> Estimate | None:
-    """The ratio of geometric means, candidate to baseline; None where a value is not positive."""
+    """The ratio of geometric means, candidate to baseline; None off the scale of ratios."""
     if not runs.logs:
         return None
     on_logs = mean_estimate(runs, frame)

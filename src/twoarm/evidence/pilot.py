@@ -12,7 +12,7 @@ import numpy as np
 
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import GATES
-from twoarm.evidence.cells import TaskRuns
+from twoarm.evidence.cells import MOST_ZEROS, TaskRuns
 from twoarm.runs.arrays import Floats, mean, measured
 from twoarm.runs.metric import COST, SUCCESS, Metric
 
@@ -73,7 +73,10 @@ def lacking(runs: TaskRuns) -> str | None:
     if not shared.any():
         return f"no task has {label} in both arms"
     if not runs.logs and runs.metric is not SUCCESS:
-        return f"{label} is 0 in some runs, so there is no change in percent to plan for"
+        return (
+            f"{label} is 0 in more than {MOST_ZEROS:.0%} of the runs, so there is no change in "
+            "percent to plan for"
+        )
     if int(shared.sum()) == 1:
         return "one task says nothing about how much tasks differ; it takes 2, better 10"
     if (sizes - 1).sum(axis=1).min() == 0:

@@ -107,11 +107,13 @@ class DeltaEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the runs support about one metric; a ratio of 1 is no change.
 
     Mean and ratio see every counted run of the tasks that both arms have, each task weighed alike;
-    `median` is that of the paired deltas; `solved` is null for success.
+    `median` is that of the paired deltas; `solved` is null for success. `zeros` are the candidate's and the baseline's values of
+    zero: where there is a ratio, each is taken for half of the smallest other value of its task.
     """
 
     tasks: int
     pairs: int
+    zeros: tuple[int, int]
     mean: Estimate
     median: Estimate
     ratio: Estimate | None

@@ -4,6 +4,7 @@ import math
 from collections.abc import Iterator
 
 from twoarm.compare.decide import GATES, number_of_gates
+from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.results import DeltaEvidence, Estimate, Evidence, Interval, Scope
 from twoarm.render.failures import failure_tables
 from twoarm.render.tables import (
@@ -37,7 +38,7 @@ _HEADINGS = {
     "tasks_like_these": "Tasks like these: would other tasks of this kind show it?",
 }
 _ROWS_NAMED = 3
-_NO_RATIO = "No ratio: some values are zero."
+_NO_RATIO = f"No ratio: more than {MOST_ZEROS:.0%} of the values are zero."
 
 
 def report_tables(analysis: Analysis, most: int) -> Iterator[Table]:

@@ -41,7 +41,7 @@ def next_steps(basis: Basis) -> Iterator[Step]:
             yield alone
         return
     yield from map(_one_sided, basis.promotion.withheld)
-    yield from _unused(basis.caveats)
+    yield from _before_figures(basis.caveats)
     if not any(summary.successes for summary in comparison.summaries):
         yield step(
             "check_tasks",
@@ -132,8 +132,13 @@ def _other_arm(comparison: Comparison) -> Step | None:
     return None
 
 
-# What to do about a change that is hardly used, by the code of the caveat that says so.
-_UNUSED = {
+# What to do about a limit that decides success, or a change that is hardly used, by the code of the
+# caveat that says so.
+_BEFORE_FIGURES = {
+    "limits_decide_success": step(
+        "raise_limits",
+        "raise the limits and run again: so far they decide success more than the change does",
+    ),
     "uptake_never": step(
         "explain_no_use",
         "find out why the change was never used: until then this compares noise with noise",
@@ -146,11 +151,11 @@ _UNUSED = {
 }
 
 
-def _unused(caveats: tuple[Caveat, ...]) -> Iterator[Step]:
-    """A change that is not used has to be looked into before its figures are."""
+def _before_figures(caveats: tuple[Caveat, ...]) -> Iterator[Step]:
+    """What has to be looked into before the figures are."""
     for caveat in caveats:
-        if caveat.code in _UNUSED:
-            yield _UNUSED[caveat.code]
+        if caveat.code in _BEFORE_FIGURES:
+            yield _BEFORE_FIGURES[caveat.code]
 
 
 def _lacking(comparison: Comparison) -> Iterator[Step]:

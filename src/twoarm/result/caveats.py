@@ -35,9 +35,11 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
     )
 
 
-def order_caveats(evidence: Evidence, promotion: Promotion) -> Iterator[Caveat]:
-    """What a promotion takes for granted where nothing says in which order the arms ran."""
-    if promotion.verdict == "promote" and not evidence.order.known:
+def order_caveats(evidence: Evidence, promotion: Promotion, options: Options) -> Iterator[Caveat]:
+    """What a promotion by the evidence takes for granted where no order of the runs is known."""
+    if options.promote_by == "gates" or promotion.verdict != "promote":
+        return
+    if not evidence.order.known:
         yield Caveat.say(
             "order_unknown",
             "nothing says in which order the arms ran (no record has {}): if one ran after the "

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
+from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.harm import HARM, Held, held_back, held_by_margin
 from twoarm.evidence.results import Evidence, MarginRange, OneSided, Paid, fewest_tasks
@@ -370,7 +371,7 @@ def _why_none(metric: str, evidence: Evidence) -> str:
     """Why a range that the margin rule asks for is not there."""
     delta = evidence.deltas[metric]
     if delta.ratio is None and metric != SUCCESS.name and delta.tasks:
-        return "it is a share, and some values are zero"
+        return f"it is a share, and more than {MOST_ZEROS:.0%} of the values are zero"
     reasons = " ".join(delta.change.reasons(evidence.headline)) or "it has no interval"
     return reasons[0].lower() + reasons[1:].rstrip(".")
 
