@@ -3,8 +3,8 @@
     make coverage                  two hours on one core; writes docs/coverage.json and the tables
     make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
-    make coverage KINDS=promotion  only some: values, success, promotion, verdicts, family, gates,
-                                   plan, plan success, plan small, plan pilots, looks again,
+    make coverage KINDS=promotion  only some: values, success, per solved, promotion, verdicts,
+                                   family, gates, plan, plan success, plan small, plan pilots, looks again,
                                    calibrate (docs/plan.md)
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
@@ -45,6 +45,7 @@ from benchmarks.looking import (
     again_cell,
     looks_cell,
 )
+from benchmarks.per_solved import SOLVED, per_solved_cell
 from benchmarks.planning import (
     CALIBRATED,
     PILOTS,
@@ -73,6 +74,16 @@ KEPT = DOCS / "coverage.json"
 PAGES = ("statistics.md", "coverage.md", "plan.md")
 START, END = "<!-- coverage -->", "<!-- /coverage -->"
 Cells = dict[str, dict[str, Cell]]
+INTERVALS = (
+    "ratio",
+    "median",
+    "arm medians",
+    "success",
+    "mean",
+    "per solved, candidate",
+    "per solved, baseline",
+    "per solved, ratio",
+)
 RESAMPLES = 999
 NAIVE_DATASETS = 300
 SHORTEST_DATASETS = 400
@@ -233,6 +244,14 @@ class Kind:
 KINDS = {
     "values": Kind(values_cell, tuple(VALUES), ((1, 30), *DESIGNS)),
     "success": Kind(success_cell, tuple(PASSES), (*DESIGNS, (25, 10), (60, 10))),
+    "per solved": Kind(
+        per_solved_cell,
+        tuple(SOLVED),
+        (
+            *((3, 10), (5, 5), (6, 5)),
+            *((tasks, repeats) for tasks in (8, 12, 25, 60) for repeats in (3, 5, 10)),
+        ),
+    ),
     "promotion": Kind(
         promotion_cell,
         tuple(PROMOTIONS),
@@ -323,7 +342,7 @@ def on_page(results: Cells, page: str) -> Cells:
 def summary(results: Cells) -> str:
     """The lowest and the highest share of each interval, over all generators from six tasks on."""
     lines = ["| interval | (a) these tasks | (b) tasks like these |", "| --- | ---: | ---: |"]
-    for interval in ("ratio", "median", "arm medians", "success", "mean"):
+    for interval in INTERVALS:
         ranges = []
         for scope in ("(a)", "(b)"):
             shares = [

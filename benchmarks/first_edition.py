@@ -4,6 +4,7 @@ import math
 
 from scipy import special
 
+from twoarm.evidence.per_solved import Solving
 from twoarm.runs.arrays import Floats, Ints
 
 
@@ -30,3 +31,15 @@ def success_over_tasks(deltas: Floats, repeats: int) -> tuple[float, float]:
     )
     centre = difference * shrink
     return max(-1.0, min(centre - reach, difference)), min(1.0, max(centre + reach, difference))
+
+
+def per_solved_over_tasks(side: Solving) -> tuple[float, float] | None:
+    """The ratio of two totals, linearized, on logarithms; None where nothing was solved."""
+    if not side.count:
+        return None
+    apart = side.weights - side.solved_shares
+    tasks = len(apart)
+    error = math.sqrt(math.fsum(apart**2) * tasks / (tasks - 1))
+    reach = float(special.stdtrit(tasks - 1.0, 0.975)) * error
+    middle = math.log(side.figure)
+    return middle - reach, middle + reach

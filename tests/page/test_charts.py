@@ -164,7 +164,7 @@ def test_the_chart_of_the_gates_says_what_the_table_beside_it_says(
         said = page.locator("#chart-gates").get_attribute("aria-label") or ""
         rows = [row.split("\t") for row in page.locator(".amounts tbody tr").all_inner_texts()]
         for label, _, _, change, interval, _ in rows:
-            assert f"{label.removesuffix(' (not a gate)')}: {change}, {interval}" in said
+            assert f"{label.removesuffix(' (totals, not a gate)')}: {change}, {interval}" in said
         assert rows[2][0] == "median non-cache tokens"
 
 
@@ -176,7 +176,7 @@ def colours(shown: Opened, chart: str, layer: str) -> list[str]:
 def test_what_is_not_clear_is_grey_in_charts_and_tables(chromium: Browser, tmp_path: Path) -> None:
     with opened(chromium, tmp_path, "demo") as shown:
         grey, blue = "var(--muted)", "var(--candidate)"
-        assert colours(shown, "gates", "changes") == [grey, grey, blue, blue]
+        assert colours(shown, "gates", "changes") == [grey, grey, blue, blue, blue]
         assert colours(shown, "success_rate", "differences") == [grey, grey]
         # For tasks like these the interval of the difference includes none; on these it does not.
         assert colours(shown, "median_duration_seconds", "differences") == [grey, blue]

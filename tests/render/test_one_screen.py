@@ -170,7 +170,7 @@ def words_of(report: Report) -> set[str]:
             summary.evidence,
         ),
         *(summary.scope, summary.broken or "", *summary.steps, *summary.caveats),
-        *(amount.why for amount in summary.amounts),
+        *(text for amount in summary.amounts for text in (amount.why, amount.short)),
         *(report.to_text(full=True, width=120), "CAVEATS more with --full"),
     ]
     return {word for text in texts for line in text.split("\n") for word in visible(line).split()}

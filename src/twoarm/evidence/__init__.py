@@ -17,7 +17,8 @@ harm        what stands against a promotion: success, broken tasks, what people 
 exclusions  whether excluded runs could change the decision
 solved      whether a gain is there among solved runs
 design      what the records say about how the runs were made
-repeats     pass@k, pass^k, and the cost of a solved task
+repeats     pass@k and pass^k
+per_solved  dollars and minutes per solved task, failed runs included
 power       how likely a change is to be clear, before the runs are made
 next_runs   the design that would show a change that matters
 weigh       all of it

@@ -107,8 +107,9 @@ class DeltaEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the runs support about one metric; a ratio of 1 is no change.
 
     Mean and ratio see every counted run of the tasks that both arms have, each task weighed alike;
-    `median` is that of the paired deltas; `solved` is null for success. `zeros` are the candidate's and the baseline's values of
-    zero: where there is a ratio, each is taken for half of the smallest other value of its task.
+    `median` is that of the paired deltas; `solved` is null for success. `zeros` are
+    the candidate's and the baseline's values of zero: where there is a ratio, each is taken for
+    half of the smallest other value of its task.
     """
 
     tasks: int
@@ -362,11 +363,29 @@ class PassRates(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ArmRepeats(msgspec.Struct, frozen=True, kw_only=True):
-    """One arm's success over several attempts, and its cost per solved task."""
+    """One arm's success over several attempts."""
 
     arm: str
     pass_rates: tuple[PassRates, ...]
-    cost_per_solved_usd: Estimate
+
+
+class ArmsPerSolved(msgspec.Struct, frozen=True, kw_only=True):
+    """All that an arm's measured runs took, failed ones included, over how many of them solved.
+
+    `ratio` is candidate to baseline, over the `tasks` that both arms have.
+    """
+
+    tasks: int
+    candidate: Estimate
+    baseline: Estimate
+    ratio: Estimate
+
+
+class PerSolved(msgspec.Struct, frozen=True, kw_only=True):
+    """What a solved task takes."""
+
+    cost_usd: ArmsPerSolved
+    duration_minutes: ArmsPerSolved
 
 
 class RunOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -448,6 +467,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     influence: Influence
     variance: Variance | None
     repeats: tuple[ArmRepeats, ArmRepeats]
+    per_solved: PerSolved
     order: RunOrder
     next_runs: NextRuns | None
     looks: Looks | None

@@ -27,9 +27,10 @@ from twoarm.evidence.looks import (
     spending,
 )
 from twoarm.evidence.next_runs import next_runs
+from twoarm.evidence.per_solved import per_solved
 from twoarm.evidence.pilot import pair_cost
 from twoarm.evidence.relabel import Relabelled, labels_within_tasks, signs_of_tasks
-from twoarm.evidence.repeats import arm_repeats
+from twoarm.evidence.repeats import both_repeats
 from twoarm.evidence.resample import MOST_UNITS, Tables, shared_resamples
 from twoarm.evidence.results import (
     FEWEST_TASKS,
@@ -130,8 +131,6 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
     )
     order = order_of_arms(comparison)
     hanging = _hanging(comparison, frame, without)
-    task_count = len(comparison.runs.tasks)
-    ours, theirs = comparison.screening.arms
     return Evidence(
         level=frame.level,
         seed=options.seed,
@@ -151,7 +150,8 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         exclusions=audit(comparison),
         influence=hanging.influence,
         variance=_variance(runs[_COLUMNS[DURATION.name]]),
-        repeats=(arm_repeats(ours, task_count, frame), arm_repeats(theirs, task_count, frame)),
+        repeats=both_repeats(comparison.screening, len(comparison.runs.tasks)),
+        per_solved=per_solved(comparison.screening, frame),
         order=order,
         next_runs=next_runs(
             runs,

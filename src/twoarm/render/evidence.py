@@ -5,7 +5,14 @@ from collections.abc import Iterator
 
 from twoarm.compare.decide import GATES, number_of_gates
 from twoarm.evidence.cells import MOST_ZEROS
-from twoarm.evidence.results import DeltaEvidence, Estimate, Evidence, Interval, Scope
+from twoarm.evidence.results import (
+    ArmsPerSolved,
+    DeltaEvidence,
+    Estimate,
+    Evidence,
+    Interval,
+    Scope,
+)
 from twoarm.render.failures import failure_tables
 from twoarm.render.tables import (
     Cell,
@@ -25,7 +32,7 @@ from twoarm.render.tools import tool_tables
 from twoarm.render.uptake import uptake_tables
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import difference_range, ratio_range
-from twoarm.runs.metric import JUDGED, SUCCESS, Metric
+from twoarm.runs.metric import COST, JUDGED, SUCCESS, Metric
 from twoarm.text.escape import counted
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 
@@ -68,6 +75,12 @@ def level(evidence: Evidence) -> str:
     return f"{percent} interval" if looks is None else f"{percent} over all looks"
 
 
+def per_solved(evidence: Evidence) -> Iterator[tuple[str, str, ArmsPerSolved]]:
+    """What a solved task takes: what that is called, its unit, and both arms."""
+    yield COST.label, COST.unit, evidence.per_solved.cost_usd
+    yield "minutes", "rate", evidence.per_solved.duration_minutes
+
+
 def _each_by_itself(scope: Scope) -> str:
     """What a p-value is for, and what changing the signs of whole tasks assumes."""
     symmetric = (
@@ -102,6 +115,10 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
             notes.setdefault(_NO_RATIO, []).append(metric.label)
         _note(notes, metric.label, delta.ratio or delta.mean, scope)
         rows.append(_metric_row(metric, delta, scope))
+    for what, _, figures in per_solved(evidence):
+        label = f"{what} per solved"
+        _note(notes, label, figures.ratio, scope)
+        rows.append(_ratio_row(f"{label}, ratio of totals", figures.ratio, scope, number("", None)))
     tested = any(row[-1].key is not None for row in rows)
     count = f" ({counted(evidence.tasks, 'task')})" if scope == "tasks_like_these" else ""
     return Table(
@@ -125,18 +142,22 @@ def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cel
     p: float | None = getattr(delta.p, scope)
     tested = number(NOT_MEASURED if p is None else "<0.001" if p < 0.001 else f"{p:.3f}", p)
     if delta.ratio is not None:
-        estimate = None if delta.ratio.estimate is None else delta.ratio.estimate - 1.0
-        interval: Interval | None = getattr(delta.ratio, scope)
-        return (
-            words(f"{metric.label}, ratio per task"),
-            number(share(estimate), estimate),
-            number(ratio_range(interval), None if interval is None else interval.low - 1.0),
-            tested,
-        )
+        return _ratio_row(f"{metric.label}, ratio per task", delta.ratio, scope, tested)
     return (
         words(f"{metric.label}, mean per task"),
         number(change(delta.mean.estimate, metric.unit), delta.mean.estimate),
         _interval(getattr(delta.mean, scope), metric.unit),
+        tested,
+    )
+
+
+def _ratio_row(label: str, ratio: Estimate, scope: Scope, tested: Cell) -> tuple[Cell, ...]:
+    estimate = None if ratio.estimate is None else ratio.estimate - 1.0
+    interval: Interval | None = getattr(ratio, scope)
+    return (
+        words(label),
+        number(share(estimate), estimate),
+        number(ratio_range(interval), None if interval is None else interval.low - 1.0),
         tested,
     )
 
@@ -162,7 +183,7 @@ def _interval(interval: Interval | None, unit: str) -> Cell:
 
 
 def repeats(analysis: Analysis, evidence: Evidence) -> Table:
-    """What several attempts give, and what a solved task costs."""
+    """What several attempts give, and what a solved task takes."""
     both = evidence.repeats
     rows: list[tuple[Cell, ...]] = []
     for ours, theirs in zip(*(arm.pass_rates for arm in both), strict=False):
@@ -173,20 +194,19 @@ def repeats(analysis: Analysis, evidence: Evidence) -> Table:
             (f"pass^{ours.k}, all {ours.k} succeed", (ours.all, theirs.all)),
         ):
             rows.append((words(label), *(number(f"{rate:.1%}", rate) for rate in rates)))
-    costs = [arm.cost_per_solved_usd for arm in both]
-    rows.append(
-        (
-            words("cost per solved task"),
-            *(number(figure(cost.estimate, "usd"), cost.estimate) for cost in costs),
-        )
-    )
-    ranges = [getattr(cost, evidence.headline) for cost in costs]
-    rows.append(
-        (
-            words(f"  {level(evidence)}"),
-            *(number(_cost_range(interval), _low(interval)) for interval in ranges),
-        )
-    )
+    for what, unit, figures in per_solved(evidence):
+        arms = figures.candidate, figures.baseline
+        ranges = [getattr(arm, evidence.headline) for arm in arms]
+        rows += [
+            (
+                words(f"{what} per solved task"),
+                *(number(figure(arm.estimate, unit), arm.estimate) for arm in arms),
+            ),
+            (
+                words(f"  {level(evidence)}"),
+                *(number(_range(interval, unit), _low(interval)) for interval in ranges),
+            ),
+        ]
     return Table(
         name="repeats",
         heading="Repeats",
@@ -195,10 +215,10 @@ def repeats(analysis: Analysis, evidence: Evidence) -> Table:
     )
 
 
-def _cost_range(interval: Interval | None) -> str:
+def _range(interval: Interval | None, unit: str) -> str:
     if interval is None:
         return NOT_MEASURED
-    return f"{figure(interval.low, 'usd')} to {figure(interval.high, 'usd')}"
+    return f"{figure(interval.low, unit)} to {figure(interval.high, unit)}"
 
 
 def _low(interval: Interval | None) -> float | None:

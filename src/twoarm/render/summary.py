@@ -9,9 +9,16 @@ from math import isfinite
 import msgspec
 
 from twoarm.compare.decide import Decision, Gate, fails, number_of_gates
-from twoarm.evidence.results import FEWEST_TASKS, Estimate, Evidence, Interval, Scope
+from twoarm.evidence.results import (
+    FEWEST_TASKS,
+    ArmsPerSolved,
+    Estimate,
+    Evidence,
+    Interval,
+    Scope,
+)
 from twoarm.options import PromoteBy
-from twoarm.render.evidence import OTHER, level
+from twoarm.render.evidence import OTHER, level, per_solved
 from twoarm.render.tables import Role, overview
 from twoarm.result.analysis import Analysis
 from twoarm.result.caveats import foremost
@@ -47,6 +54,8 @@ NO_DIFFERENCE = "~"
 DIFFERS = "differs"
 
 _NOT_A_GATE = "not a gate"
+_TOTALS = "totals, not a gate"
+_SHORT = {"minutes": "min"}
 # A test and an interval that also allows for tasks unlike these do not have to agree.
 NOT_HOW_MUCH = "that it changes is clear; by how much is not"
 
@@ -55,11 +64,13 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
     """One figure of both arms: how far apart they are, and in which range the truth may lie.
 
     `change` and `interval` are one estimand; `why` says why there is no interval; the notes are
-    footnotes. `solved` is what solved runs show of a gain, where that is another figure.
+    footnotes; `short` is the label where there is little room; `solved` is what solved runs show of
+    a gain, where that is another figure.
     """
 
     gate: Gate | None
     label: str
+    short: str
     candidate: str
     baseline: str
     change: str
@@ -173,7 +184,7 @@ def _fails(analysis: Analysis) -> str:
 
 
 def _amounts(analysis: Analysis) -> Iterator[Amount]:
-    """A row for each gate, and one for the cost, which people ask for."""
+    """A row for each gate, and what people ask for: what a solved task takes, or a run costs."""
     for gate in analysis.gates:
         yield _amount(
             analysis,
@@ -182,6 +193,11 @@ def _amounts(analysis: Analysis) -> Iterator[Amount]:
             (gate.candidate, gate.baseline),
             gate,
         )
+    evidence = analysis.evidence
+    if evidence is not None and _has_figures(evidence.per_solved.cost_usd):
+        for what, unit, figures in per_solved(evidence):
+            yield _of_solved(what, unit, figures, evidence.headline)
+        return
     if any(gate.rule.metric is COST for gate in analysis.gates):
         return
     costs = [summary.median_cost_usd for summary in analysis.arm_summaries]
@@ -232,6 +248,7 @@ def _amount(
     return Amount(
         gate=gate,
         label=label,
+        short=label,
         candidate=figure(ours, metric.unit),
         baseline=figure(theirs, metric.unit),
         change=moved,
@@ -242,6 +259,40 @@ def _amount(
         mark_note=note,
         solved=solved,
         why=why,
+        at=at,
+        low=low if high is not None else None,
+        high=high if low is not None else None,
+    )
+
+
+def _has_figures(figures: ArmsPerSolved) -> bool:
+    return figures.candidate.estimate is not None and figures.baseline.estimate is not None
+
+
+def _of_solved(what: str, unit: str, figures: ArmsPerSolved, scope: Scope) -> Amount:
+    """What a solved task takes in both arms; the change is that of the totals."""
+    ratio = figures.ratio
+    limits: Interval | None = getattr(ratio, scope)
+    mark, role = _by_interval(limits, 1.0, Better.LOWER)
+    ends = [None, None] if limits is None else [limits.low, limits.high]
+    at, low, high = (
+        None if value is None else _drawn(value, COST, ratio=True)
+        for value in (ratio.estimate, *ends)
+    )
+    return Amount(
+        gate=None,
+        label=f"{what} per solved",
+        short=f"{_SHORT.get(what, what)}/solved",
+        candidate=figure(figures.candidate.estimate, unit),
+        baseline=figure(figures.baseline.estimate, unit),
+        change=NOT_MEASURED if ratio.estimate is None else share(ratio.estimate - 1.0),
+        interval=ratio_range(limits),
+        mark=mark,
+        role=role,
+        label_note=_TOTALS,
+        mark_note="",
+        solved="",
+        why=" ".join(ratio.reasons(scope)) if limits is None else "",
         at=at,
         low=low if high is not None else None,
         high=high if low is not None else None,
@@ -294,13 +345,18 @@ def _mark(evidence: Evidence, metric: Metric) -> tuple[str, Role | None]:
                 return NO_DIFFERENCE, None
             return standing, "good" if standing == "better" else "bad"
     estimate, ratio = _estimate(evidence, metric)
-    limits: Interval | None = getattr(estimate, evidence.headline)
+    return _by_interval(getattr(estimate, evidence.headline), 1.0 if ratio else 0.0, metric.better)
+
+
+def _by_interval(
+    limits: Interval | None, nothing: float, better: Better
+) -> tuple[str, Role | None]:
+    """The mark of a figure that no test looks at."""
     if limits is None:
         return "", None
-    nothing = 1.0 if ratio else 0.0
     if limits.low <= nothing <= limits.high:
         return NO_DIFFERENCE, None
-    good = (limits.low > nothing) == (metric.better is Better.HIGHER)
+    good = (limits.low > nothing) == (better is Better.HIGHER)
     return ("better", "good") if good else ("worse", "bad")
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import product
 
 import msgspec
 
@@ -109,6 +110,10 @@ class _Screen:
             return [*lines, *scope, *missing, *notes, *failed, *broken, *steps]
         room = _SCREEN - len(lines) - len(notes)
         parts = (caveats, broken, steps, failed, scope, missing)
+        if room < sum(map(bool, parts)) and summary.amounts[-1].gate is None:
+            # A figure that no gate looks at gives way to what has to be said.
+            fewer = msgspec.structs.replace(summary, amounts=summary.amounts[:-1])
+            return self.first(fewer, full=False)
         # Two lines of caveats, one of BROKEN and one of FAILED come before the others of each.
         sizes = [len(part) for part in parts]
         at_first = (2, 1, room, 1, room, room)
@@ -234,11 +239,11 @@ class _Screen:
         choices: Sequence[Sequence[str]] = _CHOICES
         if all(amount.interval == NOT_MEASURED for amount in summary.amounts):
             choices = [[name for name in choice if name != "interval"] for choice in choices]
-        for choice in choices:
+        for choice, label in product(choices, ("label", "short")):
             head = ("", *(heads.get(name, name) for name in choice), "")
             rows = [
                 (
-                    _marked(amount.label, notes.get(amount.label_note)),
+                    _marked(getattr(amount, label), notes.get(amount.label_note)),
                     *(getattr(amount, name) for name in choice),
                     _marked(amount.mark, notes.get(amount.mark_note)),
                 )
@@ -268,7 +273,7 @@ class _Screen:
         # Without a number, which would cost the table its widest columns.
         solved = ", ".join(amount.solved for amount in summary.amounts if amount.solved)
         notes += [f"solved runs: {solved}"] if solved else []
-        texts = (summary.scope, missing, "   ".join(notes))
+        texts = (summary.scope, missing, "  ".join(notes))
         return [self._wrapped(text) if text else [] for text in texts]
 
     def _wrapped(self, text: str, *, first: str = "", rest: str = "") -> list[str]:
