@@ -5,6 +5,7 @@ The rooms, in the order in which data moves:
     runs         lines to runs; the position of every bad line
     programs     what other programs write, one folder each
     collect      their files to run records
+    run          from a suite to published runs
     compare      which runs count, pairs, deltas, the gates: one decision
     evidence     what the runs can support: intervals, tests, stability, audits
     explain      whether the change was used, and what differed
@@ -13,7 +14,6 @@ The rooms, in the order in which data moves:
     planning     how much more to run, and how often a suite cries wolf
     score        from run files to a report
     run_pages    what single runs did
-    run          from a suite to published runs
     commands     the command line
 
 Below them lie `text` and `files`, and `options` and `errors`, which everybody shares. No room

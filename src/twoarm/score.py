@@ -1,7 +1,10 @@
 """The whole program in two functions: `read` the runs, `compare` the arms. Read this file first."""
 
-from collections.abc import Sequence
-from typing import Unpack
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any, Unpack
+
+import msgspec
 
 from twoarm._version import __version__
 from twoarm.compare.comparison import Comparison, set_side_by_side
@@ -23,8 +26,10 @@ from twoarm.result.advice import Basis, next_steps
 from twoarm.result.analysis import SCHEMA, Tool
 from twoarm.result.caveats import caveats, order_caveats
 from twoarm.result.promote import promote
+from twoarm.result.tested import find_tested
 from twoarm.runs.runfile import Progress, Source, read
 from twoarm.runs.runs import Runs
+from twoarm.runs.study import Study, is_run_folder
 
 
 def score(
@@ -37,13 +42,70 @@ def score(
 ) -> Report:
     """Score two arms: from run files to a decision, with everything that led to it.
 
-    The options are one value, or keywords of it.
+    The options are one value, or keywords of it. A run folder knows its arms and its seed; what is
+    given comes first.
     """
-    options = chosen(options, keywords)
-    runs = read(source, skip_bad=options.skip_bad, times=options.evidence, progress=progress)
+    folders = open_folders(_paths(source))
+    known = folders.known()
+    if options is not None:
+        known = {name: arm for name, arm in known.items() if getattr(options, name) is None}
+    options = chosen(options, {**known, **keywords})
+    runs = read_studies(
+        folders.files if folders.studies else source, folders.studies, options, progress
+    )
     if progress is not None and options.evidence:
         progress("weighing the evidence", 0, None)
     return compare(runs, options=options, generated_at_utc=generated_at_utc)
+
+
+def _paths(source: Source) -> list[str]:
+    """The paths of a source that is made of paths, among which may be run folders."""
+    given: Sequence[Any] = source if isinstance(source, list | tuple) else [source]
+    if not all(isinstance(path, str | os.PathLike) for path in given):
+        return []
+    return [os.fspath(path) for path in given]
+
+
+class OpenFolders(msgspec.Struct, frozen=True, kw_only=True):
+    """Paths with the run file in place of every run folder, and what these were made for."""
+
+    files: list[str]
+    studies: tuple[Study, ...]
+
+    def known(self) -> dict[str, Any]:
+        """What the run folders say of the arms and the seed, as far as they agree."""
+        values = {
+            name: {getattr(study, name) for study in self.studies}
+            for name in ("candidate", "baseline", "seed")
+        }
+        return {name: each.pop() for name, each in values.items() if len(each) == 1}
+
+
+def open_folders(paths: Iterable[str]) -> OpenFolders:
+    """Open the run folders among paths; all others stay as they are."""
+    files, studies = [], []
+    for path in paths:
+        if is_run_folder(path):
+            # Of no use to those who score files alone.
+            from twoarm.run.studies import open_study
+
+            opened = open_study(path)
+            files.append(opened.run_file)
+            studies.append(opened.study)
+        else:
+            files.append(path)
+    return OpenFolders(files=files, studies=tuple(studies))
+
+
+def read_studies(
+    source: Source,
+    studies: tuple[Study, ...],
+    options: Options,
+    progress: Progress | None,
+) -> Runs:
+    """The runs of a source, with the studies that they are from."""
+    runs = read(source, skip_bad=options.skip_bad, times=options.evidence, progress=progress)
+    return msgspec.structs.replace(runs, studies=studies)
 
 
 def compare(
@@ -127,6 +189,7 @@ def _report(
         generated_at_utc=generated_at_utc,
         tool=Tool(name="twoarm", version=__version__),
         inputs=runs.inputs,
+        tested=find_tested(comparison),
         options=options,
         candidate=arms.candidate,
         baseline=arms.baseline,

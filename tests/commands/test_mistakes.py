@@ -111,8 +111,9 @@ def test_a_folder_is_answered_with_what_is_in_it(
     Path("jobs").mkdir()
     error = twoarm("score", "jobs").err
     assert error == (
-        "twoarm: jobs: a folder, not a run file; make run records with: twoarm collect auto --arm "
-        "with_x=jobs/FOLDER --arm without_x=jobs/FOLDER -o collected.jsonl\n"
+        "twoarm: jobs: a folder, not a run file, and without schedule.json no run folder; make run "
+        "records with: twoarm collect auto --arm with_x=jobs/FOLDER --arm without_x=jobs/FOLDER "
+        "-o collected.jsonl\n"
     )
     for name in ("new tool", "old"):
         (Path("jobs") / name).mkdir()
@@ -122,8 +123,9 @@ def test_a_folder_is_answered_with_what_is_in_it(
     ]
     (Path("jobs") / "collected.jsonl").write_bytes(lines(study()))
     error = twoarm("score", "jobs/").err
-    assert error == "twoarm: jobs/: a folder, not a run file; score jobs/collected.jsonl\n"
-    with pytest.raises(package.InputError, match="a folder, not a run file; score jobs/collected"):
+    said = "a folder, not a run file, and without schedule.json no run folder; score jobs/"
+    assert error == f"twoarm: jobs/: {said}collected.jsonl\n"
+    with pytest.raises(package.InputError, match=said):
         package.score("jobs")
 
 

@@ -190,7 +190,7 @@ PLANNED = (
     "92 of 96 planned runs counted (candidate 45 of 48, baseline 47 of 48): 1 infra failure, "
     "2 lost, 1 not yet run"
 )
-BRIEF = "45/48 vs. 47/48 planned runs: 1 infra failure, 2 lost, 1 not yet run"
+BRIEF = "92 of 96 planned runs (45+47): 1 infra failure, 2 lost, 1 not yet run"
 
 
 def test_every_report_says_how_many_of_how_many_planned_runs_count() -> None:

@@ -57,7 +57,7 @@ def test_a_trial_that_was_never_started_is_a_line(tmp_path: Path) -> None:
     assert {f"{arm}/{task}.{repeat}" for task, arm, repeat, failure, _ in found if not failure} == (
         done
     )
-    assert list(missing(out).values()) == ["not yet run"] * 6
+    assert list(missing(out).values()) == ["over budget"] * 6
     empty = next(one for one in records(out) if one["failure"] == "missing")
     assert (empty["success"], empty["duration_seconds"]) == (False, 0.0)
     assert [empty[key] for key in ("total_cost_usd", "input_tokens", "output_tokens")] == [None] * 3

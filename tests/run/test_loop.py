@@ -208,6 +208,19 @@ def test_a_request_to_finish_lets_running_trials_finish() -> None:
     assert len(done.folder.begun) == len(done.folder.published)
 
 
+@pytest.mark.parametrize("request_to_stop", ["finish", "ctrl_c"])
+def test_a_request_to_stop_when_nothing_is_left_to_start_changes_nothing(
+    request_to_stop: StopRequest,
+) -> None:
+    def stop_request(simulation: Simulation) -> StopRequest:
+        return request_to_stop if len(simulation.folder.begun) == 60 else "go"
+
+    done = Simulation(FREE, cheap, stop_request=stop_request)
+    assert (done.end, len(done.folder.published)) == ("done", 60)
+    stopped = Simulation(FREE, cheap, stop_request=lambda _: request_to_stop)
+    assert (stopped.end, stopped.folder.begun) == ("stopped", [])
+
+
 def test_a_request_to_kill_ends_them() -> None:
     def stop_request(simulation: Simulation) -> StopRequest:
         return "kill" if len(simulation.folder.published) >= 5 else "go"

@@ -114,7 +114,7 @@ def running(out: Path) -> bool:
 
 
 @pytest.mark.parametrize("how", ["interrupt", "stop"])
-def test_one_request_to_stop_lets_the_running_trial_finish_and_reports(
+def test_one_request_to_stop_lets_the_running_trial_finish_and_shows_counts_alone(
     tmp_path: Path, how: str, started: Starts
 ) -> None:
     gate, out = tmp_path / "gate", tmp_path / "out"
@@ -130,11 +130,17 @@ def test_one_request_to_stop_lets_the_running_trial_finish_and_reports(
         assert "no new trials start" in twoarm("run", "--stop", str(out)).err
     gate.touch()
     printed, said = runner.communicate(timeout=60)
-    assert "stopped; continue with twoarm run --resume" in said
     assert (runner.returncode, printed) == (3, "")
-    assert "of arm `" in said
-    assert "there is nothing to score" in said
-    assert len(runs(out)) == 1
+    (done,) = runs(out)
+    counts = {arm: int(done.startswith(f"{arm}/")) for arm in ("with", "without")}
+    arms = ", ".join(f"`{arm}` {count} of 2" for arm, count in counts.items())
+    assert said.splitlines()[1:] == [
+        f"twoarm: stopped; continue with twoarm run --resume {out}",
+        f"twoarm: 1 of 4 trials done ({arms}), cost not known",
+        f"twoarm: twoarm score {out} shows the results so far; that is a look, and whoever goes on "
+        "or stops because of what a look shows finds false winners more often",
+    ]
+    assert not (out / "analysis.json").exists()
     assert [one["failure"] for one in records(out)].count("missing") == 3
     assert "not running" in twoarm("run", "--status", str(out)).out
     assert "nothing is running in" in twoarm("run", "--stop", str(out)).err
@@ -151,8 +157,9 @@ def test_a_second_request_kills_and_resume_goes_on(
     for number in signals:
         runner.send_signal(number)
         wait_for(lambda: any(one["event"] == "stop_request" for one in journal(out)))
-    said = runner.communicate(timeout=60)[1]
-    assert runner.returncode == 130, said
+    printed, said = runner.communicate(timeout=60)
+    assert (runner.returncode, printed) == (130, ""), said
+    assert "0 of 4 trials done (`with` 0 of 2, `without` 0 of 2), cost not known\n" in said
     assert runs(out) == []
     assert processes_with(str(cache)) == []
     states = [

@@ -4,6 +4,7 @@ import json
 import os
 import pty
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -17,7 +18,9 @@ from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.run_folders import QUICK, run
 from tests.support.suite_files import SOLVE, suite_of
+from twoarm.commands.run import StopRequests
 from twoarm.run.display import LogLines, progress_of
+from twoarm.run.ledger import RunFolder
 
 USED = 'printf \'{"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5}\' > $TWOARM_USAGE; '
 pytestmark = pytest.mark.usefixtures("cache")
@@ -93,9 +96,19 @@ def test_the_most_that_a_run_may_cost_has_the_allowance_in_it(
 
 def test_a_spent_budget_is_told_with_the_option_that_raises_it(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, USED + SOLVE, limits={"budget_usd": 1.5, "trial_usd": 0.5})
-    told = run(suite, tmp_path / "out").err
-    assert "the budget does not cover another trial; " in told
-    assert f"raise it to continue: twoarm run --resume {tmp_path}/out --budget USD" in told
+    result = run(suite, tmp_path / "out", "--exit-code", "--jobs", "1")
+    assert "the budget does not cover another trial; " in result.err
+    more = f"twoarm run --resume {tmp_path}/out --budget USD"
+    assert f"raise it to continue: {more}" in result.err
+    # It is an end, with a report of what there is, and no verdict.
+    assert result.code == 3
+    analysis = json.loads(result.out)
+    assert analysis["promotion"]["reasons"][0] == "the budget ended it after 2 of 4 planned runs"
+    assert analysis["next"][0]["message"] == (
+        f"finish the run with `{more}`: 2 of 4 planned runs are missing"
+    )
+    enough = twoarm("run", "--resume", str(tmp_path / "out"), "--budget", "9", *QUICK)
+    assert "budget" not in json.loads(enough.out)["promotion"]["reasons"][0]
 
 
 def test_a_stop_request_and_a_pause_are_said_at_once() -> None:
@@ -112,11 +125,27 @@ def test_a_stop_request_and_a_pause_are_said_at_once() -> None:
         view.stop_request = "finish"
         display.show(view)
         display.show(view)
-    assert len(said) == 3
-    told = "stopping when the running trials have finished; a second Ctrl-C kills them"
+        view.stop_request = "ctrl_c"
+        display.show(view)
+    assert len(said) == 4
+    told = "stopping when the running trials have finished"
     assert said[2].endswith(told)
+    assert said[3].endswith(f"{told}; a second Ctrl-C kills them")
     view.stop_request = "kill"
     assert progress_of(view).endswith("stopping now")
+
+
+def test_only_who_has_pressed_ctrl_c_hears_of_a_second_one(tmp_path: Path) -> None:
+    folder = RunFolder(str(tmp_path))
+    with StopRequests(folder) as requests:
+        assert requests.now() == "go"
+        folder.folder.write("stop", b"")
+        assert requests.now() == "finish"
+        signal.raise_signal(signal.SIGINT)
+        assert requests.now() == "ctrl_c"
+        signal.raise_signal(signal.SIGINT)
+        assert requests.now() == "kill"
+    folder.release()
 
 
 def test_a_run_folder_inside_the_folder_that_is_copied_is_refused(

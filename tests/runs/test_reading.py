@@ -320,7 +320,7 @@ def test_damage_is_said_with_the_path(content: bytes, message: str, tmp_path: Pa
 def test_a_path_that_cannot_be_opened_is_said(tmp_path: Path) -> None:
     with pytest.raises(twoarm.InputError, match="missing.jsonl: cannot be read: No such file"):
         read(tmp_path / "missing.jsonl")
-    with pytest.raises(twoarm.InputError, match="a folder, not a run file; make run records"):
+    with pytest.raises(twoarm.InputError, match="no run folder; make run records"):
         read(tmp_path)
     with pytest.raises(twoarm.InputError, match="null character"):
         read("a\0b")

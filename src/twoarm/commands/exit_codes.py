@@ -13,3 +13,9 @@ exit codes:
   2  bad input, bad usage, or an unexpected error
   3  with --exit-code: not enough data to say
 """
+# What `twoarm run` adds to it.
+RUN_HELP = f"""\
+{HELP}\
+     also: the run was stopped before its end, or an arm has no run yet
+{INTERRUPTED}  the run was killed, or not started after all
+"""

@@ -10,13 +10,13 @@ from twoarm.runs.runfile import Readable
 _STANDARD_INPUT = 0
 
 
-def add_files(group: _ArgumentGroup) -> None:
-    """The run files."""
+def add_files(group: _ArgumentGroup, also: str = "") -> None:
+    """The run files; `also` says what else is taken."""
     group.add_argument(
         "files",
         nargs="+",
         metavar="FILE",
-        help="JSONL, plain or packed with gzip or zstd; several files are one data set; - is "
+        help=f"JSONL, plain or packed with gzip or zstd{also}; several are one data set; - is "
         "standard input",
     )
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from twoarm.commands.console import Streams
-from twoarm.commands.exit_codes import BAD, DONE, HELP, INTERRUPTED, OF_VERDICT
+from twoarm.commands.exit_codes import BAD, DONE, INTERRUPTED, OF_VERDICT, RUN_HELP
 from twoarm.commands.given import OF_A_DRY_RUN, Given, taken, written
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
 from twoarm.commands.score import score_and_show
@@ -29,7 +29,6 @@ from twoarm.commands.score_options import (
 )
 from twoarm.errors import UsageError
 from twoarm.options import Options
-from twoarm.runs.runfile import COLLECTED
 from twoarm.text.escape import counted, named, visible
 
 if TYPE_CHECKING:
@@ -45,6 +44,12 @@ _DEMO_JOBS = 4
 STOP = "stop"
 # The most repeats, jobs and dollars.
 _MOST = 1_000_000
+# The exit codes of runs that show no verdict.
+_EARLY: "dict[End, int]" = {
+    "stopped": OF_VERDICT["not enough data"],
+    "killed": INTERRUPTED,
+    "failed": BAD,
+}
 
 
 DESCRIPTION = (
@@ -53,7 +58,7 @@ DESCRIPTION = (
 )
 
 
-EPILOG = HELP
+EPILOG = RUN_HELP
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -99,7 +104,7 @@ def _add_other_runs(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--stop",
         metavar="DIR",
-        help="start no new trials; report when the running ones have finished",
+        help="start no new trials; end when the running ones have finished",
     )
     group.add_argument(
         "--demo", action="store_true", help="run a bundled suite with a bundled scripted agent"
@@ -201,7 +206,7 @@ def _without_dry_run(given: Given) -> str:
         if name in OF_A_DRY_RUN and name != "suite":
             for each in value if isinstance(value, list) else [value]:
                 words += [written(name), str(each)]
-    return visible(shlex.join(words))
+    return _typed(*words)
 
 
 def _demo(given: Given) -> Given:
@@ -250,13 +255,13 @@ def _run_options(given: Given, options: Options) -> "RunOptions":
 
 
 def _finish(session: "Session", given: Given, options: Options, streams: Streams) -> int:
-    """Prepare, run, report."""
+    """Prepare, run, and report what ended by itself; what was stopped shows counts alone."""
     from twoarm.run.loop import StoppedError
     from twoarm.run.prepare import warnings_of
 
     finished = False
     stop_requests = StopRequests(session.folder)
-    resumed = f"twoarm run --resume {visible(given['out'])}"
+    resumed = _typed("twoarm", "run", "--resume", given["out"])
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
         prepared = session.prepare()
@@ -270,15 +275,17 @@ def _finish(session: "Session", given: Given, options: Options, streams: Streams
             streams.say(f"twoarm: {error}")
             way = error.way or f"nothing is lost; continue with {resumed}"
             streams.say(f"twoarm: {way}")
-        if end == "killed":
+        if end in ("killed", "stopped"):
             streams.say(f"twoarm: stopped; continue with {resumed}")
             if not session.folder.begun():
-                return INTERRUPTED
+                return _EARLY[end]
         made = session.report(prepared, end)
         for text in made.caveats:
             streams.say(f"twoarm: caveat: {text}")
-        if end in ("killed", "failed"):
-            return INTERRUPTED if end == "killed" else BAD
+        if end in ("killed", "stopped"):
+            _say_counts(session, given["out"], streams)
+        if end in _EARLY:
+            return _EARLY[end]
         finished = end == "done"
     finally:
         session.close(finished=finished)
@@ -287,8 +294,30 @@ def _finish(session: "Session", given: Given, options: Options, streams: Streams
             "twoarm: the budget does not cover another trial; "
             f"raise it to continue: {resumed} --budget USD"
         )
-    elif not finished:
-        streams.say(f"twoarm: stopped; continue with {resumed}")
+    return _report(session, given, options, made.arms, streams)
+
+
+def _say_counts(session: "Session", out: str, streams: Streams) -> None:
+    """Say how much is done and what it cost, and how to see more: not who is ahead."""
+    from twoarm.run.display import counts_by_arm, money_so_far
+
+    folder = session.folder
+    runs = list(folder.runs())
+    counts = counts_by_arm(session.setting.frozen, runs)
+    money = money_so_far(runs, list(folder.attempts()), session.machine.budget_usd)
+    streams.say(f"twoarm: {', '.join(filter(None, (counts, money)))}")
+    streams.say(
+        f"twoarm: {_typed('twoarm', 'score', out)} shows the results so far; that is a look, and "
+        "whoever goes on or stops because of what a look shows finds false winners more often"
+    )
+
+
+def _report(
+    session: "Session", given: Given, options: Options, arms: frozenset[str], streams: Streams
+) -> int:
+    """Score the runs, and say where the results are."""
+    from twoarm.score import open_folders
+
     if len(jobs := session.jobs_of_runs()) > 1:
         numbers = " and ".join(map(str, jobs))
         streams.say(
@@ -296,15 +325,15 @@ def _finish(session: "Session", given: Given, options: Options, streams: Streams
         )
     frozen = session.setting.frozen
     for arm in (frozen.candidate, frozen.baseline):
-        if arm not in made.arms:
+        if arm not in arms:
             streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
             return OF_VERDICT["not enough data"]
     options = replace(
         options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
     )
-    collected = session.folder.at(COLLECTED)
+    folders = open_folders([given["out"]])
     outputs, which = taken(Outputs, given), given.get("run_pages", "all")
-    code = score_and_show([collected], options, outputs, streams, which)
+    code = score_and_show(folders.files, options, outputs, streams, which, studies=folders.studies)
     _say_where(session, given["out"], streams)
     return code
 
@@ -318,8 +347,13 @@ def _say_where(session: "Session", out: str, streams: Streams) -> None:
     # A block of which both arms ran, if there is one.
     blocks = session.setting.frozen.blocks
     first = max(blocks, key=lambda block: sum(trial.id in done for trial in block))[0]
-    words = ["twoarm", "show", out, first.task, str(first.repeat)]
-    streams.say(f"twoarm: see one run with {visible(shlex.join(words))}")
+    shown = _typed("twoarm", "show", out, first.task, str(first.repeat))
+    streams.say(f"twoarm: see one run with {shown}")
+
+
+def _typed(*words: str) -> str:
+    """A command as one would type it."""
+    return visible(shlex.join(words))
 
 
 def _display(name: str | None, say: Callable[[str], None]) -> "Display":
@@ -360,7 +394,9 @@ class StopRequests:
         """What is wanted now."""
         if self._asked >= 2:
             return "kill"
-        return "finish" if self._asked or self._folder.look(STOP) is not None else "go"
+        if self._asked:
+            return "ctrl_c"
+        return "finish" if self._folder.look(STOP) is not None else "go"
 
 
 def _stop(path: str, streams: Streams) -> int:
@@ -372,15 +408,13 @@ def _stop(path: str, streams: Streams) -> int:
         streams.say(f"twoarm: nothing is running in {visible(path)}")
         return DONE
     folder.folder.write(STOP, b"")
-    streams.say(
-        "twoarm: no new trials start; when the running ones have finished, it reports and ends"
-    )
+    streams.say("twoarm: no new trials start; the run ends when the running ones have finished")
     return DONE
 
 
 def _status(path: str, streams: Streams) -> int:
     """Say where a run stands, in counts and money, and change nothing."""
-    from twoarm.run.display import money_of
+    from twoarm.run.display import money_so_far
     from twoarm.run.ledger import RunFolder
 
     folder = RunFolder(path)
@@ -391,13 +425,7 @@ def _status(path: str, streams: Streams) -> int:
     done = {run.trial.id for run in runs}
     running = sum(attempt.state == "running" for attempt in attempts) if at_work else 0
     infra = {attempt.trial.id for attempt in attempts if attempt.state == "infra"} - done
-    ended = [*runs, *(attempt for attempt in attempts if attempt.state != "running")]
-    money = money_of(
-        sum(attempt.charged_usd or 0.0 for attempt in ended),
-        sum(attempt.charged_usd is None for attempt in ended),
-        machine.budget_usd,
-        ended=bool(ended),
-    )
+    money = money_so_far(runs, attempts, machine.budget_usd)
     counts = [
         f"{len(done)} of {counted(len(frozen.trials), 'trial')} done",
         f"{running} running",

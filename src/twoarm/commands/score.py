@@ -28,8 +28,9 @@ from twoarm.compare.decide import number_of_gates
 from twoarm.errors import UsageError
 from twoarm.options import Options, Which
 from twoarm.render.summary import PROMOTED_BY, others_said
-from twoarm.runs.runfile import Readable, read
-from twoarm.score import compare, compare_candidates
+from twoarm.runs.runfile import Readable
+from twoarm.runs.study import Study
+from twoarm.score import compare, compare_candidates, open_folders, read_studies
 from twoarm.text.escape import named
 
 DESCRIPTION = (
@@ -44,7 +45,7 @@ _LAST_SECOND = 253_402_300_799
 def add_options(parser: ArgumentParser) -> None:
     """The options of `score`: files, arms, which runs count, and the report."""
     compared = parser.add_argument_group("what to compare")
-    add_files(compared)
+    add_files(compared, ", or the folder of a run, which knows its arms")
     add_option(
         compared,
         "candidate",
@@ -61,14 +62,17 @@ def add_options(parser: ArgumentParser) -> None:
 def run(given: Given, streams: Streams) -> int:
     """Score run files."""
     files: list[str] = given["files"]
-    names: list[str] = given.get("candidate", [])
     which: Which = given.get("run_pages", "none")
-    options = taken(Options, given, candidate=names[0] if len(names) == 1 else None)
     outputs = taken(Outputs, given)
     if which != "none" and "-" in files:
         raise UsageError("--run-pages needs run files: standard input can be read only once")
-    refuse_score_outputs(outputs, files)
-    return score_and_show(opened(files), options, outputs, streams, which, names)
+    folders = open_folders(files)
+    known = folders.known()
+    names: list[str] = given.get("candidate") or list(filter(None, [known.get("candidate")]))
+    options = taken(Options, {**known, **given}, candidate=names[0] if len(names) == 1 else None)
+    refuse_score_outputs(outputs, folders.files)
+    sources = opened(folders.files)
+    return score_and_show(sources, options, outputs, streams, which, names, folders.studies)
 
 
 def score_and_show(
@@ -78,13 +82,15 @@ def score_and_show(
     streams: Streams,
     which: Which = "none",
     names: Sequence[str] = (),
+    studies: tuple[Study, ...] = (),
 ) -> int:
     """Score run files, write and show what was asked for, and return the exit code.
 
-    `names` are those of the candidates, and `which` runs get a page.
+    `names` are those of the candidates, `which` runs get a page, and `studies` are the run folders
+    that files are from.
     """
     with progress_bar(sys.stderr) as progress:
-        runs = read(files, skip_bad=options.skip_bad, times=options.evidence, progress=progress)
+        runs = read_studies(files, studies, options, progress)
         if progress is not None and options.evidence:
             progress("weighing the evidence", 0, None)
         others = [arm for arm in runs.arms if arm != options.baseline]

@@ -7,7 +7,7 @@ from twoarm.compare.pair import Paired, Pairing, aggregate, pair
 from twoarm.compare.screen import Arms, Screening, screen
 from twoarm.compare.summarize import ArmSummary, summarize
 from twoarm.compare.tasks import Task, tabulate
-from twoarm.compare.trials import Trials
+from twoarm.compare.trials import Trials, complete_blocks
 from twoarm.options import Options
 from twoarm.runs.runs import Runs
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
@@ -34,6 +34,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
 
 def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
     """Screen, summarize, pair and judge the two arms."""
+    runs = complete_blocks(runs, arms.both, keep_infra=options.keep_infra)
     screening = screen(runs, arms, options)
     pairing = pair(screening)
     summaries = (summarize(screening.candidate), summarize(screening.baseline))

@@ -7,7 +7,8 @@ import msgspec
 import numpy as np
 
 from twoarm.runs.arrays import Flags, Ints
-from twoarm.runs.runs import Runs
+from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET
+from twoarm.runs.runs import Outcome, Runs
 
 ExcludedKind = Literal["infra", "missing", "interrupted", "duplicate", "other arm"]
 
@@ -61,6 +62,53 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
     def at_risk(self) -> int:
         """How many have no run that counts, or one that was not the first to be made."""
         return self.lost + self.interrupted
+
+
+def stopped_early(trials: tuple[Trials, Trials]) -> bool:
+    """Whether planned runs are missing because they were never begun."""
+    return _lack(trials, NOT_YET_RUN) or ended_by_budget(trials)
+
+
+def ended_by_budget(trials: tuple[Trials, Trials]) -> bool:
+    """Whether planned runs are missing because the budget did not cover them."""
+    return _lack(trials, OVER_BUDGET)
+
+
+def _lack(trials: tuple[Trials, Trials], why: str) -> bool:
+    return any(_is(why, cause.reason) for arm in trials for cause in arm.missing_reasons)
+
+
+def _is(why: str, reason: str) -> bool:
+    """Whether a reason is this one, alone or before a colon."""
+    return reason.partition(":")[0] == why
+
+
+def complete_blocks(runs: Runs, arms: tuple[str, str], *, keep_infra: bool) -> Runs:
+    """The runs, with half blocks missing if the budget ended them: a block is both arms of a task
+    and repeat, and what the money did not cover is not left out by chance."""
+    over = np.array(
+        [
+            outcome.failure == "missing" and _is(OVER_BUDGET, outcome.reason)
+            for outcome in runs.outcomes
+        ]
+    )
+    if not over.any():
+        return runs
+    codes = [runs.arms.index(arm) if arm in runs.arms else -1 for arm in arms]
+    compared = np.isin(runs.arm, codes)
+    if not over[runs.outcome[compared]].any():
+        return runs
+    counts = ~left_out(runs, keep_infra=keep_infra)[runs.outcome] & compared
+    ours, theirs = (runs.key[counts & (runs.arm == code)] for code in codes)
+    half = counts & ~np.isin(runs.key, np.intersect1d(ours, theirs))
+    if not half.any():
+        return runs
+    reason = f"{OVER_BUDGET}: the other half of its block"
+    return msgspec.structs.replace(
+        runs,
+        outcomes=(*runs.outcomes, Outcome(failure="missing", reason=reason)),
+        outcome=np.where(half, len(runs.outcomes), runs.outcome),
+    )
 
 
 def lost_runs(trials: tuple[Trials, Trials]) -> str:

@@ -20,8 +20,8 @@ from twoarm.render.page.provenance import command, facts
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Cell, Column, Table, words
 from twoarm.result.analysis import Analysis, Tool
-from twoarm.text.escape import counted, html, html_script, shortened
-from twoarm.text.sentence import Name, Sentence
+from twoarm.text.escape import WHOLE_NAME, counted, html, html_script, shortened
+from twoarm.text.sentence import Name, Sentence, Whole
 
 # A page with more rows than this opens slowly; the analysis file holds them all.
 MOST_ROWS = 1_000
@@ -144,7 +144,9 @@ def sentence_html(text: str) -> str:
     """A sentence in HTML: its names are code elements."""
     parts = text.parts if isinstance(text, Sentence) else (text,)
     return "".join(
-        f"<code>{html(shortened(part, 60))}</code>" if isinstance(part, Name) else html(part)
+        f"<code>{html(shortened(part, WHOLE_NAME if isinstance(part, Whole) else 60))}</code>"
+        if isinstance(part, Name)
+        else html(part)
         for part in parts
     )
 
@@ -185,7 +187,11 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
         if summary.broken is not None
         else ""
     )
+    tested = ""
+    if summary.tested is not None:
+        tested = f'<p class="faint">{_capital(sentence_html(summary.tested))}.</p>'
     return f"""<header class="banner {verdict.replace(" ", "-")}">
+{tested}
 <p class="faint">{candidate} (candidate) vs. {baseline} (baseline): {html(summary.overview)}.</p>
 <h1>{_MARKS[verdict]} {html(verdict.capitalize())}</h1>
 <dl class="lines">

@@ -33,10 +33,11 @@ def first_screen(summary: Summary) -> list[str]:
     """What everyone reads."""
     fails = f"; {summary.fails}" if summary.fails else ""
     why = f": {summary.why}" if summary.why else ""
+    tested = "" if summary.tested is None else f"{summary.tested}. "
     parts = [
         f"## {ICONS[summary.verdict]} {summary.verdict.capitalize()}",
-        f"{_whole(summary.candidate)} (candidate) vs. {_whole(summary.baseline)} (baseline): "
-        f"{summary.overview}.",
+        f"{tested}{_whole(summary.candidate)} (candidate) vs. "
+        f"{_whole(summary.baseline)} (baseline): {summary.overview}.",
         f"- **Promote**: {summary.promote}{summary.others}.\n"
         f"- **Decision**: {_whole(summary.decision)}{why}{fails}.\n"
         f"- **Evidence**: {summary.evidence}."

@@ -29,11 +29,10 @@ def render(analysis: Analysis) -> str:
         ("Evidence", sentence_html(summary.evidence)),
         ("Caveats", html(counted(len(analysis.caveats), "caveat"))),
     )
+    tested = "" if summary.tested is None else f"<p>{sentence_html(summary.tested)}</p>"
+    heading = f"{tested}<p>{arms}: {html(summary.overview)}</p>"
     steps = _listed("Next", summary.steps)
-    return (
-        f"<div><p>{arms}: {html(summary.overview)}</p>{_labelled(lines)}{amounts(summary)}"
-        f"{steps}</div>"
-    )
+    return f"<div>{heading}{_labelled(lines)}{amounts(summary)}{steps}</div>"
 
 
 def render_several(analyses: Sequence[Analysis]) -> str:

@@ -32,6 +32,7 @@ from twoarm.result.findings import (
     stability_word,
 )
 from twoarm.result.promote import Promotion, Verdict, gates_decide, solved_change
+from twoarm.result.tested import tested_said
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
@@ -97,6 +98,8 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
 class Summary(msgspec.Struct, frozen=True, kw_only=True):
     """What a reader has time for."""
 
+    # What was run, and when; None if nobody says.
+    tested: Sentence | None
     candidate: Name
     baseline: Name
     overview: str
@@ -129,6 +132,7 @@ def summarize(analysis: Analysis) -> Summary:
     amounts = tuple(_amounts(analysis))
     ranged = any(amount.interval != NOT_MEASURED for amount in amounts)
     return Summary(
+        tested=tested_said(analysis.tested),
         candidate=Name(analysis.candidate),
         baseline=Name(analysis.baseline),
         overview=overview(analysis),

@@ -8,11 +8,12 @@ import msgspec
 
 from twoarm.compare.decide import Gate
 from twoarm.compare.tasks import Task
-from twoarm.compare.trials import Trials, lost_runs
+from twoarm.compare.trials import Trials, lost_runs, stopped_early
 from twoarm.evidence.results import Evidence, Interval
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import always_said
 from twoarm.runs.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
+from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name, Sentence
@@ -41,7 +42,7 @@ _LEFT_OUT = (
     ("other arm", "run", " in other arms"),
 )
 # How a reason for a missing run may begin, in the words of the record.
-_WHY_MISSING = ("lost", "interrupted", "not yet run")
+_WHY_MISSING = ("lost", "interrupted", NOT_YET_RUN, OVER_BUDGET)
 
 
 class Cell(msgspec.Struct, frozen=True):
@@ -377,6 +378,10 @@ def runs_counted(analysis: Analysis, *, brief: bool = False) -> str:
     if brief:
         shares = " vs. ".join(f"{arm.counted:,}/{arm.planned:,}" for arm in (ours, theirs))
         arms = f"{shares} planned runs"
+    if brief and stopped_early(analysis.trials):
+        uneven = f" ({ours.counted:,}+{theirs.counted:,})"
+        arms = f"{analysis.effective_run_count:,} of {planned}"
+        arms += uneven if ours.counted != theirs.counted else ""
     lost = ", ".join(why_lost(analysis.trials))
     return "; ".join(filter(None, (f"{arms}: {lost}", resumed, excluded)))
 

@@ -13,7 +13,7 @@ from twoarm.render.tables import Cell, Table
 from twoarm.result.analysis import Analysis
 from twoarm.text.escape import WHOLE_NAME, columns, fitting, inert_lines, shortened, visible
 from twoarm.text.number_format import NOT_MEASURED
-from twoarm.text.sentence import Name, Sentence
+from twoarm.text.sentence import Name, Sentence, Whole
 
 NARROWEST = 60
 # Beyond, lines are hard to read.
@@ -89,8 +89,7 @@ class _Screen:
         fails = f"; {summary.fails}" if summary.fails else ""
         why = f": {summary.why}" if summary.why else ""
         above = [
-            *self._heading(summary),
-            *self._labelled("", summary.overview if full else summary.brief, "", full=full),
+            *self._opening(summary, full=full),
             "",
             *self._labelled("PROMOTE", summary.promote, role, full=full, end=summary.others),
             *self._labelled("DECISION", f"{decision}{why}{fails}", "strong", full=full),
@@ -163,6 +162,17 @@ class _Screen:
             first = f"{number:>3}. "
             lines += self._wrapped(caveat, first=first, rest=" " * len(first))
         return lines
+
+    def _opening(self, summary: Summary, *, full: bool) -> list[str]:
+        """What was tested, the arms, and how much was run: three lines, unless all is wanted."""
+        tested: list[str] = []
+        if summary.tested is not None:
+            tested = self._wrapped(summary.tested if full else _brief(summary.tested))
+        overview = self._wrapped(summary.overview if full else summary.brief)
+        if not full:
+            tested = self._cut(tested, 1)
+            overview = self._cut(overview, 2 - len(tested))
+        return [*tested, *self._heading(summary), *overview]
 
     def _heading(self, summary: Summary) -> list[str]:
         ends = " (candidate) vs. ", " (baseline)"
@@ -344,7 +354,9 @@ def _brief(text: str) -> str:
         return text
     return Sentence(
         [
-            Name(shortened(part, _SAID_NAME)) if isinstance(part, Name) else part
+            Name(shortened(part, _SAID_NAME))
+            if isinstance(part, Name) and not isinstance(part, Whole)
+            else part
             for part in text.parts
         ]
     )

@@ -5,6 +5,7 @@ findings          what the evidence says, in words
 caveats           what the reader must know
 advice            what to do next; `more_runs` says where more of them would help
 step              one thing to do, with its code
+tested            what was run, and when
 analysis          everything that was found, as plain data
 plan_file         a plan, as plain data; `plan_advice` says what to run by it
 calibration_file  a calibration, as plain data

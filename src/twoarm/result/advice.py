@@ -1,5 +1,6 @@
 """What to do next, the most important first."""
 
+import shlex
 from collections.abc import Iterator
 
 import msgspec
@@ -7,6 +8,7 @@ import msgspec
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
+from twoarm.compare.trials import ended_by_budget
 from twoarm.errors import Caveat
 from twoarm.evidence.results import FUTILE, Evidence, Looks, OneSided
 from twoarm.evidence.solved import FEWEST_SOLVED
@@ -17,7 +19,7 @@ from twoarm.result.promote import Promotion
 from twoarm.result.step import Step, step
 from twoarm.runs.metric import LABELS, SUCCESS
 from twoarm.text.escape import counted, series
-from twoarm.text.sentence import Name, listed
+from twoarm.text.sentence import Name, Whole, listed
 
 
 class Basis(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,14 +90,20 @@ def _unfinished(comparison: Comparison) -> Step | None:
     missing = sum(arm.missing for arm in trials)
     if not missing:
         return None
-    return step(
-        "finish_run",
-        "finish the run with {}: {} of {} {} missing",
-        Name("twoarm run --resume DIR"),
-        f"{missing:,}",
-        counted(sum(arm.planned for arm in trials), "planned run"),
-        "is" if missing == 1 else "are",
-    )
+    left = f"{missing:,} of {counted(sum(arm.planned for arm in trials), 'planned run')}"
+    left += " is missing" if missing == 1 else " are missing"
+    studies = comparison.runs.studies
+    study = next((study for study in studies if study.unfinished), None)
+    where = "DIR" if study is None else study.path
+    if study is not None and study.running:
+        status = Whole(shlex.join(["twoarm", "run", "--status", where]))
+        return step(
+            "wait_for_run", "wait until the run has ended: {}; {} says how far it is", left, status
+        )
+    words = ["twoarm", "run", "--resume", where]
+    if ended_by_budget(trials):
+        words += ["--budget", "USD"]
+    return step("finish_run", "finish the run with {}: {}", Whole(shlex.join(words)), left)
 
 
 def _one_sided(lost: OneSided) -> Step:

@@ -18,6 +18,7 @@ from twoarm.explain.uptake import Uptake
 from twoarm.options import Options
 from twoarm.result.promote import Promotion
 from twoarm.result.step import Step
+from twoarm.result.tested import Subject
 from twoarm.runs.record import tidied
 from twoarm.runs.runs import Input
 from twoarm.text.escape import counted, inert_json, shortened
@@ -63,6 +64,7 @@ class Analysis(Document, frozen=True, kw_only=True):
     generated_at_utc: str | None
     tool: Tool
     inputs: tuple[Input, ...]
+    tested: Subject
     options: Options
     candidate: str
     baseline: str

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
+from twoarm.compare.trials import ended_by_budget
 from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.harm import HARM, Held, held_back, held_by_margin
@@ -143,6 +144,13 @@ def gates_decide(decision: Decision, by: PromoteBy) -> bool:
 
 
 def _lacking(comparison: Comparison) -> Iterator[Sentence]:
+    trials = comparison.screening.trials
+    if ended_by_budget(trials):
+        yield say(
+            "the budget ended it after {} of {}",
+            f"{sum(arm.counted for arm in trials):,}",
+            counted(sum(arm.planned for arm in trials), "planned run"),
+        )
     if comparison.decision.kind == "insufficient":
         yield comparison.decision.why or say("{}", comparison.decision)
     adequacy = comparison.adequacy

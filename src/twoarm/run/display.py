@@ -1,15 +1,18 @@
 """What is shown while trials run: counts, money and time, and no effect."""
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Self, TextIO
 
-from twoarm.text.escape import counted, shortened
+from twoarm.text.escape import counted, named, shortened
 
 if TYPE_CHECKING:
     from rich.console import Group
 
+    from twoarm.run.ledger import Attempted
     from twoarm.run.loop import LoopView
+    from twoarm.run.schedule import Frozen
 
 _LINE_SECONDS = 10.0
 
@@ -44,8 +47,9 @@ def progress_of(view: "LoopView") -> str:
         parts.append(f"about {duration(seconds)} left")
     if view.stop_request == "kill":
         parts.append("stopping now")
-    elif view.stop_request == "finish":
-        parts.append("stopping when the running trials have finished; a second Ctrl-C kills them")
+    elif view.stop_request != "go":
+        again = "; a second Ctrl-C kills them" if view.stop_request == "ctrl_c" else ""
+        parts.append(f"stopping when the running trials have finished{again}")
     elif view.paused_until > time.monotonic():
         wait = duration(view.paused_until - time.monotonic())
         parts.append(f"paused for {wait}: {shortened(view.reason, 60)}")
@@ -60,6 +64,29 @@ def money_of(spent: float, unknown: int, budget: float | None, *, ended: bool) -
     if unknown and not spent:
         return "cost not known"
     return f"{told} spent" if ended or spent else ""
+
+
+def money_so_far(
+    runs: Sequence["Attempted"], attempts: Sequence["Attempted"], budget: float | None
+) -> str:
+    """What is known of the cost of everything that has ended."""
+    ended = [*runs, *(attempt for attempt in attempts if attempt.state != "running")]
+    return money_of(
+        sum(attempt.charged_usd or 0.0 for attempt in ended),
+        sum(attempt.charged_usd is None for attempt in ended),
+        budget,
+        ended=bool(ended),
+    )
+
+
+def counts_by_arm(frozen: "Frozen", runs: Sequence["Attempted"]) -> str:
+    """How many trials are done, in all and in each arm, and not how they ended."""
+    done, planned = (Counter(trial.arm for trial in trials) for trials in (runs, frozen.trials))
+    arms = ", ".join(
+        f"{named(arm)} {done[arm]:,} of {planned[arm]:,}"
+        for arm in (frozen.candidate, frozen.baseline)
+    )
+    return f"{done.total():,} of {counted(planned.total(), 'trial')} done ({arms})"
 
 
 def duration(seconds: float) -> str:

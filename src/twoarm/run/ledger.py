@@ -18,6 +18,7 @@ from twoarm.files.safe import OpenFolder
 from twoarm.run.place import is_token
 from twoarm.run.schedule import Frozen, Trial, frozen_bytes, thaw
 from twoarm.runs.runfile import COLLECTED
+from twoarm.runs.study import SCHEDULE
 from twoarm.text.escape import named, shortened, visible
 
 _WAIT_SECONDS = 120.0
@@ -28,7 +29,7 @@ _DOUBTS = "doubts.json"
 # What a runner makes before the first trial.
 _OWN = {
     "lock",
-    "schedule.json",
+    SCHEDULE,
     "place.json",
     ".attempts",
     "runs",
@@ -159,7 +160,7 @@ class RunFolder:
                 self.folder.made(name).close()
             self.folder.write("place.json", _pretty(machine))
             # The last one: a folder with a schedule is complete.
-            self.folder.write("schedule.json", frozen_bytes(frozen))
+            self.folder.write(SCHEDULE, frozen_bytes(frozen))
         except OSError as error:
             raise unwritable(self.path, error) from error
 
@@ -169,7 +170,7 @@ class RunFolder:
 
     def frozen(self) -> Frozen:
         """The schedule."""
-        return self._read("schedule.json", thaw)
+        return self._read(SCHEDULE, thaw)
 
     def machine(self) -> MachineSettings:
         """What depends on this machine."""

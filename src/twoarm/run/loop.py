@@ -35,7 +35,8 @@ FIRST = 2
 _LONGEST_PAUSE_SECONDS = 600.0
 _TICK_SECONDS = 0.25
 
-StopRequest = Literal["go", "finish", "kill"]
+# Both `finish` and `ctrl_c` let what runs finish; after Ctrl-C, another one is a `kill`.
+StopRequest = Literal["go", "finish", "ctrl_c", "kill"]
 End = Literal["done", "stopped", "budget", "killed", "failed"]
 
 
@@ -151,10 +152,10 @@ class Loop:
             if not running:
                 if self._stop is not None:
                     raise self._stop
-                if request == "finish":
-                    return "stopped"
                 if not self._waiting and not any(slot.trials for slot in self._slots):
                     return "done"
+                if request != "go":
+                    return "stopped"
                 if not pausing:
                     return "budget"
             for outcome in self._executor.completed(_TICK_SECONDS):

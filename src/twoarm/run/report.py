@@ -23,8 +23,9 @@ from twoarm.run.ledger import TRIAL, Attempted, RunFolder
 from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen, Trial
 from twoarm.run.tree import file_digest
-from twoarm.runs.record import Failure, Run
+from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET, Failure, Run
 from twoarm.runs.runfile import COLLECTED
+from twoarm.runs.study import SCHEDULE
 from twoarm.text.escape import counted, shortened, visible
 
 RECEIPT = "receipt.json"
@@ -78,14 +79,24 @@ _KNOWN = msgspec.json.Decoder(_Known)
 
 
 def collect_runs(
-    folder: RunFolder, frozen: Frozen, prices: Mapping[str, Prices] | None
+    folder: RunFolder,
+    frozen: Frozen,
+    prices: Mapping[str, Prices] | None,
+    *,
+    over_budget: bool = False,
 ) -> Collected:
     """Write a line for every trial of the schedule as `collected.jsonl`.
 
-    That is its run and its infra failures; without either, that it is missing and why. An attempt
-    that broke off where its agent could bring that about is a line as well.
+    That is its run and its infra failures; without either, that it is missing and why, such as that
+    the budget ended the run before it. An attempt that broke off where its agent could bring that
+    about is a line as well.
     """
-    runs, attempts = list(folder.runs()), list(folder.attempts())
+    # What a runner is at has not broken off.
+    going_on = folder.held_by_another()
+    attempts = [
+        attempt for attempt in folder.attempts() if not (going_on and attempt.state == "running")
+    ]
+    runs = list(folder.runs())
     settled = [*runs, *(attempt for attempt in attempts if attempt.state == "infra")]
     lines, caveats = _read_again(folder, frozen, prices, settled)
     others = [
@@ -96,7 +107,7 @@ def collect_runs(
     last = {attempt.trial: attempt for attempt in in_order}
     for trial in frozen.trials:
         if trial not in done:
-            reason = "not yet run"
+            reason = OVER_BUDGET if over_budget else NOT_YET_RUN
             if attempt := last.get(trial):
                 how = "lost" if attempt.state == "lost" else "interrupted"
                 reason = f"{how}: {_why(attempt)}"
@@ -114,6 +125,15 @@ def collect_runs(
     write([Output(path=folder.at(COLLECTED), content=content, append=False, named=False)])
     caveats += [*_caveats(others), *_doubts(folder)]
     return Collected(arms=frozenset(run.arm for run in runs), caveats=tuple(caveats))
+
+
+def run_ids(folder: RunFolder) -> frozenset[str] | None:
+    """The attempts that `collected.jsonl` has lines of; None if there is no such file to read."""
+    try:
+        lines = folder.folder.read(COLLECTED).splitlines()
+        return frozenset(known.run_id for known in map(_KNOWN.decode, lines) if known.run_id)
+    except (FileNotFoundError, ValueError):
+        return None
 
 
 def _doubts(folder: RunFolder) -> Iterator[str]:
@@ -252,7 +272,7 @@ def write_receipt(
         "schema": "twoarm.receipt/1",
         "twoarm": __version__,
         "suite_id": frozen.suite_id,
-        "schedule_sha256": file_digest(folder.at("schedule.json")),
+        "schedule_sha256": file_digest(folder.at(SCHEDULE)),
         "origin": frozen.origin,
         "doubtful_runs": folder.doubtful(),
         "sources": frozen.sources,

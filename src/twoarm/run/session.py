@@ -132,7 +132,9 @@ class Session:
 
     def report(self, prepared: Prepared, end: End) -> Collected:
         """Write what `score` reads, and the receipt."""
-        collected = collect_runs(self.folder, self.setting.frozen, self.setting.prices)
+        collected = collect_runs(
+            self.folder, self.setting.frozen, self.setting.prices, over_budget=end == "budget"
+        )
         write_receipt(
             self.folder,
             self.setting.frozen,

@@ -5,6 +5,7 @@ metric         what is measured of a run, and which way is better
 runs           many runs, as columns
 arrays         sums and medians of columns, task by task
 stream         bytes to lines
+study          what a run folder was made for
 runfile        lines to runs; the position of every bad line
 badline        what is wrong with a line
 repeated_keys  keys that a line has twice

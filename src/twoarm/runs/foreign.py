@@ -9,6 +9,7 @@ import shlex
 from typing import Any, NamedTuple
 
 from twoarm.options import either
+from twoarm.runs.study import SCHEDULE
 from twoarm.text.escape import visible
 
 _PARQUET = b"PAR1"
@@ -58,8 +59,11 @@ def folder_refusal(path: str, shown: str) -> str:
             names = {entry.name: entry.is_dir() for entry in entries}
     except OSError:
         names = {}
+    if SCHEDULE in names:
+        return f"{shown}: a run folder, not a run file; name {inside}/collected.jsonl"
+    what = f"{shown}: a folder, not a run file, and without {SCHEDULE} no run folder"
     if names.get("collected.jsonl") is False:
-        return f"{shown}: a folder, not a run file; score {inside}/collected.jsonl"
+        return f"{what}; score {inside}/collected.jsonl"
     folders = sorted(name for name, is_folder in names.items() if is_folder and name[0] != ".")
     arms = [(visible(name), visible(name)) for name in folders]
     if len(arms) != 2:
@@ -69,7 +73,7 @@ def folder_refusal(path: str, shown: str) -> str:
         flag=f"make run records with: twoarm collect auto {flags} -o collected.jsonl",
         argument="make run records with `twoarm.gather`",
     )
-    return f"{shown}: a folder, not a run file; {how}"
+    return f"{what}; {how}"
 
 
 def _array(head: bytes) -> _Table | None:

@@ -27,6 +27,9 @@ MaybeExitCode = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None
 Failure = Literal["agent", "infra", "missing", "interrupted"] | None
 MaybeFailure = Failure | UnsetType
 
+# Why a planned run is missing that was never begun: it still may be, or the budget ended the run.
+NOT_YET_RUN, OVER_BUDGET = "not yet run", "over budget"
+
 # A record names no more tools than this; calls of the others are under one name of their own.
 MOST_TOOLS = 50
 OTHER_TOOLS = "(other)"

@@ -24,6 +24,7 @@ from twoarm.runs.endings import (
 )
 from twoarm.runs.metric import METRICS, SUCCESS
 from twoarm.runs.record import LineColumns, PlannedLooks
+from twoarm.runs.study import Study
 from twoarm.runs.tool_columns import ToolBuilder, ToolColumns
 from twoarm.text.escape import counted
 from twoarm.text.sentence import listed
@@ -101,6 +102,8 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     planned_looks: frozenset[PlannedLooks]
     positions: "Positions"
     inputs: tuple[Input, ...]
+    # The run folders among the inputs.
+    studies: tuple[Study, ...]
     unknown_keys: tuple[str, ...]
     bad_lines: int
     problems: tuple[Problem, ...]
@@ -256,6 +259,7 @@ class Builder:
             planned_looks=frozenset(look for look in self._looks if look is not None),
             positions=self._positions,
             inputs=tuple(inputs),
+            studies=(),
             unknown_keys=tuple(unknown_keys),
             bad_lines=bad_lines,
             problems=tuple(problems),

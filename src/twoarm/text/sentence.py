@@ -3,11 +3,17 @@
 from collections.abc import Sequence
 from itertools import zip_longest
 
-from twoarm.text.escape import named
+from twoarm.text.escape import WHOLE_NAME, markdown_code, named, shortened
 
 
 class Name(str):
     """A name inside a sentence: from a record and hostile, or a word to be shown as code."""
+
+    __slots__ = ()
+
+
+class Whole(Name):
+    """A name that is of no use once it is cut: a command to type, or a description."""
 
     __slots__ = ()
 
@@ -20,13 +26,17 @@ class Sentence(str):
 
     def __new__(cls, parts: Sequence[str | Name]) -> "Sentence":
         """Put the parts together."""
-        shown = (named(part) if isinstance(part, Name) else part for part in parts)
+        shown = (_shown(part) if isinstance(part, Name) else part for part in parts)
         made = super().__new__(cls, "".join(shown))
         made.parts = tuple(parts)
         return made
 
     def __getnewargs__(self) -> tuple[tuple[str | Name, ...]]:  # type: ignore[override]
         return (self.parts,)
+
+
+def _shown(name: Name) -> str:
+    return markdown_code(shortened(name, WHOLE_NAME)) if isinstance(name, Whole) else named(name)
 
 
 def say(template: str, *values: object) -> Sentence:
