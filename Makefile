@@ -45,9 +45,9 @@ check: $(VENV)/dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Writes the golden files anew; look at the difference before you commit it.
+# Writes the golden files and the console blocks of the documents anew; look at the difference before you commit it.
 golden: $(VENV)/dev
-	$(BIN)/python -m pytest --update-golden tests/render/test_golden.py tests/render/test_ci.py tests/page/test_page.py tests/collect/test_cli.py
+	$(BIN)/python -m pytest --update-golden tests/render/test_golden.py tests/render/test_ci.py tests/page/test_page.py tests/collect/test_cli.py tests/house/test_docs.py
 
 # Breaks every rule once, on purpose, and fails if the tests do not notice; SHARE=10 breaks a tenth of them.
 broken: $(VENV)/dev

@@ -55,6 +55,7 @@ LOOKED_AGAIN = {
 # No more tasks than these are drawn; nobody would write them for one verdict.
 MOST_TASKS = 1_000
 WINNERS = ("candidate better", "baseline better")
+TURNS = ("first", "second", "third")
 # Where a drawn suite keeps the metrics.
 _ROWS = {
     SUCCESS.name: 0,
@@ -139,15 +140,19 @@ def _frames(looks: tuple[int, ...]) -> list[Frame]:
 
 def again_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:
     """False winners by each look, where the runs that NEXT asks for are made in between."""
-    arms = LOOKED_AGAIN[name]
+    return looked_again(name, tasks, repeats, range(datasets))
+
+
+def looked_again(name: str, tasks: int, repeats: int, numbers: range) -> dict[str, list[float]]:
+    """The same for some of the data sets; each has a seed of its own."""
     due = [
-        (tasks, repeats, number, _Suite(arms, np.random.default_rng([61, tasks, repeats, number])))
-        for number in range(datasets)
+        (tasks, repeats, number, _Suite(LOOKED_AGAIN[name], [61, tasks, repeats, number]))
+        for number in numbers
     ]
     counts: dict[str, list[float]] = {}
     winners = 0
-    for label in ("first", "second", "third"):
-        counts[f"looked a {label} time"] = [len(due), datasets]
+    for label in TURNS:
+        counts[f"looked a {label} time"] = [len(due), len(numbers)]
         later = []
         # Suites of one size after the other: their tests share the signs that are drawn.
         for wide, long, number, suite in sorted(due, key=lambda entry: entry[:3]):
@@ -155,20 +160,21 @@ def again_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, 
             grade = verdict(runs)
             winners += grade.verdict in WINNERS
             # A winner, or a trade-off, asks for no more runs.
-            if grade.verdict == "no clear difference":
+            if grade.verdict == "no clear difference" and label != TURNS[-1]:
                 wanted = next_runs(runs, grade, Options(), 0.05, None)
                 if wanted is not None and wanted.tasks <= MOST_TASKS:
                     later.append((wanted.tasks, wanted.repeats, number, suite))
         due = later
-        counts[f"a false winner by the {label} look"] = [winners, datasets]
+        counts[f"a false winner by the {label} look"] = [winners, len(numbers)]
     return counts
 
 
 class _Suite:
     """Tasks that keep what they are, and runs that are kept while more are drawn."""
 
-    def __init__(self, arms: Arms, draw: np.random.Generator) -> None:
+    def __init__(self, arms: Arms, seed: list[int]) -> None:
         assert arms.success is not None
+        draw = np.random.default_rng(seed)
         level = draw.normal(*arms.success, MOST_TASKS)
         changed = level + draw.normal(*arms.success_effect, MOST_TASKS)
         self._rates = np.array([logistic(changed), logistic(level)])

@@ -15,7 +15,7 @@ from scipy import special
 from benchmarks import first_edition
 from benchmarks.counting import Cell, Count
 from benchmarks.generators import LOST, RUN_SD, RUNAWAY_SD, logistic
-from twoarm.evidence.per_solved import FEWEST_EQUAL, FEWEST_HERE, FEWEST_SOLVED, Solving
+from twoarm.evidence.per_solved import FEWEST_EQUAL, FEWEST_HERE, FEWEST_SOLVING, Solving
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.runs.arrays import Flags, Floats
 
@@ -200,7 +200,7 @@ def _within(*arms: _Side) -> tuple[Floats, Floats]:
     variance = parts.sum(axis=1)
     quantile = _quantile(np.maximum(1.0, variance**2 / (parts**2 / freedom).sum(axis=1)))
     known = np.logical_and.reduce(
-        [(side.wins >= FEWEST_SOLVED) & (side.sizes.max(axis=1) > 1.0) for side in arms]
+        [(side.wins >= FEWEST_SOLVING) & (side.sizes.max(axis=1) > 1.0) for side in arms]
     )
     return variance, np.where(known, quantile, np.nan)
 
@@ -215,7 +215,7 @@ def _over(*arms: _Side) -> Floats:
     weights = np.mean([side.weights for side in arms], axis=0)
     known = np.logical_and.reduce(
         [
-            ((side.shares > 0.0).sum(axis=1) >= FEWEST_SOLVED)
+            ((side.shares > 0.0).sum(axis=1) >= FEWEST_SOLVING)
             & (1.0 / (side.weights**2).sum(axis=1) >= FEWEST_EQUAL)
             for side in arms
         ]

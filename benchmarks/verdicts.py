@@ -256,6 +256,25 @@ def holm_verdict(runs: list[TaskRuns], tests: Tests) -> str:
     return "candidate better" if standings == {True} else "other"
 
 
+class Promoted(NamedTuple):
+    """Who is promoted, without the rules about solved runs and blocks of time and with them."""
+
+    before: bool
+    now: bool
+
+
+def promoted(arms: Arms, values: dict[str, Floats], outcome: Judged) -> dict[str, Promoted]:
+    """By the evidence and by the margins, as `compare` has it, for a hundredth of the time."""
+    beaten, apart = _beaten(values), arms.drift > 0
+    better = outcome.grade.verdict == "candidate better" and outcome.guarded and not beaten
+    within = outcome.margin.verdict == "candidate" and not beaten
+    survives = outcome.margin.gain_survives is True
+    return {
+        "the evidence": Promoted(before=better, now=better and outcome.survives and not apart),
+        "the margins": Promoted(before=within, now=within and survives and not apart),
+    }
+
+
 def promotion_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:
     draw = np.random.default_rng([41, len(name), tasks, repeats])
     counts = dict.fromkeys(ROWS, 0)
@@ -264,12 +283,12 @@ def promotion_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[s
         runs = runs_of(drawn.values)
         tests = headline_tests(runs, frame(), None)
         outcome = judged(runs, tests)
-        better = outcome.grade.verdict == "candidate better"
+        decided = promoted(PROMOTIONS[name], drawn.values, outcome)
         seen = (
-            better and outcome.guarded,
-            better,
+            decided["the evidence"].now,
+            outcome.grade.verdict == "candidate better",
             verdict(runs, "tokens").verdict == "candidate better",
-            outcome.margin.verdict == "candidate",
+            decided["the margins"].now,
             outcome.margin.verdict == "no difference",
             holm_verdict(runs, tests) == "candidate better",
             not drawn.broken,
@@ -290,36 +309,17 @@ ROWS = (
 )
 
 
-class Promoted(NamedTuple):
-    """Who is promoted, without the rules about solved runs and blocks of time and with them."""
-
-    before: bool
-    now: bool
-
-
-def promoted(arms: Arms, drawn: Trial) -> dict[str, Promoted]:
-    """By the evidence and by the margins, as `compare` has it, for a hundredth of the time."""
-    runs = runs_of(drawn.values)
-    outcome = judged(runs, headline_tests(runs, frame(), None))
-    beaten, apart = _beaten(drawn.values), arms.drift > 0
-    better = outcome.grade.verdict == "candidate better" and outcome.guarded and not beaten
-    within = outcome.margin.verdict == "candidate" and not beaten
-    survives = outcome.margin.gain_survives is True
-    return {
-        "the evidence": Promoted(before=better, now=better and outcome.survives and not apart),
-        "the margins": Promoted(before=within, now=within and survives and not apart),
-    }
-
-
 def verdicts_cell(name: str, tasks: int, repeats: int, datasets: int) -> dict[str, list[float]]:
     draw = np.random.default_rng([41, len(name), tasks, repeats])
     rows = (f"promoted by {way}{part}" for way in WAYS for part in ("", ", before"))
     counts = dict.fromkeys(rows, 0)
     for _ in range(datasets):
-        decided = promoted(GUARDED[name], trial(GUARDED[name], tasks, repeats, draw))
-        for way, outcome in decided.items():
-            counts[f"promoted by {way}"] += outcome.now
-            counts[f"promoted by {way}, before"] += outcome.before
+        values = trial(GUARDED[name], tasks, repeats, draw).values
+        runs = runs_of(values)
+        outcome = judged(runs, headline_tests(runs, frame(), None))
+        for way, decided in promoted(GUARDED[name], values, outcome).items():
+            counts[f"promoted by {way}"] += decided.now
+            counts[f"promoted by {way}, before"] += decided.before
     return {row: [hits, datasets] for row, hits in counts.items()}
 
 

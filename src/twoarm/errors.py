@@ -37,6 +37,7 @@ SERIOUS = (
     "missing_runs",
     "different_models",
     "different_agents",
+    "durations_cut",
     "zeros",
     "bad_lines",
     "evidence_cries_wolf",

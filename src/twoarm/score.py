@@ -189,7 +189,7 @@ def _report(
         generated_at_utc=generated_at_utc,
         tool=Tool(name="twoarm", version=__version__),
         inputs=runs.inputs,
-        tested=find_tested(comparison),
+        tested=find_tested(comparison, times=options.evidence),
         options=options,
         candidate=arms.candidate,
         baseline=arms.baseline,

@@ -51,7 +51,7 @@ COMMANDS = [
     Broken("a rare mistake is kept beside a frequent one", "Problems.add", "if self._every or self._made[mistake] <= _PLACES:", "if self._every or len(self.kept) < LISTED:", "tests/commands/test_mistakes.py"),
     Broken("a mistyped command has a nearest one", "_parsers", "near = did_you_mean(value, choices) or f\"; the commands are {', '.join(choices)}\"", "near = f\"; the commands are {', '.join(choices)}\"", "tests/commands/test_mistyped.py"),
     Broken("a mistyped option has a nearest one", "cli._refuse", 'hint = did_you_mean(option, flags).replace("`", "")', 'hint = ""', "tests/commands/test_mistyped.py"),
-    Broken("an option of another command says whose it is", "_has", "return option in _flags(parser)", "return False", "tests/commands/test_mistyped.py"),
+    Broken("an option of another command says whose it is", "cli._has", "return option in _flags(parser)", "return False", "tests/commands/test_mistyped.py"),
     Broken("an option that was begun is named", "cli._refuse", "elif begun:", "elif False:", "tests/commands/test_mistyped.py"),
     Broken("an option is not abbreviated", "_parsers", '"allow_abbrev": False', '"allow_abbrev": True', "tests/commands/test_mistyped.py"),
     Broken("no command is answered with the demo", "_parse", "    if not arguments:\n        parser.error", "    if False:\n        parser.error", "tests/commands/test_mistyped.py"),

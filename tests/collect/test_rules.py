@@ -168,7 +168,7 @@ def test_the_tags_of_a_record_explain_themselves() -> None:
     source = "".join(path.read_text() for path in paths if path.name != "caveats.py")
     for code in CAVEATS:
         # Or by a constant of that name.
-        spelled = (f'"{code}"', f"'{code}'", f"({code.upper()})")
+        spelled = (f'"{code}"', f"'{code}'", f"({code.upper()})", f"({code.upper()},)")
         assert any(one in source for one in spelled), f"{code} is raised by nothing"
 
 

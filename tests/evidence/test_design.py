@@ -210,8 +210,8 @@ def test_a_limit_is_one_even_if_stopping_takes_a_moment() -> None:
         return 600 + draw.random() if draw.random() < 0.4 else draw.gauss(300, 50)
 
     (message,) = cut(lasting(stopped))
-    assert message.startswith("durations pile up at 601.0 s")
-    assert ", as under a time limit, in " in message
+    # Both arms are stopped within a second of it: that is one limit.
+    assert message.startswith("durations pile up at 601.0 s, as under a time limit, in ")
     # Runs that take about the same time, and those of tasks that always do, are no limit.
     assert not cut(lasting(lambda *_: 100 + draw.random()))
     assert not cut(lasting(lambda _, task: 100 + draw.random() if task else 10.0))
@@ -320,7 +320,18 @@ def test_an_arm_that_goes_beyond_the_limit_of_the_other_does_not_have_it() -> No
     longer = next(r for r in runs if r["arm"] == WITHOUT and r["duration_seconds"] < 600)
     longer["duration_seconds"] = 900.0
     (message,) = cut(runs)
+    assert message.startswith("durations pile up at 600.0 s, as")
     assert f"10 of 100 runs of `{WITH}`, 0 of 100 runs of `{WITHOUT}`" in message
+
+
+def test_arms_with_limits_of_their_own_have_both_named() -> None:
+    runs = limited(10, 10)
+    for record in runs:
+        if record["arm"] == WITHOUT and record["duration_seconds"] == 600.0:
+            record["duration_seconds"] = 900.0
+    (message,) = cut(runs)
+    assert message.startswith("durations pile up at 600.0 s and 900.0 s, as under a time limit, in")
+    assert f"10 of 100 runs of `{WITH}`, 10 of 100 runs of `{WITHOUT}`" in message
 
 
 def test_repeats_without_tokens_can_be_identical_too() -> None:

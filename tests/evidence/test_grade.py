@@ -169,6 +169,9 @@ def test_no_evidence_leaves_every_figure_as_it_is() -> None:
     runs = suite(8, 5)
     full, bare = twoarm.score(runs).to_dict(), twoarm.score(runs, evidence=False).to_dict()
     assert bare["evidence"] is None
+    # What other ways would say rests on it.
+    assert full["promotion"].pop("others")
+    assert bare["promotion"].pop("others") == ()
     for key in full.keys() - {"evidence", "options", "caveats", "next"}:
         assert full[key] == bare[key], key
     with pytest.raises(twoarm.UsageError):

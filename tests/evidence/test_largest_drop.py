@@ -41,8 +41,8 @@ SAID: dict[str, tuple[list[Task], str]] = {
     ),
     "a drop where few tasks are watched": (
         [((0, 5), (2, 5)), *[SAME] * 6],
-        "none for certain; largest drop: `t00`, 2 of 5 to 0 of 5; only 6 of 7 tasks could be seen "
-        "to break; up to 39% of tasks like these still could break",
+        "none for certain; largest drop: `t00`, 2 of 5 to 0 of 5; only 6 of 7 tasks pass often "
+        "enough to tell; up to 39% of tasks like these still could break",
     ),
     "a clear loss": (
         [((2, 5), (5, 5))] * 11 + [SAME],
@@ -56,8 +56,8 @@ SAID: dict[str, tuple[list[Task], str]] = {
     "one task": ([((4, 5), (5, 5))], f"not for certain: 5 of 5 to 4 of 5; {OTHERS}"),
     "one task passes often enough": (
         [SAME, ((1, 5), (2, 5)), ((2, 5), (2, 5))],
-        "none for certain; largest drop: `t01`, 2 of 5 to 1 of 5; only 1 of 3 tasks could be seen "
-        f"to break; {OTHERS}",
+        "none for certain; largest drop: `t01`, 2 of 5 to 1 of 5; only 1 of 3 tasks passes often "
+        f"enough to tell; {OTHERS}",
     ),
     "nothing passes often enough": (
         [((0, 2), (2, 2)), *[((2, 2), (2, 2))] * 7],

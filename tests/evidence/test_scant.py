@@ -147,7 +147,7 @@ KINDS: dict[str, tuple[Runs, str, list[str]]] = {
     "a thousand tasks of two runs": (
         noisy(1_000, 1),
         "no clear difference",
-        ["Intervals are for tasks like these 1,000", "no difference at all in success"],
+        ["Intervals are for tasks like these 1,000.", "no difference at all in success"],
     ),
     "a thousand runs of two tasks": (
         noisy(2, 250, lambda _, __, repeat: {"success": repeat % 3 > 0}),

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 import twoarm
-from benchmarks.verdicts import GUARDED, WAYS, Trial, promoted, trial, verdicts_cell
+from benchmarks.verdicts import (
+    GUARDED,
+    WAYS,
+    Trial,
+    frame,
+    judged,
+    promoted,
+    runs_of,
+    trial,
+    verdicts_cell,
+)
+from twoarm.evidence.weigh import headline_tests
 from twoarm.runs.metric import COST, DURATION, NON_CACHE_TOKENS, SUCCESS
 
 CELLS: dict[str, dict[str, dict[str, list[float]]]] = json.loads(
@@ -89,7 +100,9 @@ def test_the_simulation_promotes_whom_compare_promotes(
         drawn = trial(arms, tasks, repeats, draw)
         runs = twoarm.read(records(drawn, in_blocks=arms.drift > 0))
         by_name: dict[str, Any] = {"the evidence": "evidence", "the margins": "margin"}
-        for way, outcome in promoted(arms, drawn).items():
+        measured = runs_of(drawn.values)
+        judgement = judged(measured, headline_tests(measured, frame(), None))
+        for way, outcome in promoted(arms, drawn.values, judgement).items():
             seen.append(outcome)
             report = twoarm.compare(
                 runs,

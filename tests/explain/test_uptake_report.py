@@ -136,7 +136,7 @@ def test_a_screen_has_room_for_what_to_ask_about_uses_that_failed() -> None:
         run(arm=WITH, uptake_count=240, failed_uptake_count=239),
         run(arm=WITHOUT, uptake_count=0, failed_uptake_count=0),
     ]
-    line = "CAVEATS    239 of 240 uses of the change failed: is it allowed, does it work?"
+    line = "CAVEATS    239 of 240 uses of the change failed: is it allowed, does it work? (5"
     assert line in library.score(found).to_text().splitlines()
 
 

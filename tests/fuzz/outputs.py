@@ -23,6 +23,8 @@ from tests.conftest import both, lines
 NAMES = ("analysis.json", "analysis.md", "report.html")
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 OLD = b"old\n"
+# Each of them starts several processes.
+SEEDS = 10
 
 # Runs in the process under test: makes call number `at` of the given functions of `os` go wrong.
 FAULTS = """

@@ -142,7 +142,9 @@ def test_every_trial_is_judged_as_score_judges_it(monkeypatch: pytest.MonkeyPatc
         assert evidence is not None
         solved = {name: delta.solved for name, delta in evidence.deltas.items()}
         clear = [
-            one.metric for one in evidence.grade.findings if one.standing in ("better", "worse")
+            entry.metric
+            for entry in evidence.grade.findings
+            if entry.standing in ("better", "worse")
         ]
         survives = gain_survives(clear, solved) is not False
         winner = evidence.grade.verdict in ("candidate better", "baseline better")

@@ -166,19 +166,19 @@ def test_what_repeats_cannot_reach_is_said() -> None:
 
 def test_what_takes_too_many_repeats_is_not_called_out_of_reach() -> None:
     """Tasks that do not differ: endless repeats would show it, and 500 do not."""
-    found = package.plan(
+    report = package.plan(
         detect="-5%", primary=True, tasks=6, repeats=5, spread=1.0, task_spread=0.0
     )
-    assert found.power_with_endless_repeats == 1.0
-    assert [option.kind for option in found.options] == ["tasks", "cheapest"]
-    text = " ".join(found.to_text().split())
+    assert report.power_with_endless_repeats == 1.0
+    assert [option.kind for option in report.options] == ["tasks", "cheapest"]
+    text = " ".join(report.to_text().split())
     assert "; 6 tasks alone would take more than 500 repeats" in text
     assert "gets beyond" not in text
 
 
 def test_a_limit_that_is_rounded_to_what_is_wanted_is_said_to_be_below_it() -> None:
-    found = package.plan(detect="-20%", **ASSUMED)
-    close = msgspec.structs.replace(found, power_with_endless_repeats=0.797)
+    report = package.plan(detect="-20%", **ASSUMED)
+    close = msgspec.structs.replace(report, power_with_endless_repeats=0.797)
     assert "beyond a chance of just under 80%" in " ".join(close.to_text().split())
 
 
@@ -308,7 +308,7 @@ def test_without_a_file_every_spread_is_needed_and_success_has_none() -> None:
     with pytest.raises(UsageError, match="detect: missing"):
         package.plan(**ASSUMED)
     unknown: Any = {"speed": 1}
-    with pytest.raises(TypeError, match="argument `speed`; did you mean `spread`"):
+    with pytest.raises(TypeError, match="argument `speed`; did you mean `seed`"):
         package.plan(detect="-20%", **ASSUMED, **unknown)
 
 

@@ -142,9 +142,9 @@ def test_the_closed_form_of_success_is_that_of_brute_force(start: float, change:
         run_variance=np.array([before]),
         rates=rates[:2000],
     )
-    said = Outlook(pilot=alone, aim=Aim(change=change, alpha=0.05, power=0.8, first=False))
+    planned = Outlook(pilot=alone, aim=Aim(change=change, alpha=0.05, power=0.8, first=False))
     assert 0.3 < clear < 0.95
-    assert float(said.power(40, 5)) == pytest.approx(clear, abs=0.05)
+    assert float(planned.power(40, 5)) == pytest.approx(clear, abs=0.05)
 
 
 def test_the_pilots_tasks_keep_their_repeats_and_cost_nothing_more() -> None:

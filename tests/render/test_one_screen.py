@@ -14,6 +14,7 @@ import pytest
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
 from tests.render.test_golden import mixed
+from tests.support.failed_runs import budget_runs
 from tests.support.formula_runs import jitter, spread, suite
 from tests.support.planned_runs import missing
 from twoarm import Report
@@ -26,7 +27,7 @@ from twoarm.text.escape import columns, visible
 WIDTHS = (60, 80, 100, 120)
 MODES = ("gates", "evidence", "margin")
 MOST_LINES = 24
-LABELS = ("PROMOTE", "DECISION", "EVIDENCE", "BROKEN", "NEXT", "CAVEATS")
+LABELS = ("PROMOTE", "DECISION", "EVIDENCE", "FAILED", "BROKEN", "NEXT", "CAVEATS")
 LONG = ("x" * 300, "y" * 300)
 SPACED = ("a name of many words " * 15, "another name of many words " * 11)
 WHY = ("lost: " + "no disk " * 20, "interrupted: SIGKILL", "not yet run", "no word of ours")
@@ -115,6 +116,7 @@ RUNS: dict[str, Callable[[], list[dict[str, Any]]]] = {
         one | {"success": one["arm"] != "with_skelly" or one["task_id"] not in ("t1", "t4")}
         for one in spread(12, 10, 0.5)
     ],
+    "limits decide": budget_runs,
     "worse": lambda: spread(8, 5, 2.0),
     "noise": lambda: jitter(8, 5, (0, 1)),
     "other noise": lambda: jitter(8, 5, (1, 0)),
@@ -177,7 +179,8 @@ def words_of(report: Report) -> set[str]:
             *summary.caveats,
         ),
         *(text for amount in summary.amounts for text in (amount.why, amount.short)),
-        *(report.to_text(full=True, width=120), "CAVEATS more with --full"),
+        *(report.to_text(full=True, width=120), summary.failed_brief or ""),
+        f"CAVEATS ({len(summary.caveats) - 1} more with --full)",
     ]
     return {word for text in texts for line in text.split("\n") for word in visible(line).split()}
 
@@ -216,6 +219,7 @@ def test_the_parts_stand_in_one_order_and_what_is_cut_says_so(kind: str) -> None
             for label in LABELS
             if (label != "NEXT" or summary.steps)
             and (label != "CAVEATS" or summary.caveats)
+            and (label != "FAILED" or summary.failed)
             and (label != "BROKEN" or summary.broken)
         ]
         assert found == expected
@@ -231,7 +235,7 @@ def test_the_parts_stand_in_one_order_and_what_is_cut_says_so(kind: str) -> None
             )
         rest = len(summary.caveats) - 1
         if rest > 0:
-            assert re.search(rf"\b({rest} more|{rest + 1}) with --full$", part(shown, "CAVEATS"))
+            assert part(shown, "CAVEATS").endswith(f" ({rest} more with --full)")
 
 
 def part(shown: list[str], label: str) -> str:
@@ -388,7 +392,7 @@ def test_long_names_leave_room_for_what_is_said_of_them() -> None:
         demo(), ("with_skelly", "without_skelly"), lambda task: f"{task}-{'x' * 20}-{task}"
     )
     report = package.score(runs)
-    assert "(`api-rate-limit-xxxxxx…rate-limit`," in report.to_text(width=120)
+    assert "largest drop: `flaky-retry-test-xxxx…retry-test`, 6 of 10" in report.to_text(width=120)
     assert f"`api-rate-limit-{'x' * 20}" in report.to_text(full=True, width=240)
 
 

@@ -79,7 +79,7 @@ def test_a_withheld_interval_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("width", "label"), [(80, "cost/solved (1)"), (120, "cost per solved (1)")]
+    ("width", "label"), [(78, "cost/solved (1)"), (120, "cost per solved (1)")]
 )
 def test_labels_are_short_where_whole_ones_would_push_the_figures_out(
     width: int, label: str

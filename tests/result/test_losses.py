@@ -228,6 +228,53 @@ def test_values_missing_on_one_side_withhold_a_promotion(by: Any, arm: str) -> N
     assert package.score(runs, promote_by=by, missing="zero").promotion.withheld == ()
 
 
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--promote-by", "gates"),
+        ("--promote-by", "evidence"),
+        ("--promote-by", "margin"),
+        ("--promote-by", "evidence", "--guard", "none"),
+        ("--no-evidence",),
+    ],
+)
+@pytest.mark.parametrize("arm", [WITH, WITHOUT])
+def test_tokens_that_three_of_four_runs_of_an_arm_lack_withhold_a_promotion_whatever_is_asked(
+    options: tuple[str, ...], arm: str, tmp_path: Path
+) -> None:
+    # 25 tasks with 20 repeats, so that five measured ones are left of each.
+    runs = suite(25, 20, effect=0.6, pass_rate=1.0)
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines(runs))
+    assert twoarm("score", str(path), "--exit-code", *options).code == 0
+    for record in runs:
+        if record["arm"] == arm and record["repeat"] > 5:
+            record["input_tokens"] = None
+    path.write_bytes(lines(runs))
+    result = twoarm("score", str(path), "--exit-code", *options)
+    assert result.code == 3
+    other = WITHOUT if arm == WITH else WITH
+    assert (
+        f"`{arm}` lacks non-cache tokens in 375 of 500 runs, `{other}` in 0 of 500: find out why"
+    ) in result.err
+    assert "PROMOTE    not yet" in result.out
+    # The decision stays what the gates say.
+    assert f"DECISION   prefer {WITH}\n" in result.out
+
+
+def test_each_of_several_candidates_is_withheld_for_itself() -> None:
+    runs = suite(25, 20, effect=0.6, pass_rate=1.0)
+    third = [r | {"arm": "third"} for r in runs if r["arm"] == WITH]
+    for record in runs:
+        if record["arm"] == WITH and record["repeat"] > 5:
+            record["output_tokens"] = None
+    both = package.compare_candidates(
+        package.read([*runs, *third]), baseline=WITHOUT, promote_by="evidence"
+    )
+    verdicts = {report.candidate: report.promotion.verdict for report in both.reports}
+    assert verdicts == {WITH: NOT_YET, "third": YES}
+
+
 def test_runs_and_values_are_said_both() -> None:
     runs = losing(WITH, 50)
     for one in runs:

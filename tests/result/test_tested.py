@@ -121,6 +121,7 @@ def test_only_the_arms_that_are_compared_are_spoken_of() -> None:
 def test_one_day_is_named_once_and_arms_may_have_commits_of_their_own() -> None:
     runs = [one | {"started_at_utc": DAY.format(1)} for one in both()]
     built = study(commit=None, description="", sources={"main": COMMIT, "faster": COMMIT[::-1]})
+    assert str(said(scored(runs, study(description="With a guide.\n")))).endswith("`With a guide`")
     assert said(scored(runs, built)) == (
         "suite `search`; `claude-code 2.1.325`; `faster` at `76543210fedc`; `main` at "
         "`0123456789ab`; 2026-11-01"
@@ -170,3 +171,10 @@ def test_the_command_that_finishes_a_run_is_shown_whole(path: str) -> None:
     shown = report.to_text(width=80)
     assert words.replace(" ", "") in "".join(shown.split())
     assert f"twoarm run --resume {words.replace(chr(39), '&#39;')}</code>" in report.to_html()
+
+
+def test_the_overview_keeps_its_second_line_where_there_is_room() -> None:
+    report = scored([one | {"uptake_count": 1} for one in made()], study())
+    brief = summarize(report).brief
+    assert len(brief) > 80
+    assert brief in " ".join(report.to_text(width=80).split())

@@ -135,8 +135,13 @@ def test_a_stop_request_and_a_pause_are_said_at_once() -> None:
     assert progress_of(view).endswith("stopping now")
 
 
-def test_only_who_has_pressed_ctrl_c_hears_of_a_second_one(tmp_path: Path) -> None:
+def test_only_who_has_pressed_ctrl_c_hears_of_a_second_one(
+    tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     folder = RunFolder(str(tmp_path))
+    # In the background of a script it would be ignored.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    request.addfinalizer(lambda: signal.signal(signal.SIGINT, before))
     with StopRequests(folder) as requests:
         assert requests.now() == "go"
         folder.folder.write("stop", b"")

@@ -1,6 +1,6 @@
 """What the runs can support beyond the point estimates: intervals, tests, stability, audits.
 
-results     what the evidence says, as plain data
+results     what the evidence says, as plain data; `losses` is its part about what is missing
 cells       the runs and pairs of each metric, grouped by task
 interval    how ends are made, and when an interval is withheld
 kernel      distributions
@@ -19,6 +19,8 @@ solved      whether a gain is there among solved runs
 design      what the records say about how the runs were made
 repeats     pass@k and pass^k
 per_solved  dollars and minutes per solved task, failed runs included
+pilot       what the runs say about those to come: how much runs and tasks vary
+odds        success rates of tasks, and what a change of the odds does to them
 power       how likely a change is to be clear, before the runs are made
 next_runs   the design that would show a change that matters
 weigh       all of it

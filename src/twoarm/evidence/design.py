@@ -13,6 +13,7 @@ from twoarm.errors import Caveat
 from twoarm.evidence.kernel import chance_of_at_least, log_choose
 from twoarm.evidence.results import RunOrder
 from twoarm.runs.arrays import Flags, Floats, measured, starts_of
+from twoarm.runs.endings import code_of
 from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS
 from twoarm.runs.runs import Runs
 from twoarm.text.escape import counted
@@ -28,8 +29,6 @@ _NAMED_MAKERS = 3
 # From this percentage of an arm's runs on, a time limit that stopped them matters; arms that are as
 # many points apart have so many in one of them. They are compared in whole numbers.
 CUT = 5
-# How programs and runners say that a time limit stopped a run.
-_TIMED_OUT = ("time limit", "timeout", "timed out", "working limit")
 _FEWEST_CUT = 3
 # With a limit, unlike where runs are merely alike, one is shorter than this share of the longest.
 SHORTER = 0.8
@@ -261,8 +260,7 @@ def _stopped(comparison: Comparison) -> list[Flags]:
     runs = comparison.runs
     timed_out = np.array(
         [
-            outcome.failure == "agent"
-            and any(word in outcome.reason.lower() for word in _TIMED_OUT)
+            outcome.failure == "agent" and code_of(outcome.reason) == "timeout"
             for outcome in runs.outcomes
         ]
     )
@@ -279,8 +277,10 @@ def _piled_up(arms: tuple[ArmRuns, ArmRuns]) -> tuple[list[Flags], str]:
         # An arm that goes beyond the other's limit does not have it.
         beyond = (durations > limit * (1.0 + _NEAR)).any()
         cut.append(np.zeros_like(at_limit) if beyond else at_limit)
-    shown = dict.fromkeys(figure(limit, DURATION.unit) for limit in limits if limit is not None)
-    return cut, " and ".join(shown)
+    shown = sorted(limit for limit in limits if limit is not None)
+    if len(shown) == 2 and shown[0] >= shown[1] * (1.0 - _NEAR):
+        del shown[0]
+    return cut, " and ".join(figure(limit, DURATION.unit) for limit in shown)
 
 
 def limit_of(arm: ArmRuns) -> float | None:

@@ -12,7 +12,7 @@ from twoarm.compare.decide import GATES, Decision, GateRule, decide, judge
 from twoarm.compare.screen import Arms
 from twoarm.compare.trials import Trials
 from twoarm.evidence.kernel import log_choose
-from twoarm.evidence.results import (
+from twoarm.evidence.losses import (
     LOSS_BY_CHANCE,
     LOSS_POINTS,
     Bound,

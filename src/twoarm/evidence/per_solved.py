@@ -37,7 +37,7 @@ from twoarm.runs.metric import COST, DURATION, SUCCESS, Metric
 from twoarm.text.escape import counted
 
 # With fewer solved tasks, or for these very tasks solved runs, too much hangs on each of them.
-FEWEST_SOLVED = 3
+FEWEST_SOLVING = 3
 # Below so many tasks of equal size, a figure over tasks is that of a single one.
 FEWEST_EQUAL = 2.0
 # On fewer tasks, nothing tells how far a rare run goes.
@@ -138,14 +138,16 @@ def per_solved(screening: Screening, frame: Frame) -> PerSolved:
 def _arms(metric: Metric, unit: float, screening: Screening, frame: Frame) -> ArmsPerSolved:
     sides = [_solving(metric, unit, arm, None) for arm in screening.arms]
     shared = shared_tasks(metric, screening)
-    both = [_solving(metric, unit, arm, shared) for arm in screening.arms]
-    fewer = [len(part.took) < len(side.took) for part, side in zip(both, sides, strict=True)]
+    parts = [_solving(metric, unit, arm, shared) for arm in screening.arms]
+    # Where both arms have all tasks, what was found about an arm serves the ratio as well.
+    same = all(len(part.took) == len(side.took) for part, side in zip(parts, sides, strict=True))
+    both = sides if same else parts
     note = f"On the {counted(len(shared), 'task')} that both arms have."
     return ArmsPerSolved(
         tasks=len(shared),
         candidate=arm_estimate(sides[0], frame),
         baseline=arm_estimate(sides[1], frame),
-        ratio=ratio_estimate((both[0], both[1]), (note,) if any(fewer) else (), frame),
+        ratio=ratio_estimate((both[0], both[1]), () if same else (note,), frame),
     )
 
 
@@ -279,9 +281,9 @@ def _equal_tasks(*arms: Solving) -> float:
 
 
 def _few_solved(scope: Scope, fewest: int, noun: str) -> Withheld | None:
-    if fewest >= FEWEST_SOLVED:
+    if fewest >= FEWEST_SOLVING:
         return None
-    message = f"No interval: {counted(fewest, noun)} solved; it takes {FEWEST_SOLVED}."
+    message = f"No interval: {counted(fewest, noun)} solved; it takes {FEWEST_SOLVING}."
     return Withheld(code="few_solved", scope=scope, message=message)
 
 

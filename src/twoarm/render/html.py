@@ -181,7 +181,12 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
     fails = f"; {html(summary.fails)}" if summary.fails else ""
     why = f": {sentence_html(summary.why)}" if summary.why else ""
     steps = "".join(f"<li>{_capital(sentence_html(step))}.</li>" for step in summary.steps)
-    failed = f"<dt>Failed</dt><dd>{html(summary.failed)}</dd>" if summary.failed else ""
+    # Below the figures: on a phone, these are to be on the first screen.
+    failed = (
+        f'<dl class="lines"><dt>Failed</dt><dd>{html(summary.failed)}</dd></dl>'
+        if summary.failed
+        else ""
+    )
     broken = (
         f"<dt>Broken</dt><dd>{sentence_html(summary.broken)}</dd>"
         if summary.broken is not None
@@ -198,13 +203,14 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
 <dt>Promote</dt><dd>{sentence_html(summary.promote)}{html(summary.others)}</dd>
 <dt>Decision</dt><dd>{html(summary.decision)}{why}{fails}</dd>
 <dt>Evidence</dt><dd>{sentence_html(summary.evidence)}</dd>
-{failed}{broken}
+{broken}
 <dt>Caveats</dt><dd id="first-caveat">{_first_caveat(analysis, summary)}</dd>
 </dl>
 <div class="first">
 <div>{amounts(summary)}</div>
 {_figure(chart)}
 </div>
+{failed}
 <div class="facts">
 <section><h2>Next</h2><ol>{steps}</ol></section>
 <section><h2>Stability</h2><p>{html(summary.stability)}.</p></section>
@@ -272,8 +278,7 @@ _SYMBOLS = {
 
 
 def _amount(amount: Amount) -> str:
-    name = page_label(amount)
-    label = f"{name} ({amount.label_note})" if amount.label_note else name
+    about = f'<span class="small">{html(amount.label_note)}</span>' if amount.label_note else ""
     mark = _STANDINGS.get(amount.mark, amount.mark)
     note = f'<span class="small">{html(amount.notes)}</span>' if amount.notes else ""
     why = f'<span class="small">{html(amount.why)}</span>' if amount.why else ""
@@ -282,7 +287,7 @@ def _amount(amount: Amount) -> str:
         for text in (amount.candidate, amount.baseline, amount.change)
     )
     return (
-        f'<tr><th scope="row">{html(label)}</th>{figures}'
+        f'<tr><th scope="row">{html(page_label(amount))}{about}</th>{figures}'
         f'<td class="number">{html(amount.interval)}{why}</td>'
         f'<td class="{amount.role or "tied"}">{html(mark)}{note}</td></tr>'
     )

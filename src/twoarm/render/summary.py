@@ -18,7 +18,7 @@ from twoarm.evidence.results import (
     Scope,
 )
 from twoarm.options import PromoteBy
-from twoarm.render.evidence import OTHER, level, per_solved
+from twoarm.render.evidence import level, per_solved
 from twoarm.render.tables import Role, overview
 from twoarm.result.analysis import Analysis
 from twoarm.result.caveats import foremost
@@ -31,7 +31,7 @@ from twoarm.result.findings import (
     ratio_range,
     stability_word,
 )
-from twoarm.result.promote import Promotion, Verdict, gates_decide, solved_change
+from twoarm.result.promote import Promotion, Verdict, gates_decide, here, solved_change
 from twoarm.result.tested import tested_said
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
@@ -117,19 +117,22 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     change: str
     level: str
     scope: str
-    # None if no run failed.
+    # None if no run failed; the same for one line of a terminal.
     failed: str | None
+    failed_brief: str | None
     broken: Sentence | None
     stability: str
     steps: tuple[Sentence, ...]
     caveats: tuple[Sentence, ...]
+    # Whether the first caveat should make a reader stop.
+    serious: bool
 
 
 def summarize(analysis: Analysis) -> Summary:
     """Put the analysis into words."""
     evidence = analysis.evidence
     promotion = analysis.promotion
-    amounts = tuple(_amounts(analysis))
+    amounts, caveats = tuple(_amounts(analysis)), tuple(foremost(analysis.caveats))
     ranged = any(amount.interval != NOT_MEASURED for amount in amounts)
     return Summary(
         tested=tested_said(analysis.tested),
@@ -155,10 +158,12 @@ def summarize(analysis: Analysis) -> Summary:
         level=level(evidence) if evidence is not None else "interval",
         scope=_scope(evidence) if evidence is not None and ranged else "",
         failed=failed_said(analysis.failures),
+        failed_brief=failed_said(analysis.failures, brief=True),
         broken=broken_said(evidence) if evidence is not None and evidence.tasks else None,
         stability=_stability(analysis),
         steps=tuple(step.message for step in analysis.next),
-        caveats=tuple(caveat.message for caveat in foremost(analysis.caveats)),
+        caveats=tuple(caveat.message for caveat in caveats),
+        serious=bool(caveats) and caveats[0].severity == "serious",
     )
 
 
@@ -366,21 +371,14 @@ def _by_interval(
 
 def _scope(evidence: Evidence) -> str:
     """Which tasks the intervals are for, and what success is for the others."""
-    tasks = counted(evidence.tasks, "task")
-    scope = evidence.headline
-    reach = (
-        f"Intervals are for tasks like these {evidence.tasks:,}"
-        if scope == "tasks_like_these"
-        else f"Intervals are for these {tasks} only"
-        if evidence.tasks != 1
-        else "Intervals are for this one task only"
-    )
-    other: Scope = OTHER[scope]
-    limits: Interval | None = getattr(evidence.deltas[SUCCESS.name].mean, other)
-    if limits is None or scope != "tasks_like_these":
-        return f"{reach}."
-    ends = difference_range(limits, SUCCESS.unit)
-    return f"{reach}; on {SCOPES[other]} success changes by {ends}."
+    if evidence.headline == "these_tasks":
+        return f"Intervals are for {here(evidence)} only."
+    like = f"tasks like these {evidence.tasks:,}"
+    limits = evidence.deltas[SUCCESS.name].mean.these_tasks
+    if limits is None:
+        return f"Intervals are for {like}."
+    ends = difference_range(limits, SUCCESS.unit).replace(" points", " pts")
+    return f"Intervals: {like}; on {SCOPES['these_tasks']}, success {ends}."
 
 
 def _stability(analysis: Analysis) -> str:

@@ -25,9 +25,8 @@ _HEAD_WIDTH = 24
 _SAID_NAME = 32
 _SHORTEST_NAME = 9
 _LABEL = 11
-# The lines of one screen, and the most that a part of it may take where that is not two.
+# The lines of one screen.
 _SCREEN = 24
-_MOST_LINES = {"PROMOTE": 3}
 # Which columns of the amounts are shown, the first choice that fits; all have a label and a mark.
 _CHOICES = (
     ("candidate", "baseline", "change", "interval"),
@@ -84,53 +83,73 @@ class _Screen:
 
     def first(self, summary: Summary, *, full: bool) -> list[str]:
         """What everyone reads: the lines above the figures, the figures, and what fits below."""
-        role = {"promote": "good", "do not promote": "bad"}.get(summary.verdict, "strong")
-        decision = shortened(summary.decision, WHOLE_NAME if full else self._width - _LABEL)
-        fails = f"; {summary.fails}" if summary.fails else ""
-        why = f": {summary.why}" if summary.why else ""
-        above = [
-            *self._opening(summary, full=full),
-            "",
-            *self._labelled("PROMOTE", summary.promote, role, full=full, end=summary.others),
-            *self._labelled("DECISION", f"{decision}{why}{fails}", "strong", full=full),
-            *self._labelled("EVIDENCE", summary.evidence, "strong", full=full),
-            "",
-        ]
-        lines = [*above, *self._amounts(summary), ""]
+        opening = self._opening(summary, full=full)
+        overview = self._wrapped(summary.overview if full else summary.brief)
+        above = [*self._verdicts(summary, full=full), *self._amounts(summary)]
         scope, missing, notes = self._footnotes(summary)
         blocks, caveats = self._next(summary, full=full), self._caveats(summary)
         steps = [line for block in blocks for line in block]
-        failed, broken = list[str](), list[str]()
-        if summary.failed is not None:
-            failed = self._labelled("FAILED", summary.failed, "", full=full)
+        failed, broken = self._failed(summary, full=full), list[str]()
         if summary.broken is not None:
             broken = self._labelled("BROKEN", summary.broken, "", full=full)
         if full:
-            return [*lines, *scope, *missing, *notes, *failed, *broken, *steps]
-        room = _SCREEN - len(lines) - len(notes)
+            below = [*scope, *missing, *notes, *failed, *broken, *steps]
+            return [*opening, *overview, *above, "", *below]
         parts = (caveats, broken, steps, failed, scope, missing)
+        room = _SCREEN - len(opening) - len(above) - len(notes)
+        # Two lines of it, if every other part has one.
+        overview = self._cut(overview, 2 if room - 2 >= sum(map(bool, parts)) else 1)
+        room -= len(overview)
         if room < sum(map(bool, parts)) and summary.amounts[-1].gate is None:
             # A figure that no gate looks at gives way to what has to be said.
             fewer = msgspec.structs.replace(summary, amounts=summary.amounts[:-1])
             return self.first(fewer, full=False)
-        # Two lines of caveats, one of BROKEN and one of FAILED come before the others of each.
+        # A line of each comes first, two of steps and of a serious caveat; then all of FAILED, ...
         sizes = [len(part) for part in parts]
-        at_first = (2, 1, room, 1, room, room)
+        at_first = (1 + summary.serious, 1, 2, 1, room, room)
         most = _shared_out(list(map(min, sizes, at_first)), room)
-        whole = self._whole(blocks, most[2])
-        most[2] = len(whole)
-        for number in (1, 3, 0):
+        for number in (3, 2, 1, 0):
             most[number] += min(room - sum(most), sizes[number] - most[number])
+            if number == 2:
+                steps = self._whole(blocks, most[2])
+                most[2] = len(steps)
         return [
-            *lines,
+            *opening,
+            *overview,
+            *above,
+            *([""] if sum(most) < room else []),
             *self._cut(scope, most[4]),
             *self._cut(missing, most[5]),
             *notes,
             *self._cut(failed, most[3]),
             *self._cut(broken, most[1]),
-            *whole,
-            *self._cut_caveats(caveats, most[0], len(summary.caveats)),
+            *steps,
+            *self._caveats(summary, most[0]),
         ]
+
+    def _verdicts(self, summary: Summary, *, full: bool) -> list[str]:
+        """Three answers, between blank lines."""
+        role = {"promote": "good", "do not promote": "bad"}.get(summary.verdict, "strong")
+        decision = shortened(summary.decision, WHOLE_NAME if full else self._width - _LABEL)
+        fails = f"; {summary.fails}" if summary.fails else ""
+        why = f": {summary.why}" if summary.why else ""
+        others = summary.others
+        return [
+            "",
+            *self._labelled("PROMOTE", summary.promote, role, full=full, end=others, most=3),
+            *self._labelled("DECISION", f"{decision}{why}{fails}", "strong", full=full),
+            *self._labelled("EVIDENCE", summary.evidence, "strong", full=full),
+            "",
+        ]
+
+    def _failed(self, summary: Summary, *, full: bool) -> list[str]:
+        """One line, if one of the two ways to say it fits."""
+        if summary.failed is None or summary.failed_brief is None:
+            return []
+        lines = self._labelled("FAILED", summary.failed, "", full=full)
+        if full or len(lines) == 1:
+            return lines
+        return self._labelled("FAILED", summary.failed_brief, "", full=False)
 
     def everything(self, analysis: Analysis, summary: Summary) -> list[str]:
         """The rest of the report."""
@@ -164,15 +183,11 @@ class _Screen:
         return lines
 
     def _opening(self, summary: Summary, *, full: bool) -> list[str]:
-        """What was tested, the arms, and how much was run: three lines, unless all is wanted."""
-        tested: list[str] = []
-        if summary.tested is not None:
-            tested = self._wrapped(summary.tested if full else _brief(summary.tested))
-        overview = self._wrapped(summary.overview if full else summary.brief)
-        if not full:
-            tested = self._cut(tested, 1)
-            overview = self._cut(overview, 2 - len(tested))
-        return [*tested, *self._heading(summary), *overview]
+        """What was tested, in one line unless all is wanted, and the arms."""
+        if summary.tested is None:
+            return self._heading(summary)
+        tested = self._wrapped(summary.tested if full else _brief(summary.tested))
+        return [*(tested if full else self._cut(tested, 1)), *self._heading(summary)]
 
     def _heading(self, summary: Summary) -> list[str]:
         ends = " (candidate) vs. ", " (baseline)"
@@ -181,13 +196,13 @@ class _Screen:
         return [f"{inert_lines(names[0])}{ends[0]}{names[1]}{ends[1]}"]
 
     def _labelled(
-        self, label: str, text: str, role: str, *, full: bool, end: str = ""
+        self, label: str, text: str, role: str, *, full: bool, end: str = "", most: int = 2
     ) -> list[str]:
-        """A label and a text beside it, painted; cut after a few lines unless all is wanted.
+        """A label and a text beside it, painted; cut after `most` lines unless all is wanted.
 
         What is cut is cut before the `end`.
         """
-        indent, most = _LABEL if label else 0, _MOST_LINES.get(label, 2)
+        indent = _LABEL if label else 0
         beside = partial(self._wrapped, first=f"{label:<{indent}}", rest=" " * indent)
         shown = text if full else _brief(text)
         lines = beside(f"{shown}{end}")
@@ -227,21 +242,13 @@ class _Screen:
             blocks.append(self._wrapped(shown, first=f"{label:<{_LABEL}}", rest=" " * _LABEL))
         return blocks
 
-    def _caveats(self, summary: Summary) -> list[str]:
-        """The first caveat, and a line that counts the others."""
-        if not summary.caveats:
+    def _caveats(self, summary: Summary, most: int = 2) -> list[str]:
+        """As much of the first caveat as there is room for, and how many more there are."""
+        if not summary.caveats or not most:
             return []
         rest = len(summary.caveats) - 1
-        others = [f"{'':<{_LABEL}}{rest} more with --full"] if rest else []
-        return self._labelled("CAVEATS", summary.caveats[0], "", full=False) + others
-
-    def _cut_caveats(self, lines: list[str], most: int, count: int) -> list[str]:
-        """The line that counts the others stays, and counts the first if there is no room."""
-        if len(lines) <= most or count == 1:
-            return self._cut(lines, most)
-        if most == 1:
-            return [f"{'CAVEATS':<{_LABEL}}{count} with --full"]
-        return [*self._cut(lines[:-1], most - 1), lines[-1]]
+        others = f" ({rest} more with --full)" if rest else ""
+        return self._labelled("CAVEATS", summary.caveats[0], "", full=False, end=others, most=most)
 
     def _amounts(self, summary: Summary) -> list[str]:
         notes = _numbered(summary.amounts)

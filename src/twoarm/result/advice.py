@@ -10,7 +10,8 @@ from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
 from twoarm.compare.trials import ended_by_budget
 from twoarm.errors import Caveat
-from twoarm.evidence.results import FUTILE, Evidence, Looks, OneSided
+from twoarm.evidence.losses import OneSided
+from twoarm.evidence.results import FUTILE, Evidence, Looks
 from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options
 from twoarm.result.findings import FAIRLY_STABLE

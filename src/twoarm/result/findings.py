@@ -200,29 +200,31 @@ def _dropped(evidence: Evidence, drop: Drop) -> Sentence:
     if evidence.headline == "tasks_like_these":
         others = f"up to {broken.could_break:.0%} of tasks like these still could break"
     if broken.watched < evidence.tasks:
-        few = f"only {broken.watched} of {tasks} could be seen to break"
+        passing = "passes" if broken.watched == 1 else "pass"
+        few = f"only {broken.watched} of {tasks} {passing} often enough to tell"
         return say("none for certain; {}; {}; {}", largest, few, others)
     return say("none of {}; {}; {}", evidence.tasks, largest, others)
 
 
-def failed_said(failures: Failures) -> str | None:
-    """How many runs of each arm failed, and why; None if none did."""
+def failed_said(failures: Failures, *, brief: bool = False) -> str | None:
+    """How many runs of each arm failed (in brief, not out of how many), and why; or None."""
     if not any(arm.failed for arm in failures.arms):
         return None
     return "; ".join(
-        f"{role} {_failed(arm)}"
+        f"{role} {_failed(arm, brief=brief)}"
         for role, arm in zip(("candidate", "baseline"), failures.arms, strict=True)
         if arm.runs
     )
 
 
-def _failed(arm: ArmFailures) -> str:
+def _failed(arm: ArmFailures, *, brief: bool) -> str:
+    runs = "" if brief else f" of {arm.runs:,}"
     if not arm.failed:
-        return f"none of {arm.runs:,}"
+        return f"none{runs}"
     reasons = [f"{group.runs:,} {FAILURE_WORDS[group.reason]}" for group in arm.reasons]
     if len(reasons) == 1:
         reasons = [FAILURE_WORDS[arm.reasons[0].reason]]
-    return f"{arm.failed:,} of {arm.runs:,} ({', '.join(reasons)})"
+    return f"{arm.failed:,}{runs} ({', '.join(reasons)})"
 
 
 def always_said(failures: Failures, tasks: int) -> Iterator[Sentence]:

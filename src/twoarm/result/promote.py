@@ -13,7 +13,8 @@ from twoarm.compare.trials import ended_by_budget
 from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.harm import HARM, Held, held_back, held_by_margin
-from twoarm.evidence.results import Evidence, MarginRange, OneSided, Paid, fewest_tasks
+from twoarm.evidence.losses import OneSided
+from twoarm.evidence.results import Evidence, MarginRange, Paid, fewest_tasks
 from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options, PromoteBy
 from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS

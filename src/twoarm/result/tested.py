@@ -41,25 +41,25 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     last_started_at_utc: str | None
 
 
-def find_tested(comparison: Comparison) -> Subject:
+def find_tested(comparison: Comparison, *, times: bool) -> Subject:
     """What the lines of the two arms say, and the run folders that they are from."""
     runs = comparison.runs
-    codes = [runs.arms.index(arm) for arm in comparison.arms.both if arm in runs.arms]
-    compared = np.isin(runs.arm, codes)
-    makers = [runs.makers[code] for code in np.unique(runs.maker[compared])]
+    compared = np.zeros(len(runs), dtype=bool)
+    for arm in comparison.arms.both:
+        compared |= runs.arm == (runs.arms.index(arm) if arm in runs.arms else -1)
+    makers = [runs.makers[code] for code in np.flatnonzero(np.bincount(runs.maker[compared]))]
     suites: list[SubjectSuite] = []
     for study in runs.studies:
         if (suite := _suite(study)) not in suites:
             suites.append(suite)
     agents = _distinct([maker.agent for maker in makers]) or _distinct([s.agent for s in suites])
-    started = runs.started[compared] if len(runs.started) else runs.started
-    times = measured(started)
+    started = measured(runs.started[compared]) if times and len(runs.started) else runs.started[:0]
     return Subject(
         suites=tuple(suites),
         agents=agents,
         models=_distinct([maker.model for maker in makers]),
-        first_started_at_utc=_utc(times.min()) if len(times) else None,
-        last_started_at_utc=_utc(times.max()) if len(times) else None,
+        first_started_at_utc=_utc(started.min()) if len(started) else None,
+        last_started_at_utc=_utc(started.max()) if len(started) else None,
     )
 
 
@@ -105,7 +105,8 @@ def _parts(tested: Subject) -> Iterator[Sentence]:
         days = [time.partition("T")[0] for time in (first, last)]
         yield say("{}", " to ".join(dict.fromkeys(days)))
     for description in dict.fromkeys(suite.description for suite in suites if suite.description):
-        yield say("{}", Whole(description))
+        # Reports end the sentence themselves.
+        yield say("{}", Whole(description.rstrip(". \n")))
 
 
 def _versioned(agent: str, suites: Sequence[SubjectSuite]) -> str:

@@ -25,8 +25,9 @@ def _chart(plan: Plan) -> Chart:
         name="power",
         heading=f"power against {'dollars' if priced else 'runs'}",
         how=(
-            f"the chance that a change of {amount(plan, plan.detect)} in {label(plan)} is clear; "
-            f"the line across is what is wanted, {percent(plan.wanted_power)}"
+            f"the chance{'' if plan.assumed else ', as expected,'} that a change of "
+            f"{amount(plan, plan.detect)} in {label(plan)} is clear; the line across is what is "
+            f"wanted, {percent(plan.wanted_power)}"
         ),
         shows=f"{what_to_run(plan)}.",
         wide=True,
