@@ -12,7 +12,7 @@ from playwright.sync_api import Browser
 import twoarm as package
 from tests.conftest import run
 from tests.support.browser_pages import SCREENSHOTS, Opened
-from tests.support.report_pages import KINDS, opened, page_of
+from tests.support.report_pages import KINDS, opened, page_of, read
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -44,7 +44,7 @@ def test_every_chart_keeps_to_the_schema_of_vega_lite(kind: str) -> None:
 
 
 def test_the_demo_draws_one_mark_per_pair_task_and_run(chromium: Browser, tmp_path: Path) -> None:
-    with opened(chromium, tmp_path, "demo") as shown:
+    with read(chromium, tmp_path, "demo") as shown:
         for gate in ("success_rate", "median_duration_seconds", "median_non_cache_tokens"):
             assert shown.marks(gate, "zero") == 1
             assert shown.marks(gate, "intervals") == 2
@@ -72,7 +72,7 @@ def test_the_demo_draws_one_mark_per_pair_task_and_run(chromium: Browser, tmp_pa
 def test_a_newcomer_reads_arm_amount_certainty_and_next_step_on_the_first_screen(
     chromium: Browser, tmp_path: Path
 ) -> None:
-    with opened(chromium, tmp_path, "demo") as shown:
+    with read(chromium, tmp_path, "demo") as shown:
         banner = shown.page.locator(".banner")
         box = banner.bounding_box()
         assert box is not None
@@ -140,7 +140,7 @@ def test_runs_that_cost_nothing_have_no_place_on_a_log_axis(
 def test_a_chart_of_the_gates_is_on_the_first_screen(
     kind: str, width: int, scheme: str, chromium: Browser, tmp_path: Path
 ) -> None:
-    with opened(chromium, tmp_path, kind, width=width, scheme=scheme) as shown:
+    with read(chromium, tmp_path, kind, width=width, scheme=scheme) as shown:
         box = shown.page.locator("#chart-gates").bounding_box()
         assert box is not None
         assert box["y"] + box["height"] < 900
@@ -159,7 +159,7 @@ def test_the_chart_of_the_gates_says_what_the_table_beside_it_says(
     chromium: Browser, tmp_path: Path
 ) -> None:
     """One estimand, one unit: the change and its interval are those of the summary."""
-    with opened(chromium, tmp_path, "demo") as shown:
+    with read(chromium, tmp_path, "demo") as shown:
         page = shown.page
         said = page.locator("#chart-gates").get_attribute("aria-label") or ""
         rows = [row.split("\t") for row in page.locator(".amounts tbody tr").all_inner_texts()]
@@ -174,7 +174,7 @@ def colours(shown: Opened, chart: str, layer: str) -> list[str]:
 
 
 def test_what_is_not_clear_is_grey_in_charts_and_tables(chromium: Browser, tmp_path: Path) -> None:
-    with opened(chromium, tmp_path, "demo") as shown:
+    with read(chromium, tmp_path, "demo") as shown:
         grey, blue = "var(--muted)", "var(--candidate)"
         assert colours(shown, "gates", "changes") == [grey, grey, blue, blue, blue]
         assert colours(shown, "success_rate", "differences") == [grey, grey]
@@ -210,7 +210,7 @@ def test_the_success_chart_is_zoomed_when_every_task_is_above_90_percent(
 
 
 def test_a_caption_does_not_repeat_its_chart(chromium: Browser, tmp_path: Path) -> None:
-    with opened(chromium, tmp_path, "demo") as shown:
+    with read(chromium, tmp_path, "demo") as shown:
         text = shown.page.locator("main").inner_text()
         for place in shown.page.locator(".chart").all():
             assert (place.get_attribute("aria-label") or "") not in text

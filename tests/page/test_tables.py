@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.report_pages import opened
+from tests.support.report_pages import opened, read
 
 
 def test_a_table_is_sorted_by_mouse_and_keyboard(chromium: Browser, tmp_path: Path) -> None:
@@ -47,7 +47,7 @@ def test_what_was_not_measured_is_sorted_last_both_ways(chromium: Browser, tmp_p
 def test_every_column_has_a_name_and_can_be_sorted(
     kind: str, chromium: Browser, tmp_path: Path
 ) -> None:
-    with opened(chromium, tmp_path, kind) as shown:
+    with read(chromium, tmp_path, kind) as shown:
         heads = shown.page.locator("th button").all_inner_texts()
         assert len(heads) >= 30
         assert all(heads)
@@ -65,7 +65,7 @@ def test_every_column_has_a_name_and_can_be_sorted(
 def test_no_two_columns_of_a_table_have_the_same_name(
     kind: str, chromium: Browser, tmp_path: Path
 ) -> None:
-    with opened(chromium, tmp_path, kind) as shown:
+    with read(chromium, tmp_path, kind) as shown:
         heads = shown.page.evaluate(
             "[...document.querySelectorAll('table thead')].map(head =>"
             " [...head.querySelectorAll('th')].map(one => one.textContent.trim()))"
@@ -78,7 +78,7 @@ def test_no_two_columns_of_a_table_have_the_same_name(
 
 
 def test_nothing_is_drawn_below_the_last_row_of_a_table(chromium: Browser, tmp_path: Path) -> None:
-    with opened(chromium, tmp_path, "demo") as shown:
+    with read(chromium, tmp_path, "demo") as shown:
         widths = shown.page.evaluate(
             "[...document.querySelectorAll('.amounts tbody tr:last-child > *')].map(cell =>"
             " getComputedStyle(cell).borderBottomWidth)"

@@ -98,7 +98,9 @@ class Started:
     def _run(self, root: Path, agent: str, name: str) -> Ran:
         place = root / agent / name
         place.mkdir(parents=True)
-        return run_suite(agent, place, above=SUITES[name][1], **_suite(name, agent))
+        # One page of each agent is enough to see that no secret is in it.
+        page = name == "work"
+        return run_suite(agent, place, above=SUITES[name][1], page=page, **_suite(name, agent))
 
     def ran(self, agent: str, name: str) -> Ran:
         return self._runs[agent, name].result()

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.run_folders import WITHOUT_PAGE
 from tests.support.suite_files import (
     SOLVE,
     Local,
@@ -108,7 +109,7 @@ def started(suite: Path, out: Path, *before: int) -> "subprocess.Popen[bytes]":
             signal.signal(number, signal.SIG_IGN)
 
     return subprocess.Popen(
-        [sys.executable, "-m", "twoarm", "run", str(suite), "--out", str(out),
+        [sys.executable, "-c", WITHOUT_PAGE, "run", str(suite), "--out", str(out),
          "--repeats", "1", "--only", "one", "--display", "quiet", "--no-evidence"],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=ignore,
         env={**os.environ, "TWOARM_CACHE": str(out.parent / "cache")},

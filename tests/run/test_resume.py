@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import twoarm
-from tests.support.run_folders import ALL, QUICK, journal, records, run, runs
+from tests.support.run_folders import ALL, QUICK, WITHOUT_PAGE, journal, records, run, runs
 from tests.support.suite_files import SOLVE, processes_with, suite_of, wait_for
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -95,7 +95,7 @@ def started() -> Iterator[Starts]:
 
     def start(suite: Path, out: Path) -> "subprocess.Popen[str]":
         runner = subprocess.Popen(
-            [sys.executable, "-m", "twoarm", "run", str(suite), "--out", str(out),
+            [sys.executable, "-c", WITHOUT_PAGE, "run", str(suite), "--out", str(out),
              "--repeats", "1", "--jobs", "1", *QUICK],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env=dict(os.environ), start_new_session=True,

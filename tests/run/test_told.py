@@ -16,7 +16,7 @@ import pytest
 from tests.conftest import twoarm
 from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
-from tests.support.run_folders import QUICK, run
+from tests.support.run_folders import QUICK, WITHOUT_PAGE, run
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.commands.run import StopRequests
 from twoarm.run.display import LogLines, progress_of
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 def on_a_terminal(answer: str, *words: str) -> tuple[int, str]:
     """`twoarm` with a terminal, on which somebody answers the first question."""
     here, there = pty.openpty()
-    command = [sys.executable, "-m", "twoarm", *words]
+    command = [sys.executable, "-c", WITHOUT_PAGE, *words]
     with subprocess.Popen(command, stdin=there, stdout=there, stderr=there) as process:
         os.close(there)
         os.write(here, f"{answer}\n".encode())

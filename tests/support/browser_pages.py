@@ -29,11 +29,10 @@ class Opened:
         return self.page.locator(f"#{table} tbody td:nth-child({number})").all_inner_texts()
 
 
-@contextmanager
-def browsed(
+def drawn(
     chromium: Browser, tmp_path: Path, html: str, *, width: int = 1280, scheme: Any = "light"
-) -> Iterator[Opened]:
-    """A page once it is drawn, without a network."""
+) -> Opened:
+    """A page once it is drawn, without a network; its context is open until somebody closes it."""
     path = tmp_path / "report.html"
     path.write_text(html, encoding="utf-8")
     context = chromium.new_context(
@@ -44,6 +43,17 @@ def browsed(
     try:
         shown.page.goto(path.as_uri())
         shown.page.wait_for_selector("body[data-ready]")
+    except BaseException:
+        context.close()
+        raise
+    return shown
+
+
+@contextmanager
+def browsed(chromium: Browser, tmp_path: Path, html: str, **look: Any) -> Iterator[Opened]:
+    """A page once it is drawn, and nobody else's."""
+    shown = drawn(chromium, tmp_path, html, **look)
+    try:
         yield shown
     finally:
-        context.close()
+        shown.page.context.close()

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from tests.support.run_folders import WITHOUT_PAGE
 from tests.support.scripted_model import PRICES, Request, scripted_model
 from tests.support.suite_files import processes_with, suite_of
 
@@ -115,10 +116,11 @@ class Ran(NamedTuple):
         return [request.body for request in self.requests if prompt in request.body]
 
 
-def run_suite(agent: str, root: Path, *, above: bool, **suite: Any) -> Ran:
+def run_suite(agent: str, root: Path, *, above: bool, page: bool = False, **suite: Any) -> Ran:
     """A suite in a repository of a user whose every instruction is a canary.
 
     With `above`, there are canaries in the folders above the place where workspaces usually are.
+    The page of the report is drawn with `page` alone.
     """
     programs = installed()
     user = root / "user"
@@ -141,8 +143,10 @@ def run_suite(agent: str, root: Path, *, above: bool, **suite: Any) -> Ran:
             bench, **{"agent": {**table, "program": agent, "argv": None, "secrets": names}, **suite}
         )
         quick = ("--repeats", "1", "--jobs", "2", "--display", "quiet", "--no-evidence")
+        program = ("-m", "twoarm") if page else ("-c", WITHOUT_PAGE)
+        words = ("run", str(path), "--out", str(root / "out"), *quick)
         done = subprocess.run(
-            [sys.executable, "-m", "twoarm", "run", str(path), "--out", str(root / "out"), *quick],
+            [sys.executable, *program, *words],
             env={
                 "PATH": os.pathsep.join((str(programs), os.environ["PATH"])),
                 "LANG": "C.UTF-8",

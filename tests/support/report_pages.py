@@ -1,7 +1,7 @@
 """The pages under test, by what is special about their runs."""
 
 import json
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, nullcontext
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -11,7 +11,7 @@ from playwright.sync_api import Browser
 
 import twoarm as package
 from tests.conftest import both, run, twoarm
-from tests.support.browser_pages import Opened, browsed
+from tests.support.browser_pages import Opened, browsed, drawn
 from tests.support.planned_runs import missing
 
 HOSTILE = [
@@ -189,3 +189,16 @@ def opened(
     chromium: Browser, tmp_path: Path, kind: str, **look: Any
 ) -> AbstractContextManager[Opened]:
     return browsed(chromium, tmp_path, page_of(kind), **look)
+
+
+_READ: dict[tuple[str, int, str], Opened] = {}
+
+
+def read(
+    chromium: Browser, tmp_path: Path, kind: str, *, width: int = 1280, scheme: str = "light"
+) -> AbstractContextManager[Opened]:
+    """The page as `opened` has it, drawn once for all tests that only read it."""
+    key = (kind, width, scheme)
+    if key not in _READ:
+        _READ[key] = drawn(chromium, tmp_path, page_of(kind), width=width, scheme=scheme)
+    return nullcontext(_READ[key])

@@ -12,6 +12,15 @@ used() { printf '{"input_tokens": %d, "output_tokens": 10, "cost_usd": %s}' $1 $
 infra() { printf '{"failure": {"failure": "infra", "reason": "%s"}}' "$1" > $TWOARM_USAGE; }
 """
 
+# `twoarm` for `python -c`; the page takes two seconds to draw, and is tested elsewhere.
+WITHOUT_PAGE = """
+import sys
+from twoarm.render.report import Report
+Report.to_html = lambda self, links: ""
+from twoarm.commands.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
 QUICK = ("--display", "quiet", "--no-evidence", "--format", "json")
 
 

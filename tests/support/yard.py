@@ -21,20 +21,11 @@ from unittest.mock import patch
 
 from tests.conftest import Result, twoarm
 from tests.support.canaries import Seen, differences, plant, snapshot
-from tests.support.run_folders import QUICK
+from tests.support.run_folders import QUICK, WITHOUT_PAGE
 from tests.support.suite_files import SOLVE, processes_with, suite_of, wait_for
 
 # A safety net; whatever takes this long does not end by itself.
 PATIENCE_SECONDS = 30.0
-
-# The page takes two seconds to draw, and is tested elsewhere.
-_TWOARM = """
-import sys
-from twoarm.render.report import Report
-Report.to_html = lambda self, links: ""
-from twoarm.commands.cli import main
-sys.exit(main(sys.argv[1:]))
-"""
 
 
 def as_usual() -> None:
@@ -125,7 +116,7 @@ class Yard:
         # In the background of a script the tests themselves ignore some signals.
         options = {"preexec_fn": as_usual} | options
         return subprocess.Popen(
-            [*under, sys.executable, "-c", _TWOARM, *map(str, words)],
+            [*under, sys.executable, "-c", WITHOUT_PAGE, *map(str, words)],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             errors="backslashreplace", cwd=self.made, env=self.environment(),
             start_new_session=True, **options,
