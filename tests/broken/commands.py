@@ -58,7 +58,6 @@ COMMANDS = [
     Broken("a number that is none is said in words", "whole_number", "except ValueError:", "except KeyError:", "tests/commands/test_mistyped.py"),
     Broken("what has no effect comes before what is missing", "commands.plan.run", 'if "detect" not in given:', 'if False:', "tests/commands/test_mistyped.py"),
     Broken("a percentage is asked about", "_percent", "if least < share / 100 < most <= share else", "if False else", "tests/commands/test_mistyped.py"),
-    Broken("a margin that nothing goes by", "_SCORE", '("margin_ratio",),', "(),", "tests/commands/test_mistakes.py"),
     Broken("what has no effect is refused", "_ran", "refuse_idle(command, given)", "", "tests/commands/test_given.py"),
     Broken("one of several needs will do", "Rule._met", "return any(", "return all(", "tests/commands/test_cli.py"),
     Broken("a default is a choice", "Rule._met", "given.get(name, _DEFAULTS.get(name)) in values", "given.get(name) in values", "tests/commands/test_cli.py"),

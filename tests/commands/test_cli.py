@@ -252,9 +252,6 @@ WITHOUT_EFFECT = [
     (["--margin-ratio", "0.1", "--no-evidence"], "--margin-ratio has no effect with"),
     (["--primary", "tokens", "--no-evidence"], "--primary has no effect with --no-evidence"),
     (["--guard", "none", "--no-evidence"], "--guard has no effect with --no-evidence"),
-    (["--guard", "none"], "--guard has no effect without --promote-by evidence or margin"),
-    (["--allow-broken", "1"], "--allow-broken has no effect without --promote-by evidence"),
-    (["--allow-broken", "1", "--promote-by", "margin"], "--allow-broken has no effect without"),
     (
         ["--promote-by", "evidence", "--guard", "none", "--allow-broken", "1"],
         "--allow-broken has no effect without --guard all",

@@ -75,9 +75,6 @@ def test_a_rule_is_about_options_that_its_command_has(command: str) -> None:
         (["run", "--resume", "a", "--demo"], "--resume has no effect with --demo"),
         (["run", "a", "--no-evidence", "--margin-success", "0.1"],
          "--margin-success has no effect with --no-evidence"),
-        (["demo", "--margin-success", "0.2"],
-         "--margin-success has no effect without --promote-by margin or evidence, "
-         "--format json or html, or --out"),
         (["plan", "--detect", "-5%", "--baseline", "a"], "--baseline has no effect without FILE"),
         (["plan", "--detect", "-5%", "--skip-bad"], "--skip-bad has no effect without FILE"),
         (["show", "a", "t", "--arm", "b"], "--arm has no effect without REPEAT"),

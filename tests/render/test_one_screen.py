@@ -13,6 +13,7 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
+from tests.evidence.test_solved_runs import dying
 from tests.render.test_golden import mixed
 from tests.support.failed_runs import budget_runs
 from tests.support.formula_runs import jitter, spread, suite
@@ -103,6 +104,12 @@ RUNS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "few": both,
     "nothing": lambda: [run(total_cost_usd=None, input_tokens=None)],
     "one task": lambda: spread(1, 6, 0.5),
+    "clean": lambda: spread(25, 5, 0.5),
+    "dying fast": dying,
+    "a broken task": lambda: [
+        one | {"success": (one["arm"], one["task_id"]) != ("with_skelly", "t7")}
+        for one in spread(25, 5, 0.5)
+    ],
     "500 tasks": lambda: spread(500, 2, 0.9),
     "long arms": lambda: renamed(demo(), LONG, lambda task: task * 20),
     "arms of many words": lambda: renamed(troubled()[:-1], SPACED, lambda task: f"{task} x " * 50),

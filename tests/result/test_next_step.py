@@ -64,7 +64,7 @@ def test_stability_in_words(share: float, word: str) -> None:
             [
                 "get more runs before telling anyone: the evidence does not show a gain",
                 "add tasks: with 1 task nothing can be said about others; it takes at least 6",
-                "this was a look; a second doubles false winners, --looks keeps 5%",
+                "this was a look; a second doubles false winners unless it was planned",
             ],
         ),
         (
@@ -200,7 +200,11 @@ def test_a_baseline_that_the_gates_prefer_is_kept_by_the_gates() -> None:
 
 # Runs, options, and what to do next.
 NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
-    (spread(12, 5, 0.5), {"promote_by": "evidence"}, []),
+    (
+        spread(12, 5, 0.5),
+        {"promote_by": "evidence"},
+        ["promote `with_skelly`: the evidence shows a gain, and nothing speaks against it"],
+    ),
     (
         dear(spread(12, 5, 0.5)),
         {"promote_by": "evidence"},
@@ -237,7 +241,7 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
     (
         spread(12, 5, 0.5),
         {"promote_by": "margin", "margin_success": 0.2},
-        [],
+        ["promote `with_skelly`: it is within the margins, and better somewhere"],
     ),
     (
         equal(30, 5),

@@ -135,10 +135,10 @@ def test_one_request_to_stop_lets_the_running_trial_finish_and_shows_counts_alon
     counts = {arm: int(done.startswith(f"{arm}/")) for arm in ("with", "without")}
     arms = ", ".join(f"`{arm}` {count} of 2" for arm, count in counts.items())
     assert said.splitlines()[1:] == [
-        f"twoarm: stopped; continue with twoarm run --resume {out}",
+        f"twoarm: stopped; continue with twoarm run --resume {out} --no-evidence",
         f"twoarm: 1 of 4 trials done ({arms}), cost not known",
-        f"twoarm: twoarm score {out} shows the results so far; that is a look, and whoever goes on "
-        "or stops because of what a look shows finds false winners more often",
+        f"twoarm: twoarm score {out} shows the results so far; that is a look, and to let it "
+        "decide whether to go on makes false winners more likely",
     ]
     assert not (out / "analysis.json").exists()
     assert [one["failure"] for one in records(out)].count("missing") == 3

@@ -18,9 +18,10 @@ from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.run_folders import QUICK, WITHOUT_PAGE, run
 from tests.support.suite_files import SOLVE, suite_of
-from twoarm.commands.run import StopRequests
+from twoarm.commands.run import StopRequests, _resumed
 from twoarm.run.display import LogLines, progress_of
 from twoarm.run.ledger import RunFolder
+from twoarm.run.session import Session
 
 USED = 'printf \'{"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.5}\' > $TWOARM_USAGE; '
 pytestmark = pytest.mark.usefixtures("cache")
@@ -99,7 +100,8 @@ def test_a_spent_budget_is_told_with_the_option_that_raises_it(tmp_path: Path) -
     result = run(suite, tmp_path / "out", "--exit-code", "--jobs", "1")
     assert "the budget does not cover another trial; " in result.err
     more = f"twoarm run --resume {tmp_path}/out --budget USD"
-    assert f"raise it to continue: {more}" in result.err
+    told = more.replace(" --budget", " --no-evidence --exit-code --budget")
+    assert f"raise it to continue: {told}" in result.err
     # It is an end, with a report of what there is, and no verdict.
     assert result.code == 3
     analysis = json.loads(result.out)
@@ -249,3 +251,31 @@ def test_a_task_that_passes_untouched_is_said_before_it_is_paid_for(tmp_path: Pa
     told = run(suite_of(tmp_path, tasks=tasks), tmp_path / "out").err
     assert "twoarm: warning: task `passes`: acceptance passes on the untouched workspace" in told
     assert "`fails`" not in told
+
+
+def test_the_command_to_go_on_with_reports_as_this_one_would() -> None:
+    given = {
+        "out": "a folder",
+        "promote_by": "evidence",
+        "looks": (3, 5),
+        "evidence": False,
+        "exit_code": True,
+        "seed": 3,
+        "jobs": 2,
+    }
+    assert _resumed(given) == (
+        "twoarm run --resume 'a folder' --no-evidence --exit-code --looks 3,5 --promote-by evidence"
+    )
+
+
+def test_who_stops_a_run_before_its_first_trial_hears_how_to_go_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: Session) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Session, "prepare", interrupted)
+    out = tmp_path / "out"
+    result = twoarm("run", "--demo", "--out", str(out))
+    assert result.code == 130
+    assert f"stopped before the first trial; continue with twoarm run --resume {out}" in result.err

@@ -14,7 +14,7 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 # How arguments are written if not as --name.
 _WRITTEN = {"evidence": "--no-evidence", "files": "FILE", "repeat": "REPEAT", "suite": "SUITE"}
-_DEFAULTS = {"format": "text", "promote_by": DEFAULTS.promote_by, "guard": DEFAULTS.guard}
+_DEFAULTS = {"format": "text", "guard": DEFAULTS.guard}
 
 
 class Rule(NamedTuple):
@@ -65,8 +65,6 @@ _OF_THE_EVIDENCE = (
 )
 _REPORT = (
     Rule(_OF_THE_EVIDENCE, beside="evidence"),
-    Rule(("guard",), without={"promote_by": ("evidence", "margin")}),
-    Rule(("allow_broken",), without={"promote_by": ("evidence",)}),
     Rule(("allow_broken",), without={"guard": ("all",)}),
     Rule(("full",), without={"format": ("text",)}),
 )
@@ -74,14 +72,6 @@ _REPORT = (
 _SCORE = (
     Rule(("seed",), beside="evidence"),
     *_REPORT,
-    Rule(
-        ("margin_success",),
-        without={"promote_by": ("margin", "evidence"), "format": ("json", "html"), "out": ()},
-    ),
-    Rule(
-        ("margin_ratio",),
-        without={"promote_by": ("margin",), "format": ("json", "html"), "out": ()},
-    ),
 )
 _COUNTING = ("candidate", "baseline", "duplicates", "missing", "keep_infra", "skip_bad")
 _OF_THE_ORDER = ("repeats", "seed", "trial_budget", "only", "tag", "isolation")

@@ -56,8 +56,6 @@ DESCRIPTION = (
     "Run a suite: an agent on every task in two arms, in clean workspaces and in an order that\n"
     "keeps drift out of the comparison, within a budget; then score the runs."
 )
-
-
 EPILOG = RUN_HELP
 
 
@@ -261,10 +259,14 @@ def _finish(session: "Session", given: Given, options: Options, streams: Streams
 
     finished = False
     stop_requests = StopRequests(session.folder)
-    resumed = _typed("twoarm", "run", "--resume", given["out"])
+    resumed = _resumed(given)
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
-        prepared = session.prepare()
+        try:
+            prepared = session.prepare()
+        except KeyboardInterrupt:
+            streams.say(f"twoarm: stopped before the first trial; continue with {resumed}")
+            raise
         for text in warnings_of(prepared.untouched):
             streams.say(f"twoarm: warning: {text}")
         end: End = "failed"
@@ -297,6 +299,17 @@ def _finish(session: "Session", given: Given, options: Options, streams: Streams
     return _report(session, given, options, made.arms, streams)
 
 
+def _resumed(given: Given) -> str:
+    """The command that goes on with a run, and reports as this one would."""
+    words = ["twoarm", "run", "--resume", given["out"]]
+    # The seed is in the folder.
+    for name in sorted(given.keys() & {*Options.__struct_fields__, "exit_code"} - {"seed"}):
+        value = given[name]
+        listed = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        words += [written(name)] if isinstance(value, bool) else [written(name), listed]
+    return _typed(*words)
+
+
 def _say_counts(session: "Session", out: str, streams: Streams) -> None:
     """Say how much is done and what it cost, and how to see more: not who is ahead."""
     from twoarm.run.display import counts_by_arm, money_so_far
@@ -308,7 +321,7 @@ def _say_counts(session: "Session", out: str, streams: Streams) -> None:
     streams.say(f"twoarm: {', '.join(filter(None, (counts, money)))}")
     streams.say(
         f"twoarm: {_typed('twoarm', 'score', out)} shows the results so far; that is a look, and "
-        "whoever goes on or stops because of what a look shows finds false winners more often"
+        "to let it decide whether to go on makes false winners more likely"
     )
 
 

@@ -67,7 +67,10 @@ def order_of_arms(comparison: Comparison) -> RunOrder:
     in_blocks = int(apart.sum())
     chances = 2.0 * np.exp(-log_choose(sizes.sum(axis=0), sizes[0])[timed])
     return RunOrder(
-        known=bool(sizes.sum(axis=1).min() >= _FEWEST_TIMED),
+        known=all(
+            timed >= max(_FEWEST_TIMED, len(arm) / 2)
+            for timed, arm in zip(sizes.sum(axis=1), comparison.screening.arms, strict=True)
+        ),
         ran_first=_ran_first(times, comparison),
         in_blocks=in_blocks,
         timed=int(timed.sum()),

@@ -171,9 +171,16 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
 def _fewest(runs: list[TaskRuns]) -> dict[str, int]:
     """The fewest measured repeats of a task in an arm, by metric."""
     return {
-        measure.metric.name: int(measure.sizes.min()) if measure.sizes.size else 0
+        measure.metric.name: int(measure.sizes.min())
+        if measure.sizes.size and not _free(measure)
+        else 0
         for measure in runs
     }
+
+
+def _free(runs: TaskRuns) -> bool:
+    """Whether an arm has nothing but zeros, which measure nothing."""
+    return not runs.logs and bool((np.nan_to_num(runs.means) == 0.0).all(axis=1).any())
 
 
 def _metric_by_metric(
@@ -258,7 +265,11 @@ def at_look(
 ) -> Tests:
     """The same tests, by what the looks so far may spend."""
     tested = [column for column in _FAMILY if column in tests.adjusted]
-    first = None if primary is None else tested.index(_COLUMNS[PRIMARY[primary]])
+    named = None if primary is None else _COLUMNS[PRIMARY[primary]]
+    if named is not None and named not in tested:
+        # Nothing is clear before what was named first, which never differs.
+        return msgspec.structs.replace(tests, clear={})
+    first = None if named is None else tested.index(named)
     shares = plan.shares(1.0 - (1.0 - frame.tests) / family.candidates)
     statistics = look([runs[column] for column in tested], plan, frame) if tested else []
     clear = clear_at(statistics, shares, range(len(tested)), first) if tested else {}

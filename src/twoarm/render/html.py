@@ -181,6 +181,7 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
     fails = f"; {html(summary.fails)}" if summary.fails else ""
     why = f": {sentence_html(summary.why)}" if summary.why else ""
     steps = "".join(f"<li>{_capital(sentence_html(step))}.</li>" for step in summary.steps)
+    steps = f"<section><h2>Next</h2><ol>{steps}</ol></section>" if steps else ""
     # Below the figures: on a phone, these are to be on the first screen.
     failed = (
         f'<dl class="lines"><dt>Failed</dt><dd>{html(summary.failed)}</dd></dl>'
@@ -212,7 +213,7 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
 </div>
 {failed}
 <div class="facts">
-<section><h2>Next</h2><ol>{steps}</ol></section>
+{steps}
 <section><h2>Stability</h2><p>{html(summary.stability)}.</p></section>
 </div>
 <noscript><p>Scripts are off, so no chart is drawn. The text under each heading and the tables

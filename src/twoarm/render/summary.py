@@ -121,6 +121,8 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     failed: str | None
     failed_brief: str | None
     broken: Sentence | None
+    # Whether it names tasks that seem broken.
+    names_broken: bool
     stability: str
     steps: tuple[Sentence, ...]
     caveats: tuple[Sentence, ...]
@@ -160,6 +162,7 @@ def summarize(analysis: Analysis) -> Summary:
         failed=failed_said(analysis.failures),
         failed_brief=failed_said(analysis.failures, brief=True),
         broken=broken_said(evidence) if evidence is not None and evidence.tasks else None,
+        names_broken=evidence is not None and bool(evidence.guard.broken.tasks),
         stability=_stability(analysis),
         steps=tuple(step.message for step in analysis.next),
         caveats=tuple(caveat.message for caveat in caveats),

@@ -104,9 +104,9 @@ class _Screen:
             # A figure that no gate looks at gives way to what has to be said.
             fewer = msgspec.structs.replace(summary, amounts=summary.amounts[:-1])
             return self.first(fewer, full=False)
-        # A line of each comes first, two of steps and of a serious caveat; then all of FAILED, ...
+        # A line of each comes first, two of what is serious and of steps; then all of FAILED, ...
         sizes = [len(part) for part in parts]
-        at_first = (1 + summary.serious, 1, 2, 1, room, room)
+        at_first = (1 + summary.serious, 1 + summary.names_broken, 2, 1, room, room)
         most = _shared_out(list(map(min, sizes, at_first)), room)
         for number in (3, 2, 1, 0):
             most[number] += min(room - sum(most), sizes[number] - most[number])

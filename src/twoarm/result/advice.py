@@ -8,7 +8,7 @@ import msgspec
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
-from twoarm.compare.trials import ended_by_budget
+from twoarm.compare.trials import ended_by_budget, stopped_early
 from twoarm.errors import Caveat
 from twoarm.evidence.losses import OneSided
 from twoarm.evidence.results import FUTILE, Evidence, Looks
@@ -45,6 +45,9 @@ def next_steps(basis: Basis) -> Iterator[Step]:
         return
     yield from map(_one_sided, basis.promotion.withheld)
     yield from _before_figures(basis.caveats)
+    if stopped_early(comparison.screening.trials):
+        # What a whole run would show is not known yet.
+        return
     if not any(summary.successes for summary in comparison.summaries):
         yield step(
             "check_tasks",
@@ -300,6 +303,8 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
         yield from _not_promoted(basis, bool(harm))
         shaky = shaky or (graded == "no clear difference" and not _equal(basis))
     elif not by_gates and verdict == "promote":
+        if not harm and not unlike:
+            yield _promoted(basis)
         yield from _although(basis)
     elif not by_gates:
         shaky = graded not in ("baseline better", "trade-off")
@@ -314,7 +319,11 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
             )
         elif harm or unlike:
             shaky = False
-        elif evidence.stability is None or evidence.stability.decision_share < FAIRLY_STABLE:
+        elif (
+            evidence.stability is None
+            or evidence.stability.decision_share < FAIRLY_STABLE
+            or any(other.by == "evidence" for other in basis.promotion.others)
+        ):
             yield step(
                 "promote_if_cheap",
                 "promote if being wrong is cheap; otherwise get more runs first",
@@ -328,6 +337,16 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
         shaky = shaky and graded != "candidate better"
     if shaky and evidence is not None:
         yield from more_runs(evidence, basis.options)
+
+
+def _promoted(basis: Basis) -> Step:
+    """What speaks for a promotion by another way than the gates."""
+    why = "the evidence shows a gain, and nothing speaks against it"
+    if basis.options.promote_by == "margin":
+        why = "it is within the margins, and better somewhere"
+    elif basis.options.guard == "none":
+        why = "the evidence shows a gain; the guard is off"
+    return step("promote", "promote {}: {}", Name(basis.comparison.arms.candidate), why)
 
 
 def _harm(basis: Basis) -> Iterator[Step]:
@@ -418,7 +437,8 @@ def _although(basis: Basis) -> Iterator[Step]:
     if promoted == (comparison.decision.kind == "candidate"):
         return
     failed = fails(comparison.gates)
+    alone = [other.verdict for other in basis.promotion.others if other.by == "gates"]
     if promoted and failed:
         yield step("note_gates", "note that {} {}", Name(comparison.arms.candidate), failed)
-    elif not failed:
+    elif alone == ["promote"]:
         yield step("note_gates", "the gates alone would promote it: all {} hold", number_of_gates())

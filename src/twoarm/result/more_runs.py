@@ -26,9 +26,7 @@ def more_runs(evidence: Evidence, options: Options) -> Iterator[Step]:
     yield from steps
     if steps and evidence.looks is None:
         yield step(
-            "plan_looks",
-            "this was a look; a second doubles false winners, --looks keeps {}",
-            f"{(1.0 - options.level) * 100:.3g}%",
+            "plan_looks", "this was a look; a second doubles false winners unless it was planned"
         )
 
 

@@ -204,6 +204,8 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         reason = say("{} for tasks like these", _FOUND.get(grade.verdict, grade.verdict))
         return _settled("do not promote", reason)
     reason = say("{} for tasks like these", series(_gains(evidence)))
+    if evidence.guard.gain_survives:
+        reason = say("{} for tasks like these", series(_gains(evidence, solved=True)))
     if options.guard == "none":
         off = say(
             "the guard is off: success, solved runs, broken tasks, cost and the order of runs were "
@@ -225,13 +227,15 @@ def _withheld(held: tuple[Held, ...], evidence: Evidence, otherwise: Sentence) -
     )
 
 
-def _gains(evidence: Evidence) -> list[str]:
-    """What is clearly better, in words."""
-    return [
-        words[0]
-        for finding in evidence.grade.findings
-        if finding.standing == "better" and (words := BY_NAME[finding.metric].words) is not None
-    ]
+def _gains(evidence: Evidence, *, solved: bool = False) -> list[str]:
+    """What is clearly better, in words; also among solved runs, if that is asked."""
+    gains = []
+    for finding in evidence.grade.findings:
+        words, among = BY_NAME[finding.metric].words, evidence.deltas[finding.metric].solved
+        gone = solved and among is not None and among.survives is False
+        if finding.standing == "better" and words is not None and not gone:
+            gains.append(words[0])
+    return gains
 
 
 def here(evidence: Evidence) -> str:

@@ -42,7 +42,7 @@ def progress_of(view: "LoopView") -> str:
         held = view.budget is not None
         parts.append(f"{money}, ${view.reserved:.2f} reserved" if held else money)
     left = view.trials - view.done - view.infra
-    if view.each_seconds is not None and left > 0:
+    if view.each_seconds is not None and left > 0 and view.stop_request == "go":
         seconds = view.each_seconds * left / max(1, len(view.running))
         parts.append(f"about {duration(seconds)} left")
     if view.stop_request == "kill":

@@ -1,0 +1,142 @@
+"""PROMOTE, EVIDENCE and NEXT say the same of the same runs."""
+
+import math
+import random
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import twoarm
+from tests.conftest import WITH, WITHOUT, run
+from tests.support.planned_runs import missing
+
+Records = list[dict[str, Any]]
+
+
+def suite(
+    tasks: int, repeats: int, changed: Callable[[int, str, int], dict[str, Any]]
+) -> tuple[Records, random.Random]:
+    """Runs of both arms, each as `changed` has it."""
+    draw = random.Random(0)
+    runs = [
+        run(f"t{task}", arm, repeat, **changed(task, arm, repeat))
+        for task in range(tasks)
+        for repeat in range(1, repeats + 1)
+        for arm in (WITH, WITHOUT)
+    ]
+    return runs, draw
+
+
+def noisy(runs: Records, draw: random.Random, spread: float) -> Records:
+    for entry in runs:
+        entry["duration_seconds"] *= math.exp(draw.gauss(0, spread))
+        entry["input_tokens"] = int(entry["input_tokens"] * math.exp(draw.gauss(0, spread)))
+    return runs
+
+
+def codes(report: twoarm.Report) -> list[str]:
+    return [step.code for step in report.next]
+
+
+def test_next_does_not_say_that_the_evidence_agrees_where_it_would_not_promote() -> None:
+    def changed(task: int, arm: str, repeat: int) -> dict[str, Any]:
+        share = 0.7 if arm == WITH else 1.0
+        passed = repeat <= (3 if arm == WITH or task % 2 == 0 else 2)
+        return {"success": passed, "duration_seconds": 100 * share, "input_tokens": 1000 * share}
+
+    runs, draw = suite(8, 5, changed)
+    report = twoarm.score(noisy(runs, draw, 0.1))
+    assert report.promotion.verdict == "promote"
+    assert "evidence" in [other.by for other in report.promotion.others]
+    assert "promote" not in codes(report)
+    assert "promote_if_cheap" in codes(report)
+
+
+def test_a_promotion_does_not_count_a_gain_of_failed_runs() -> None:
+    def changed(task: int, arm: str, repeat: int) -> dict[str, Any]:
+        failed = repeat == 10
+        seconds = 1.0 if failed and arm == WITH else 100.0
+        tokens = 900 if arm == WITH else 1000
+        return {"success": not failed, "duration_seconds": seconds, "input_tokens": tokens}
+
+    runs, draw = suite(12, 10, changed)
+    report = twoarm.score(noisy(runs, draw, 0.02), promote_by="evidence")
+    assert report.promotion.verdict == "promote"
+    assert str(report.promotion.reasons[0]) == "fewer tokens for tasks like these"
+    assert "faster, because failed runs are short" in report.to_text(full=True, width=120)
+
+
+@pytest.mark.parametrize(
+    ("by", "words"),
+    [
+        ("evidence", "the evidence shows a gain, and nothing speaks against it"),
+        ("margin", "it is within the margins, and better somewhere"),
+    ],
+)
+def test_a_promotion_has_a_next_step(by: Any, words: str) -> None:
+    runs, draw = suite(30, 5, lambda _, arm, __: {"duration_seconds": 50 if arm == WITH else 100})
+    runs = noisy(runs, draw, 0.02)
+    report = twoarm.score(runs, promote_by=by)
+    assert report.promotion.verdict == "promote"
+    assert str(report.next[0].message) == f"promote `{WITH}`: {words}"
+    if by == "evidence":
+        off = twoarm.score(runs, promote_by=by, guard="none")
+        assert "the guard is off" in off.next[0].message
+
+
+def test_gates_that_lack_repeats_would_not_promote_alone() -> None:
+    runs, draw = suite(8, 4, lambda _, arm, __: {"duration_seconds": 99 if arm == WITH else 100})
+    report = twoarm.score(noisy(runs, draw, 0.4), promote_by="evidence")
+    assert report.promotion.verdict != "promote"
+    assert "note_gates" not in codes(report)
+
+
+def test_a_metric_named_first_that_never_differs_leaves_nothing_clear_at_a_look() -> None:
+    runs, draw = suite(8, 5, lambda _, arm, __: {"duration_seconds": 50 if arm == WITH else 100})
+    report = twoarm.score(noisy(runs, draw, 0.02), primary="success", looks=(3, 5))
+    assert report.evidence is not None
+    assert report.evidence.looks is not None
+    assert report.evidence.looks.clear == {}
+    assert report.evidence.grade.verdict == "no clear difference"
+
+
+def test_a_few_start_times_are_no_order() -> None:
+    runs, draw = suite(12, 5, lambda _, arm, __: {"duration_seconds": 50 if arm == WITH else 100})
+    noisy(runs, draw, 0.02)
+    for number, entry in enumerate(runs[:8]):
+        entry["started_at_utc"] = f"2026-11-01T10:{number:02}:00Z"
+    report = twoarm.score(runs, promote_by="evidence")
+    assert report.evidence is not None
+    assert not report.evidence.order.known
+    assert "order_unknown" in [caveat.code for caveat in report.caveats]
+    for number, entry in enumerate(runs):
+        entry["started_at_utc"] = f"2026-11-01T{number // 60:02}:{number % 60:02}:00Z"
+    ordered = twoarm.score(runs, promote_by="evidence")
+    assert ordered.evidence is not None
+    assert ordered.evidence.order.known
+
+
+@pytest.mark.parametrize("free", [(WITH, WITHOUT), (WITH,)])
+def test_where_runs_cost_nothing_the_guard_looks_at_tokens(free: tuple[str, ...]) -> None:
+    def changed(task: int, arm: str, repeat: int) -> dict[str, Any]:
+        candidate = arm == WITH
+        return {
+            "duration_seconds": 70 if candidate else 100,
+            "input_tokens": 700 if candidate else 1000,
+            "total_cost_usd": 0.0 if arm in free else 1.0 + task / 100 + repeat / 1000,
+            "cache_read_tokens": 200_000 if candidate else 20_000,
+        }
+
+    runs, draw = suite(12, 5, changed)
+    report = twoarm.score(noisy(runs, draw, 0.02), promote_by="evidence")
+    assert report.evidence is not None
+    assert report.evidence.guard.paid.metric == "tokens"
+    assert report.promotion.verdict == "do not promote"
+
+
+def test_a_run_that_stopped_early_is_finished_before_anything_else_is_advised() -> None:
+    runs, draw = suite(3, 4, lambda _, arm, __: {"duration_seconds": 50 if arm == WITH else 100})
+    assert codes(twoarm.score(noisy(runs, draw, 0.02))) == ["reach_minimum_repeats"]
+    left = [missing("t9", arm, 1, "not yet run") for arm in (WITH, WITHOUT)]
+    assert codes(twoarm.score([*runs, *left])) == ["finish_run"]
