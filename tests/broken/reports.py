@@ -61,6 +61,7 @@ REPORTS = [
     Broken("what was named first and never differs leaves nothing clear", "at_look", "named not in tested", "False", VOICE),
     Broken("what costs nothing is judged by its tokens", "weigh._fewest", "and not _free(measure)", "", VOICE),
     Broken("a run that stopped early is finished first", "next_steps", "if stopped_early(comparison.screening.trials):", "if False:", VOICE),
+    Broken("rounding is no difference", "TaskRuns.deltas", "1e-12 * np.abs(self.means).max(axis=0)", "-1.0", VOICE),
     Broken("a few start times are no order", "order_of_arms", "timed >= max(_FEWEST_TIMED, len(arm) / 2)", "timed >= _FEWEST_TIMED", VOICE),
     Broken("the steps come before a second line of BROKEN", "_Screen.first", "1 + summary.names_broken, 2", "2, 2", "tests/render/test_golden.py"),
     Broken("a wide character takes two columns", "_Screen._wrapped", "room -= columns(word) + 1", "room -= len(word) + 1", "tests/render/test_one_screen.py"),

@@ -85,11 +85,27 @@ def test_a_promotion_has_a_next_step(by: Any, words: str) -> None:
         assert "the guard is off" in off.next[0].message
 
 
-def test_gates_that_lack_repeats_would_not_promote_alone() -> None:
-    runs, draw = suite(8, 4, lambda _, arm, __: {"duration_seconds": 99 if arm == WITH else 100})
-    report = twoarm.score(noisy(runs, draw, 0.4), promote_by="evidence")
-    assert report.promotion.verdict != "promote"
-    assert "note_gates" not in codes(report)
+def test_gates_that_would_not_promote_for_lost_runs_are_not_said_to() -> None:
+    def changed(task: int, arm: str, repeat: int) -> dict[str, Any]:
+        slower = 80 if task % 2 else 119
+        return {"duration_seconds": (slower if arm == WITH else 100) + repeat / 100}
+
+    runs, _ = suite(8, 10, changed)
+    noted = "note_gates"
+    assert noted in codes(twoarm.score(runs, promote_by="evidence"))
+    lost = [
+        missing(entry["task_id"], WITH, entry["repeat"], "lost")
+        if entry["arm"] == WITH and entry["repeat"] > 7
+        else entry
+        for entry in runs
+    ]
+    report = twoarm.score(lost, promote_by="evidence")
+    assert report.promotion.verdict == "do not promote"
+    assert report.decision == f"prefer {WITH}"
+    assert [(other.by, other.verdict) for other in report.promotion.others][:1] == [
+        ("gates", "not enough data")
+    ]
+    assert noted not in codes(report)
 
 
 def test_a_metric_named_first_that_never_differs_leaves_nothing_clear_at_a_look() -> None:

@@ -178,6 +178,8 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def deltas(self) -> Floats:
         """Candidate minus baseline; NaN where an arm has nothing."""
         deltas: Floats = self.means[0] - self.means[1]
+        # Means of the same value over unequal repeats differ by rounding alone.
+        deltas[np.abs(deltas) <= 1e-12 * np.abs(self.means).max(axis=0)] = 0.0
         return deltas
 
     @cached_property
