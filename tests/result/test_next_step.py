@@ -203,7 +203,7 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
     (
         spread(12, 5, 0.5),
         {"promote_by": "evidence"},
-        ["promote `with_skelly`: the evidence shows a gain, and nothing speaks against it"],
+        ["promote `with_skelly`: the evidence shows a gain, and nothing counts against it"],
     ),
     (
         dear(spread(12, 5, 0.5)),

@@ -70,7 +70,7 @@ def test_a_promotion_does_not_count_a_gain_of_failed_runs() -> None:
 @pytest.mark.parametrize(
     ("by", "words"),
     [
-        ("evidence", "the evidence shows a gain, and nothing speaks against it"),
+        ("evidence", "the evidence shows a gain, and nothing counts against it"),
         ("margin", "it is within the margins, and better somewhere"),
     ],
 )

@@ -10,7 +10,7 @@ from twoarm.compare.tasks import HIGH_SPREAD, Task, TaskArm
 from twoarm.runs.arrays import Floats, mean, measured, median
 from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS, SUCCESS, Better, Metric
 from twoarm.text.escape import series
-from twoarm.text.number_format import in_words
+from twoarm.text.number_format import figure, in_words
 from twoarm.text.sentence import Sentence
 
 MIXED = "mixed results - inspect paired deltas"
@@ -68,6 +68,12 @@ class Gate(msgspec.Struct, frozen=True, kw_only=True):
     def rule(self) -> GateRule:
         """What it compares."""
         return _RULES[self.name]
+
+    @property
+    def both(self) -> str:
+        """The two figures in words, the candidate's first."""
+        unit = self.rule.metric.unit
+        return f"{figure(self.candidate, unit)} vs. {figure(self.baseline, unit)}"
 
     @property
     def direction(self) -> str:

@@ -18,6 +18,7 @@ from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import Gate
 from twoarm.evidence.cells import Grouped, group_arm, shared_tasks
 from twoarm.evidence.interval import (
+    FURTHEST,
     IDENTICAL_REPEATS,
     ONE_REPEAT,
     TOO_EXTREME,
@@ -45,8 +46,6 @@ _LEAST_RUNS = 0.75
 # This many runs fewer than the error are enough: a median that is too high has a run far below it,
 # too, so both are seldom outside (docs/statistics.md).
 _INWARD = 1.0 / 6.0
-# No number is further from 1 than the exponential of this.
-_FURTHEST = 700.0
 # From so far apart on, unequal repeats are a large part of a difference of success rates.
 _FAR_APART = 0.01
 
@@ -231,7 +230,7 @@ def _ends(
     product = math.sqrt(errors.apart) * math.sqrt(errors.level)
     together = errors.together / product if product else 0.0
     ratio, height = math.log(ours) - math.log(theirs), 2.0 * math.sqrt(ours) * math.sqrt(theirs)
-    if abs(ratio) + by_ratio > _FURTHEST or by_level > _FURTHEST:
+    if abs(ratio) + by_ratio > FURTHEST or by_level > FURTHEST:
         return None
     difference = ours - theirs
     # A higher level takes a difference further from zero, up or down.

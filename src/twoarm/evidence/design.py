@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from twoarm.compare.comparison import Comparison
-from twoarm.compare.decide import Gate, decide, figures, judge
+from twoarm.compare.decide import decide, figures, judge
 from twoarm.compare.screen import ArmRuns
 from twoarm.compare.tasks import Task
 from twoarm.errors import Caveat
@@ -163,9 +163,9 @@ def _without_others(comparison: Comparison, what: str, both: Collection[str]) ->
     left = [arm.take(at) for arm, at in zip(comparison.screening.arms, rows, strict=True)]
     gates = judge(*(figures(arm.values) for arm in left))
     changed = [
-        f"{gate.rule.label} {_both(gate)} instead of {_both(before)}"
+        f"{gate.rule.label} {gate.both} instead of {before.both}"
         for gate, before in zip(gates, comparison.gates, strict=True)
-        if _both(gate) != _both(before)
+        if gate.both != before.both
     ]
     gone = sum(map(len, comparison.screening.arms)) - sum(map(len, left))
     unknown = sum(int(unnamed[runs.maker[arm.rows]].sum()) for arm in comparison.screening.arms)
@@ -179,11 +179,6 @@ def _without_others(comparison: Comparison, what: str, both: Collection[str]) ->
         "is the same" if same else say("would be {}", Name(decision)),
         f" ({'; '.join(changed)})" if changed else "",
     )
-
-
-def _both(gate: Gate) -> str:
-    unit = gate.rule.metric.unit
-    return f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
 
 
 def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:

@@ -98,6 +98,8 @@ IDENTICAL_REPEATS = Withheld(
 )
 NO_RUNS = Withheld(code="no_runs", scope=None, message="No task has this metric in both arms.")
 NO_PAIRS = Withheld(code="no_pairs", scope=None, message="No pair has this metric in both arms.")
+# No number is further from 1 than the exponential of this.
+FURTHEST = 700.0
 TOO_EXTREME = Withheld(
     code="too_extreme", scope=None, message="The ratio is too extreme for a number."
 )

@@ -10,6 +10,7 @@ import numpy as np
 
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.interval import (
+    FURTHEST,
     IDENTICAL_REPEATS,
     IDENTICAL_TASKS,
     NO_RUNS,
@@ -146,7 +147,7 @@ def _around(
 def finite_exp(value: float) -> float:
     """The exponential, or the largest that is shown."""
     # The largest double stands in for what is larger: no infinity in any output.
-    return math.exp(min(value, 700.0))
+    return math.exp(min(value, FURTHEST))
 
 
 def _exp_interval(interval: Interval | None) -> Interval | None:

@@ -10,6 +10,7 @@ import numpy as np
 from twoarm.compare.screen import ArmRuns, Screening
 from twoarm.evidence.cells import shared_tasks
 from twoarm.evidence.interval import (
+    FURTHEST,
     IDENTICAL_REPEATS,
     IDENTICAL_TASKS,
     NO_RUNS,
@@ -44,8 +45,6 @@ FEWEST_EQUAL = 2.0
 FEWEST_HERE = 3
 OVER_TASKS = "t on logarithms of totals, each task left out once"
 WITHIN_TASKS = "Welch t within tasks, on logarithms of totals"
-# No number is further from 1 than the exponential of this.
-_FURTHEST = 700.0
 _MINUTE = 60.0
 _ALL_ZERO = Withheld(
     code="all_zero", scope=None, message="No interval: it is zero in every run of an arm."
@@ -308,7 +307,7 @@ def _interval(
     figure: float, reaches: tuple[float, float], method: str, notes: tuple[str, ...], same: Withheld
 ) -> Answer:
     below, above = reaches
-    if not (below < _FURTHEST and above < _FURTHEST):
+    if not (below < FURTHEST and above < FURTHEST):
         return TOO_EXTREME
     # Where nothing varies, there is nothing from which to go further up.
     if no_width(math.exp(-below), math.exp(below)):

@@ -5,7 +5,6 @@ from collections.abc import Iterator
 import numpy as np
 
 from twoarm.compare.comparison import Comparison
-from twoarm.compare.decide import Gate
 from twoarm.errors import Caveat
 from twoarm.explain.failures import Failures
 from twoarm.explain.tools import ToolUse
@@ -13,7 +12,6 @@ from twoarm.explain.uptake import ArmUptake, Uptake
 from twoarm.runs.endings import FAILURE_WORDS
 from twoarm.runs.record import UPTAKE_NOT_SHOWN
 from twoarm.text.escape import counted
-from twoarm.text.number_format import figure
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
 
 # From this share of runs on, a change that is not always used is no surprise.
@@ -142,8 +140,8 @@ def failure_caveats(failures: Failures, comparison: Comparison) -> Iterator[Cave
         "limits_decide_success",
         "limits aside, success is {}, not {}: {} passed acceptance although a limit ended {} ({}), "
         "which {}",
-        _rates(alone.gate),
-        _rates(gate),
+        alone.gate.both,
+        gate.both,
         joined(runs, " and "),
         "it" if sum(arm.stopped for arm in stopped) == 1 else "them",
         ", ".join(limits),
@@ -151,11 +149,6 @@ def failure_caveats(failures: Failures, comparison: Comparison) -> Iterator[Cave
         if alone.gate.standing == gate.standing
         else "decides the gate",
     )
-
-
-def _rates(gate: Gate) -> str:
-    unit = gate.rule.metric.unit
-    return f"{figure(gate.candidate, unit)} vs. {figure(gate.baseline, unit)}"
 
 
 def _runs(arm: ArmUptake) -> Sentence:

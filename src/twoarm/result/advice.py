@@ -340,8 +340,8 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
 
 
 def _promoted(basis: Basis) -> Step:
-    """What speaks for a promotion by another way than the gates."""
-    why = "the evidence shows a gain, and nothing speaks against it"
+    """The step that a promotion by the evidence or the margins ends in, with the reason."""
+    why = "the evidence shows a gain, and nothing counts against it"
     if basis.options.promote_by == "margin":
         why = "it is within the margins, and better somewhere"
     elif basis.options.guard == "none":
