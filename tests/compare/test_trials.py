@@ -292,6 +292,15 @@ def test_missing_runs_that_could_flip_the_decision_are_said_like_excluded_ones()
     assert "Missing runs could flip this decision." in report.to_text(full=True)
     steps = advised(report)
     assert not [step for step in steps if step.startswith("find out why runs were excluded")]
+    # Not even where nothing is left to be run that would end the advice there.
+    lost = [missing("t0", arm, 6, "its folder was deleted") for arm in (WITH, WITHOUT)]
+    report = package.score([*spread(8, 5, 0.5), *lost])
+    assert report.evidence is not None
+    assert report.evidence.exclusions.could_flip
+    assert report.promotion.withheld == ()
+    steps = advised(report)
+    assert steps
+    assert not [step for step in steps if step.startswith("find out why runs were excluded")]
 
 
 # Arms without a run ------------------------------------------------------------------------------

@@ -15,7 +15,11 @@ from tests.conftest import run, twoarm
 from tests.support.ci_runners import commands
 from tests.support.collect_fixtures import copied, sidecar
 from tests.support.planned_runs import missing
+from twoarm.render.sheet import Sheet
+from twoarm.render.text import Look, lay_out_sheet
+from twoarm.result.analysis import Tool
 from twoarm.text.escape import columns, inert_json, inert_lines, visible
+from twoarm.text.sentence import Sentence
 
 COMMANDS = [
     "::error::owned",
@@ -232,6 +236,15 @@ def test_random_text_is_made_inert_and_keeps_its_lines() -> None:
         assert commands(f"x{visible(text)}") == []
         assert json.loads(inert_json(json.dumps(text, ensure_ascii=False))) == text
         assert commands(f'"{inert_json(json.dumps(text, ensure_ascii=False))}"') == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_word_cut_anywhere_is_no_command(command: str) -> None:
+    tool = Tool(name="twoarm", version="1")
+    for before in range(40, 62):
+        heading = Sentence(["x" * before + command])
+        sheet = Sheet(heading=heading, overview="", lines=(), tables=(), caveats=(), tool=tool)
+        assert commands(lay_out_sheet(sheet, Look(width=60))) == []
 
 
 def test_ordinary_names_stay_as_they_are() -> None:
