@@ -61,7 +61,7 @@ ACCOUNTS = [
     Broken("another model is refused by hand", "_Work._attempt", "if not self._settings.scheduled:", "if False:", ACCOUNTS_TESTS),
     Broken("tokens of a thread that repeats are not known", "Codex._with_own_tokens", "replace(output, spends=None, caveats=caveats)", "replace(output, caveats=caveats)", ACCOUNTS_TESTS),
     Broken("the first run of a thread has its own tokens", "_read_again", "key=lambda attempt: attempt.started", "key=lambda attempt: attempt.started, reverse=True", ACCOUNTS_TESTS),
-    Broken("a killed run is accounted for", "run._finish", "            if not session.folder.begun():\n                return _EARLY[end]", "            return _EARLY[end]", "tests/run/test_resume.py::test_a_second_request_kills_and_resume_goes_on"),
+    Broken("a killed run is accounted for", "run_to_end.finish", "            if not session.folder.begun():\n                return _EARLY[end]", "            return _EARLY[end]", "tests/run/test_resume.py::test_a_second_request_kills_and_resume_goes_on"),
     Broken("folders, links and pipes are no files of a run", "run.settle.settle", "_clear_the_way(folder)", "", UNREAD),
     Broken("what is set aside has a name of its own", "_set_aside", "len(os.fsencode(other)) <= _LONGEST_NAME and folder.look(other) is None", "True", UNREAD),
     Broken("only names that can be written down are", "settle._sizes", "and name.isprintable()", "", UNREAD),

@@ -18,7 +18,7 @@ from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.run_folders import QUICK, WITHOUT_PAGE, run
 from tests.support.suite_files import SOLVE, suite_of
-from twoarm.commands.run import StopRequests, _resumed
+from twoarm.commands.run_to_end import StopRequests, resumed_by
 from twoarm.run.display import LogLines, progress_of
 from twoarm.run.ledger import RunFolder
 from twoarm.run.session import Session
@@ -263,7 +263,7 @@ def test_the_command_to_go_on_with_reports_as_this_one_would() -> None:
         "seed": 3,
         "jobs": 2,
     }
-    assert _resumed(given) == (
+    assert resumed_by(given) == (
         "twoarm run --resume 'a folder' --no-evidence --exit-code --looks 3,5 --promote-by evidence"
     )
 

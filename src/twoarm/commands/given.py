@@ -1,5 +1,6 @@
 """What was given on the command line, and which options would have no effect."""
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -7,6 +8,7 @@ import msgspec
 
 from twoarm.errors import UsageError
 from twoarm.options import DEFAULTS
+from twoarm.text.escape import visible
 
 # By name; options that were not given are absent.
 Given = Mapping[str, Any]
@@ -111,3 +113,8 @@ def written(name: str) -> str:
 def taken(kind: type[Struct], given: Given, **more: object) -> Struct:
     """A value with those of its fields that were given, and with `more`."""
     return kind(**{name: given[name] for name in kind.__struct_fields__ if name in given} | more)
+
+
+def typed(*words: str) -> str:
+    """A command as one would type it."""
+    return visible(shlex.join(words))

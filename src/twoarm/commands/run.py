@@ -2,23 +2,16 @@
 
 import os
 import re
-import shlex
-import signal
 import sys
 import tempfile
 import time
 from argparse import ArgumentParser, _ArgumentGroup
-from collections.abc import Callable
-from types import FrameType
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from twoarm.commands.console import Streams
-from twoarm.commands.exit_codes import BAD, DONE, INTERRUPTED, OF_VERDICT, RUN_HELP
-from twoarm.commands.given import OF_A_DRY_RUN, Given, taken, written
+from twoarm.commands.exit_codes import BAD, DONE, INTERRUPTED, RUN_HELP
+from twoarm.commands.given import OF_A_DRY_RUN, Given, taken, typed, written
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
-from twoarm.commands.score import score_and_show
 from twoarm.commands.score_options import (
     add_report_options,
     add_run_pages_option,
@@ -29,27 +22,15 @@ from twoarm.commands.score_options import (
 )
 from twoarm.errors import UsageError
 from twoarm.options import Options
-from twoarm.text.escape import counted, named, visible
+from twoarm.text.escape import counted, visible
 
 if TYPE_CHECKING:
-    from twoarm.run.display import Display
-    from twoarm.run.ledger import RunFolder
-    from twoarm.run.loop import End, StopRequest
-    from twoarm.run.session import Session
     from twoarm.run.setting import RunOptions
 
 # The scripted agent of the demo sleeps most of the time.
 _DEMO_JOBS = 4
-# A file in the run folder that asks for no new trials.
-STOP = "stop"
 # The most repeats, jobs and dollars.
 _MOST = 1_000_000
-# The exit codes of runs that show no verdict.
-_EARLY: "dict[End, int]" = {
-    "stopped": OF_VERDICT["not enough data"],
-    "killed": INTERRUPTED,
-    "failed": BAD,
-}
 
 
 DESCRIPTION = (
@@ -129,9 +110,13 @@ def run(given: Given, streams: Streams) -> int:
     refuse_other_systems()
     try:
         if "status" in given:
-            return _status(given["status"], streams)
+            from twoarm.commands.run_status import status
+
+            return status(given["status"], streams)
         if "stop" in given:
-            return _stop(given["stop"], streams)
+            from twoarm.commands.run_status import stop
+
+            return stop(given["stop"], streams)
         if "resume" in given:
             return _resume(given["resume"], given, streams)
         if "demo" in given:
@@ -149,6 +134,7 @@ def run(given: Given, streams: Streams) -> int:
 
 
 def _resume(out: str, given: Given, streams: Streams) -> int:
+    from twoarm.commands.run_to_end import finish
     from twoarm.run.ledger import RunFolder
     from twoarm.run.session import resume
 
@@ -162,10 +148,11 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
             f"twoarm: {counted(session.machine.jobs, 'job')} now, {before.jobs} before: "
             "durations may differ for that alone"
         )
-    return _finish(session, {**given, "out": out}, options, streams)
+    return finish(session, {**given, "out": out}, options, streams)
 
 
 def _start(given: Given, streams: Streams) -> int:
+    from twoarm.commands.run_to_end import finish
     from twoarm.run.session import start
     from twoarm.run.setting import notes, set_up
 
@@ -188,7 +175,7 @@ def _start(given: Given, streams: Streams) -> int:
         streams.say("twoarm: nothing was started")
         return INTERRUPTED
     session = start(suite, out, run_options, setting)
-    return _finish(session, {**given, "out": out}, options, streams)
+    return finish(session, {**given, "out": out}, options, streams)
 
 
 def _folder_name(suite_id: str) -> str:
@@ -204,7 +191,7 @@ def _without_dry_run(given: Given) -> str:
         if name in OF_A_DRY_RUN and name != "suite":
             for each in value if isinstance(value, list) else [value]:
                 words += [written(name), str(each)]
-    return _typed(*words)
+    return typed(*words)
 
 
 def _demo(given: Given) -> Given:
@@ -250,200 +237,3 @@ def _run_options(given: Given, options: Options) -> "RunOptions":
         only=tuple(given["only"].split(",")) if given.get("only") else (),
         tags=tuple(given.get("tag", ())),
     )
-
-
-def _finish(session: "Session", given: Given, options: Options, streams: Streams) -> int:
-    """Prepare, run, and report what ended by itself; what was stopped shows counts alone."""
-    from twoarm.run.loop import StoppedError
-    from twoarm.run.prepare import warnings_of
-
-    finished = False
-    stop_requests = StopRequests(session.folder)
-    resumed = _resumed(given)
-    try:
-        streams.say(f"twoarm: run folder {visible(session.folder.path)}")
-        try:
-            prepared = session.prepare()
-        except KeyboardInterrupt:
-            streams.say(f"twoarm: stopped before the first trial; continue with {resumed}")
-            raise
-        for text in warnings_of(prepared.untouched):
-            streams.say(f"twoarm: warning: {text}")
-        end: End = "failed"
-        try:
-            with stop_requests, _display(given.get("display"), streams.say) as display:
-                end = session.run(prepared, stop_requests.now, display.show)
-        except StoppedError as error:
-            streams.say(f"twoarm: {error}")
-            way = error.way or f"nothing is lost; continue with {resumed}"
-            streams.say(f"twoarm: {way}")
-        if end in ("killed", "stopped"):
-            streams.say(f"twoarm: stopped; continue with {resumed}")
-            if not session.folder.begun():
-                return _EARLY[end]
-        made = session.report(prepared, end)
-        for text in made.caveats:
-            streams.say(f"twoarm: caveat: {text}")
-        if end in ("killed", "stopped"):
-            _say_counts(session, given["out"], streams)
-        if end in _EARLY:
-            return _EARLY[end]
-        finished = end == "done"
-    finally:
-        session.close(finished=finished)
-    if end == "budget":
-        streams.say(
-            "twoarm: the budget does not cover another trial; "
-            f"raise it to continue: {resumed} --budget USD"
-        )
-    return _report(session, given, options, made.arms, streams)
-
-
-def _resumed(given: Given) -> str:
-    """The command that goes on with a run, and reports as this one would."""
-    words = ["twoarm", "run", "--resume", given["out"]]
-    # The seed is in the folder.
-    for name in sorted(given.keys() & {*Options.__struct_fields__, "exit_code"} - {"seed"}):
-        value = given[name]
-        listed = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        words += [written(name)] if isinstance(value, bool) else [written(name), listed]
-    return _typed(*words)
-
-
-def _say_counts(session: "Session", out: str, streams: Streams) -> None:
-    """Say how much is done and what it cost, and how to see more: not who is ahead."""
-    from twoarm.run.display import counts_by_arm, money_so_far
-
-    folder = session.folder
-    runs = list(folder.runs())
-    counts = counts_by_arm(session.setting.frozen, runs)
-    money = money_so_far(runs, list(folder.attempts()), session.machine.budget_usd)
-    streams.say(f"twoarm: {', '.join(filter(None, (counts, money)))}")
-    streams.say(
-        f"twoarm: {_typed('twoarm', 'score', out)} shows the results so far; that is a look, and "
-        "to let it decide whether to go on makes false winners more likely"
-    )
-
-
-def _report(
-    session: "Session", given: Given, options: Options, arms: frozenset[str], streams: Streams
-) -> int:
-    """Score the runs, and say where the results are."""
-    from twoarm.score import open_folders
-
-    if len(jobs := session.jobs_of_runs()) > 1:
-        numbers = " and ".join(map(str, jobs))
-        streams.say(
-            f"twoarm: runs were made at {numbers} jobs; durations may differ for that alone"
-        )
-    frozen = session.setting.frozen
-    for arm in (frozen.candidate, frozen.baseline):
-        if arm not in arms:
-            streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
-            return OF_VERDICT["not enough data"]
-    options = replace(
-        options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
-    )
-    folders = open_folders([given["out"]])
-    outputs, which = taken(Outputs, given), given.get("run_pages", "all")
-    code = score_and_show(folders.files, options, outputs, streams, which, studies=folders.studies)
-    _say_where(session, given["out"], streams)
-    return code
-
-
-def _say_where(session: "Session", out: str, streams: Streams) -> None:
-    """Say where the results are, in the last lines."""
-    page = session.folder.at("report.html")
-    if os.path.exists(page):
-        streams.say(f"twoarm: the report is {visible(page)}")
-    done = {run.trial.id for run in session.folder.runs()}
-    # A block of which both arms ran, if there is one.
-    blocks = session.setting.frozen.blocks
-    first = max(blocks, key=lambda block: sum(trial.id in done for trial in block))[0]
-    shown = _typed("twoarm", "show", out, first.task, str(first.repeat))
-    streams.say(f"twoarm: see one run with {shown}")
-
-
-def _typed(*words: str) -> str:
-    """A command as one would type it."""
-    return visible(shlex.join(words))
-
-
-def _display(name: str | None, say: Callable[[str], None]) -> "Display":
-    from twoarm.run.display import Display, Live, LogLines
-
-    if name == "quiet":
-        return Display()
-    if sys.stderr.isatty() and name != "lines":
-        return Live(sys.stderr)
-    return LogLines(say)
-
-
-class StopRequests:
-    """What the user wants by now: Ctrl-C once to finish, twice to end at once; or a stop file."""
-
-    def __init__(self, folder: "RunFolder") -> None:
-        self._folder = folder.folder
-        # Left by an earlier run; a request that comes from now on is heeded.
-        self._folder.remove(STOP)
-        self._asked = 0
-        self._before: list[tuple[int, object]] = []
-
-    def __enter__(self) -> "StopRequests":
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-            # Whoever ignores a signal, as `nohup` or a script's background job does, wants that.
-            if signal.getsignal(number) is not signal.SIG_IGN:
-                self._before.append((number, signal.signal(number, self._heard)))
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        for number, before in self._before:
-            signal.signal(number, before)  # type: ignore[arg-type]
-
-    def _heard(self, number: int, frame: FrameType | None) -> None:
-        self._asked += 1 if number == signal.SIGINT else 2
-
-    def now(self) -> "StopRequest":
-        """What is wanted now."""
-        if self._asked >= 2:
-            return "kill"
-        if self._asked:
-            return "ctrl_c"
-        return "finish" if self._folder.look(STOP) is not None else "go"
-
-
-def _stop(path: str, streams: Streams) -> int:
-    from twoarm.run.ledger import RunFolder
-
-    folder = RunFolder(path)
-    folder.frozen()
-    if not folder.held_by_another():
-        streams.say(f"twoarm: nothing is running in {visible(path)}")
-        return DONE
-    folder.folder.write(STOP, b"")
-    streams.say("twoarm: no new trials start; the run ends when the running ones have finished")
-    return DONE
-
-
-def _status(path: str, streams: Streams) -> int:
-    """Say where a run stands, in counts and money, and change nothing."""
-    from twoarm.run.display import money_so_far
-    from twoarm.run.ledger import RunFolder
-
-    folder = RunFolder(path)
-    frozen = folder.frozen()
-    machine = folder.machine()
-    runs, attempts = list(folder.runs()), list(folder.attempts())
-    at_work = folder.held_by_another()
-    done = {run.trial.id for run in runs}
-    running = sum(attempt.state == "running" for attempt in attempts) if at_work else 0
-    infra = {attempt.trial.id for attempt in attempts if attempt.state == "infra"} - done
-    money = money_so_far(runs, attempts, machine.budget_usd)
-    counts = [
-        f"{len(done)} of {counted(len(frozen.trials), 'trial')} done",
-        f"{running} running",
-        f"{len(infra)} infra",
-    ]
-    state = ", ".join([*counts, money] if money else counts)
-    streams.write(f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n{state}\n")
-    return DONE

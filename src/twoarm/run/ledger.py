@@ -25,6 +25,8 @@ _WAIT_SECONDS = 120.0
 OUTCOME = "outcome"
 TRIAL = "trial.json"
 _DOUBTS = "doubts.json"
+# A file that asks for no new trials.
+STOP = "stop"
 
 # What a runner makes before the first trial.
 _OWN = {
@@ -35,7 +37,7 @@ _OWN = {
     "runs",
     "setup",
     "journal.jsonl",
-    "stop",
+    STOP,
     # Of a budget that did not cover a single trial.
     COLLECTED,
     "receipt.json",

@@ -1,0 +1,40 @@
+"""What `run --status` and `run --stop` do: look at a run folder that may be at work."""
+
+from twoarm.commands.console import Streams
+from twoarm.commands.exit_codes import DONE
+from twoarm.run.display import money_so_far
+from twoarm.run.ledger import STOP, RunFolder
+from twoarm.text.escape import counted, visible
+
+
+def stop(path: str, streams: Streams) -> int:
+    """Ask a run to start nothing new."""
+    folder = RunFolder(path)
+    folder.frozen()
+    if not folder.held_by_another():
+        streams.say(f"twoarm: nothing is running in {visible(path)}")
+        return DONE
+    folder.folder.write(STOP, b"")
+    streams.say("twoarm: no new trials start; the run ends when the running ones have finished")
+    return DONE
+
+
+def status(path: str, streams: Streams) -> int:
+    """Say where a run stands, in counts and money, and change nothing."""
+    folder = RunFolder(path)
+    frozen = folder.frozen()
+    machine = folder.machine()
+    runs, attempts = list(folder.runs()), list(folder.attempts())
+    at_work = folder.held_by_another()
+    done = {run.trial.id for run in runs}
+    running = sum(attempt.state == "running" for attempt in attempts) if at_work else 0
+    infra = {attempt.trial.id for attempt in attempts if attempt.state == "infra"} - done
+    money = money_so_far(runs, attempts, machine.budget_usd)
+    counts = [
+        f"{len(done)} of {counted(len(frozen.trials), 'trial')} done",
+        f"{running} running",
+        f"{len(infra)} infra",
+    ]
+    state = ", ".join([*counts, money] if money else counts)
+    streams.write(f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n{state}\n")
+    return DONE

@@ -1,0 +1,187 @@
+"""A run from its session to its report: what `run` shows, and what a stop looks like."""
+
+import os
+import signal
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from twoarm.commands.console import Streams
+from twoarm.commands.exit_codes import BAD, INTERRUPTED, OF_VERDICT
+from twoarm.commands.given import Given, taken, typed, written
+from twoarm.commands.outputs import Outputs
+from twoarm.commands.score import score_and_show
+from twoarm.options import Options
+from twoarm.run.ledger import STOP
+from twoarm.text.escape import named, visible
+
+if TYPE_CHECKING:
+    from twoarm.run.display import Display
+    from twoarm.run.ledger import RunFolder
+    from twoarm.run.loop import End, StopRequest
+    from twoarm.run.session import Session
+
+# The exit codes of runs that show no verdict.
+_EARLY: "dict[End, int]" = {
+    "stopped": OF_VERDICT["not enough data"],
+    "killed": INTERRUPTED,
+    "failed": BAD,
+}
+
+
+def finish(session: "Session", given: Given, options: Options, streams: Streams) -> int:
+    """Prepare, run, and report what ended by itself; what was stopped shows counts alone."""
+    from twoarm.run.loop import StoppedError
+    from twoarm.run.prepare import warnings_of
+
+    finished = False
+    stop_requests = StopRequests(session.folder)
+    resumed = resumed_by(given)
+    try:
+        streams.say(f"twoarm: run folder {visible(session.folder.path)}")
+        try:
+            prepared = session.prepare()
+        except KeyboardInterrupt:
+            streams.say(f"twoarm: stopped before the first trial; continue with {resumed}")
+            raise
+        for text in warnings_of(prepared.untouched):
+            streams.say(f"twoarm: warning: {text}")
+        end: End = "failed"
+        try:
+            with stop_requests, _display(given.get("display"), streams.say) as display:
+                end = session.run(prepared, stop_requests.now, display.show)
+        except StoppedError as error:
+            streams.say(f"twoarm: {error}")
+            way = error.way or f"nothing is lost; continue with {resumed}"
+            streams.say(f"twoarm: {way}")
+        if end in ("killed", "stopped"):
+            streams.say(f"twoarm: stopped; continue with {resumed}")
+            if not session.folder.begun():
+                return _EARLY[end]
+        made = session.report(prepared, end)
+        for text in made.caveats:
+            streams.say(f"twoarm: caveat: {text}")
+        if end in ("killed", "stopped"):
+            _say_counts(session, given["out"], streams)
+        if end in _EARLY:
+            return _EARLY[end]
+        finished = end == "done"
+    finally:
+        session.close(finished=finished)
+    if end == "budget":
+        streams.say(
+            "twoarm: the budget does not cover another trial; "
+            f"raise it to continue: {resumed} --budget USD"
+        )
+    return _report(session, given, options, made.arms, streams)
+
+
+def resumed_by(given: Given) -> str:
+    """The command that goes on with a run, and reports as this one would."""
+    words = ["twoarm", "run", "--resume", given["out"]]
+    # The seed is in the folder.
+    for name in sorted(given.keys() & {*Options.__struct_fields__, "exit_code"} - {"seed"}):
+        value = given[name]
+        listed = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
+        words += [written(name)] if isinstance(value, bool) else [written(name), listed]
+    return typed(*words)
+
+
+def _say_counts(session: "Session", out: str, streams: Streams) -> None:
+    """Say how much is done and what it cost, and how to see more: not who is ahead."""
+    from twoarm.run.display import counts_by_arm, money_so_far
+
+    folder = session.folder
+    runs = list(folder.runs())
+    counts = counts_by_arm(session.setting.frozen, runs)
+    money = money_so_far(runs, list(folder.attempts()), session.machine.budget_usd)
+    streams.say(f"twoarm: {', '.join(filter(None, (counts, money)))}")
+    streams.say(
+        f"twoarm: {typed('twoarm', 'score', out)} shows the results so far; that is a look, and "
+        "to let it decide whether to go on makes false winners more likely"
+    )
+
+
+def _report(
+    session: "Session", given: Given, options: Options, arms: frozenset[str], streams: Streams
+) -> int:
+    """Score the runs, and say where the results are."""
+    from twoarm.score import open_folders
+
+    if len(jobs := session.jobs_of_runs()) > 1:
+        numbers = " and ".join(map(str, jobs))
+        streams.say(
+            f"twoarm: runs were made at {numbers} jobs; durations may differ for that alone"
+        )
+    frozen = session.setting.frozen
+    for arm in (frozen.candidate, frozen.baseline):
+        if arm not in arms:
+            streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
+            return OF_VERDICT["not enough data"]
+    options = replace(
+        options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
+    )
+    folders = open_folders([given["out"]])
+    outputs, which = taken(Outputs, given), given.get("run_pages", "all")
+    code = score_and_show(folders.files, options, outputs, streams, which, studies=folders.studies)
+    _say_where(session, given["out"], streams)
+    return code
+
+
+def _say_where(session: "Session", out: str, streams: Streams) -> None:
+    """Say where the results are, in the last lines."""
+    page = session.folder.at("report.html")
+    if os.path.exists(page):
+        streams.say(f"twoarm: the report is {visible(page)}")
+    done = {run.trial.id for run in session.folder.runs()}
+    # A block of which both arms ran, if there is one.
+    blocks = session.setting.frozen.blocks
+    first = max(blocks, key=lambda block: sum(trial.id in done for trial in block))[0]
+    shown = typed("twoarm", "show", out, first.task, str(first.repeat))
+    streams.say(f"twoarm: see one run with {shown}")
+
+
+def _display(name: str | None, say: Callable[[str], None]) -> "Display":
+    from twoarm.run.display import Display, Live, LogLines
+
+    if name == "quiet":
+        return Display()
+    if sys.stderr.isatty() and name != "lines":
+        return Live(sys.stderr)
+    return LogLines(say)
+
+
+class StopRequests:
+    """What the user wants by now: Ctrl-C once to finish, twice to end at once; or a stop file."""
+
+    def __init__(self, folder: "RunFolder") -> None:
+        self._folder = folder.folder
+        # Left by an earlier run; a request that comes from now on is heeded.
+        self._folder.remove(STOP)
+        self._asked = 0
+        self._before: list[tuple[int, object]] = []
+
+    def __enter__(self) -> "StopRequests":
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            # Whoever ignores a signal, as `nohup` or a script's background job does, wants that.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                self._before.append((number, signal.signal(number, self._heard)))
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        for number, before in self._before:
+            signal.signal(number, before)  # type: ignore[arg-type]
+
+    def _heard(self, number: int, frame: FrameType | None) -> None:
+        self._asked += 1 if number == signal.SIGINT else 2
+
+    def now(self) -> "StopRequest":
+        """What is wanted now."""
+        if self._asked >= 2:
+            return "kill"
+        if self._asked:
+            return "ctrl_c"
+        return "finish" if self._folder.look(STOP) is not None else "go"
