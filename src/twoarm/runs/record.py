@@ -37,6 +37,11 @@ OTHER_TOOLS = "(other)"
 UPTAKE_NOT_SHOWN = "uptake_not_shown"
 # The tag of a run that passed what was asked of it, and counts as failed because its agent failed.
 PASSED_DESPITE_FAILURE = "passed_despite_failure"
+# A record names no more checks than this.
+MOST_CHECKS = 50
+MaybeScore = Annotated[float, Meta(ge=0, le=1)] | None
+MaybePart = Annotated[int, Meta(ge=1, le=LARGEST)] | None
+MaybeChecks = Annotated[dict[NonEmptyText, bool | None], Meta(max_length=MOST_CHECKS)] | None
 MaybeCount = Annotated[int, Meta(ge=0, le=LARGEST)] | None
 MaybeCounts = (
     Annotated[
@@ -80,6 +85,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     # How often the change was used, and how often that failed; None where it cannot be seen.
     uptake_count: MaybeCount = None
     failed_uptake_count: MaybeCount = None
+    # How much of what was asked was done, and which of its parts; never decides success.
+    score: MaybeScore = None
+    checks: MaybeChecks = None
     acceptance_cmd_count: MaybeNumber = None
     acceptance_first_pass: MaybeFlag = None
     agent_exit_code: MaybeExitCode = None
@@ -100,6 +108,9 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     # The file that the run was read from, relative to the one that the record is in.
     run_path: MaybeText = None
     tags: Any = None
+    # Which part of a run that grew, and the digest of what decided its success.
+    part: MaybePart = None
+    grader: MaybeText = None
     planned_looks: MaybeLooks = None
     schema: MaybeText = None
 
@@ -149,6 +160,10 @@ _WORDS: dict[Any, str] = {
     MaybeExitCode: "an integer or null",
     MaybeFailure: '"agent", "infra", "missing", "interrupted" or null',
     MaybeLooks: 'an object such as {"looks": [3, 5, 10]}, or null',
+    MaybeScore: "a number from 0 to 1, or null if there is none",
+    MaybePart: f"an integer from 1 to {LARGEST}, or null",
+    MaybeChecks: f"an object of at most {MOST_CHECKS} names, each with true, false or null, "
+    "or null if there are none",
     MaybeCount: f"a whole number from 0 to {LARGEST}, or null if it cannot be seen",
     MaybeCounts: f"an object of at most {MOST_TOOLS} names, each with a whole number from 0, "
     "or null if it was not measured",
