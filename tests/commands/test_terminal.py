@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ import pytest
 import twoarm as package
 from tests.conftest import both, command, lines, twoarm
 from tests.support.pseudo_terminal import printed_on_terminal, shown_on, terminal
+from twoarm.commands.progress import PATIENCE_SECONDS
 
 
 @pytest.mark.parametrize("number", [60, 80, 100, 120])
@@ -32,8 +34,8 @@ def test_a_terminal_gets_color_unless_it_asks_for_none(runs: Path) -> None:
     assert plain.replace(b"\r\n", b"\n").decode() == twoarm("score", str(runs)).out
 
 
-def scored_slowly(runs: Path, standard_error: int) -> bytes:
-    """What standard output gets from a score whose input takes a while to come."""
+def scored_slowly(runs: Path, standard_error: int, wait: Callable[[], object]) -> bytes:
+    """What standard output gets from a score whose input comes after a wait."""
     process = subprocess.Popen(
         [sys.executable, "-m", "twoarm", "score", "-"],
         stdin=subprocess.PIPE,
@@ -46,7 +48,7 @@ def scored_slowly(runs: Path, standard_error: int) -> bytes:
     text = runs.read_bytes()
     process.stdin.write(text[:400])
     process.stdin.flush()
-    time.sleep(2.0)
+    wait()
     process.stdin.write(text[400:])
     process.stdin.close()
     shown = process.stdout.read()
@@ -57,10 +59,16 @@ def scored_slowly(runs: Path, standard_error: int) -> bytes:
 
 def test_a_terminal_that_has_to_wait_sees_a_progress_bar(runs: Path) -> None:
     leader, follower = terminal()
-    shown = scored_slowly(runs, follower)
+    drawn = b""
+
+    def until_drawn() -> None:
+        nonlocal drawn
+        while not (b"starting" in drawn or b"reading" in drawn):
+            drawn += os.read(leader, 4096)
+
+    shown = scored_slowly(runs, follower, until_drawn)
     os.close(follower)
-    seen = shown_on(leader)
-    assert b"starting" in seen or b"reading" in seen
+    seen = drawn + shown_on(leader)
     # The bar is taken away again, and the report is what it is without one.
     assert seen.rstrip().endswith((b"\x1b[2K", b"\x1b[?25h", b"\x1b[1A\x1b[2K"))
     assert shown.decode() == twoarm("score", str(runs)).out
@@ -68,7 +76,7 @@ def test_a_terminal_that_has_to_wait_sees_a_progress_bar(runs: Path) -> None:
 
 def test_nothing_is_drawn_when_standard_error_is_piped(runs: Path) -> None:
     reading, writing = os.pipe()
-    scored_slowly(runs, writing)
+    scored_slowly(runs, writing, lambda: time.sleep(4 * PATIENCE_SECONDS))
     os.close(writing)
     assert os.read(reading, 4096) == b""
     os.close(reading)
