@@ -52,6 +52,7 @@ class Arms(NamedTuple):
 
     `dies`: a share of its runs dies at once. `falls`: the success of its first task. `drift`: how
     far a day strays from the one before; every repeat takes a day, and the candidate's come last.
+    `unsolved`: a share of tasks that neither arm ever solves; `gives_up`: the candidate dies there.
     """
 
     duration: float = 0.0
@@ -64,6 +65,8 @@ class Arms(NamedTuple):
     dies: float = 0.0
     falls: bool = False
     drift: float = 0.0
+    unsolved: float = 0.0
+    gives_up: bool = False
 
 
 FASTER = math.log(0.8)
@@ -95,6 +98,12 @@ GUARDED = {
     ),
     "V7 honest -20%, 20 to 80% pass": Arms(
         duration=FASTER, tokens=FASTER, success=(0.0, 0.7), success_effect=_SAME
+    ),
+    "V8 half of the tasks never solved, given up at once": Arms(
+        success=_EASY, success_effect=_SAME, unsolved=0.5, gives_up=True
+    ),
+    "V9 honest -20%, half of the tasks never solved": Arms(
+        duration=FASTER, tokens=FASTER, success=_EASY, success_effect=_SAME, unsolved=0.5
     ),
 }
 
@@ -148,6 +157,10 @@ def trial(arms: Arms, tasks: int, repeats: int, draw: np.random.Generator) -> Tr
     if arms.drift:
         days = np.cumsum(draw.normal(0.0, arms.drift, 2 * repeats)).reshape(2, 1, repeats)
         noise += days[::-1]
+    never = np.arange(tasks) >= round(tasks * (1.0 - arms.unsolved))
+    passed[:, never] = 0.0
+    if arms.gives_up:
+        noise[:, 0, never] = np.log(DEAD)[:, None, None]
     if arms.dies:
         dead = draw.random((tasks, repeats)) < arms.dies
         passed[0, dead] = 0.0

@@ -14,7 +14,7 @@ from tests.conftest import WITH, WITHOUT, run
 from tests.support.effect_runs import evidence, messages, suite, withheld
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.per_solved import Solving, arm_estimate, ratio_estimate
-from twoarm.evidence.results import Estimate, Interval
+from twoarm.evidence.results import ArmsPerSolved, Estimate, Interval
 
 Cells = list[list[tuple[float, bool]]]
 FRAME = Frame(level=0.95, tests=0.95, seed=1, resamples=999)
@@ -300,6 +300,26 @@ def test_what_one_arm_did_not_measure_has_no_figure() -> None:
     assert messages(cost.candidate) == ["No figure: nothing measured."]
     assert cost.baseline.estimate is not None
     assert messages(cost.ratio) == ["No task has this metric in both arms."]
+
+
+def test_a_figure_without_what_failed_runs_took_is_withheld() -> None:
+    """Ten tasks of six runs in each arm; two of six fail."""
+    cells = [[(2.0 + repeat, repeat > 1) for repeat in range(6)] for _ in range(10)]
+
+    def without(success: bool, lost: int) -> ArmsPerSolved:
+        runs = records(cells, cells)
+        those = [run for run in runs if run["arm"] == WITH and run["success"] == success]
+        for record in those[:lost]:
+            record["total_cost_usd"] = None
+        return evidence(runs).per_solved.cost_usd
+
+    cost = without(success=False, lost=8)
+    assert messages(cost.candidate) == ["No figure: 8 of 20 failed runs not measured."]
+    assert (cost.candidate.estimate, cost.ratio.estimate) == (None, None)
+    assert cost.baseline.estimate is not None
+    # A few may be chance, and what solved runs took is in the figure anyway.
+    assert without(success=False, lost=2).candidate.estimate is not None
+    assert without(success=True, lost=30).candidate.estimate is not None
 
 
 @pytest.mark.parametrize("took", [1e-300, 1e13])

@@ -65,9 +65,10 @@ def slow_failures() -> Records:
 # The rule -----------------------------------------------------------------------------------------
 
 
-def by_hand(runs: Records, metric: str, *, logs: bool) -> tuple[int, float, float]:
-    """From the definition: tasks, and the mean difference over all runs and over solved ones."""
-    every, kept = [], []
+def by_hand(runs: Records, metric: str, *, logs: bool) -> tuple[int, float, float, float]:
+    """From the definition: tasks, and the mean difference over all runs, over solved ones, and over
+    all runs of all tasks."""
+    every, kept, tested = [], [], []
     for task in sorted({entry["task_id"] for entry in runs}):
         sides: dict[bool, list[float]] = {}
         for solved in (False, True):
@@ -83,10 +84,12 @@ def by_hand(runs: Records, metric: str, *, logs: bool) -> tuple[int, float, floa
                 ]
                 means.append(fmean(values) if values else math.nan)
             sides[solved] = means
+        if not any(map(math.isnan, sides[False])):
+            tested.append(sides[False][0] - sides[False][1])
         if not any(map(math.isnan, sides[True])):
             every.append(sides[False][0] - sides[False][1])
             kept.append(sides[True][0] - sides[True][1])
-    return len(every), fmean(every or [0.0]), fmean(kept or [0.0])
+    return len(every), fmean(every or [0.0]), fmean(kept or [0.0]), fmean(tested or [0.0])
 
 
 def at_random(seed: int, *, zero: bool) -> Records:
@@ -128,7 +131,7 @@ def test_all_runs_and_solved_runs_are_compared_on_the_same_tasks(zero: bool) -> 
             solved = deltas[name].solved
             assert solved is not None
             logs = deltas[name].ratio is not None
-            tasks, every, kept = by_hand(runs, key, logs=logs)
+            tasks, every, kept, tested = by_hand(runs, key, logs=logs)
             assert solved.tasks == tasks
             if not tasks:
                 assert (solved.all_runs, solved.solved_runs, solved.survives) == (None,) * 3
@@ -142,8 +145,9 @@ def test_all_runs_and_solved_runs_are_compared_on_the_same_tasks(zero: bool) -> 
             if tasks < 3:
                 assert (solved.survives, solved.differs) == (None, None)
             elif faster:
-                assert solved.survives == (kept < 0 and kept <= every / 2)
-                assert solved.differs == (abs(kept - every) > abs(every) / 3)
+                gain = min(every, tested)
+                assert solved.survives == (kept < 0 and kept <= gain / 2)
+                assert solved.differs == (abs(kept - gain) > abs(gain) / 3)
                 survive.add(solved.survives)
     assert survive == {True, False}
     assert evidence(dying(), resamples=100).deltas["success"].solved is None
@@ -371,6 +375,25 @@ def test_fewer_than_three_tasks_with_solved_runs_cannot_tell(
         assert advised(report)[0].startswith("add tasks that both arms solve: with fewer than 3, ")
         assert report.evidence is not None
         assert report.evidence.guard.gain_survives is None
+
+
+@pytest.mark.parametrize("by", ["evidence", "margin"])
+def test_giving_up_sooner_where_nobody_succeeds_is_no_gain(by: Any) -> None:
+    runs = []
+    for entry in dying():
+        solved = int(entry["task_id"][1:]) < 10
+        gives_up = DEAD if entry["arm"] == WITH and not solved else {}
+        runs.append(entry | gives_up | {"success": solved})
+    report = twoarm.score(runs, promote_by=by, resamples=100)
+    assert report.promotion.verdict == NO
+    assert report.evidence is not None
+    among = report.evidence.deltas["duration_seconds"].solved
+    assert among is not None
+    assert (among.tasks, among.survives, among.differs) == (10, False, True)
+    assert among.solved_runs == among.all_runs
+    assert summarize(report).evidence == (
+        "faster and fewer tokens, because failed runs are short; no difference at all in success"
+    )
 
 
 def test_a_gain_that_is_gone_was_seen_and_one_that_cannot_be_checked_was_not() -> None:

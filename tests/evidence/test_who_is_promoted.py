@@ -26,7 +26,7 @@ CELLS: dict[str, dict[str, dict[str, list[float]]]] = json.loads(
     (Path(__file__).parents[2] / "docs" / "coverage.json").read_text(encoding="utf-8")
 )["cells"]
 DESIGNS = ["12x10", "25x5", "25x10", "60x5"]
-DYING = [name for name in GUARDED if "die" in name]
+DYING = [name for name in GUARDED if "die" in name or "given up" in name]
 HONEST = [name for name in GUARDED if "honest" in name]
 
 
@@ -39,7 +39,7 @@ def percent(name: str, design: str, row: str) -> float:
 @pytest.mark.parametrize("design", DESIGNS)
 @pytest.mark.parametrize("way", WAYS)
 def test_failing_fast_is_hardly_ever_promoted_and_honest_gains_are(way: str, design: str) -> None:
-    assert (len(DYING), len(HONEST)) == (3, 2)
+    assert (len(DYING), len(HONEST)) == (4, 3)
     for name in DYING:
         assert percent(name, design, f"promoted by {way}") <= 7, name
     for name in HONEST:
@@ -53,6 +53,7 @@ def test_the_rules_make_a_difference() -> None:
     assert percent("V2 4% die at once", "25x10", row) > 25
     assert percent("V2 4% die at once", "60x5", "promoted by the margins, before") > 50
     assert percent("V5 equal arms in blocks, days drift", "25x10", row) > 25
+    assert percent("V8 half of the tasks never solved, given up at once", "25x5", row) > 95
 
 
 def records(drawn: Trial, *, in_blocks: bool) -> list[dict[str, Any]]:
@@ -86,6 +87,7 @@ DRAWN = [
     ("V3 4% die, otherwise 5% slower", 25, 10, 1, {True, False}, {False}),
     ("V4 -20%, one task falls to 20%", 25, 5, 3, {False}, {True, False}),
     ("V5 equal arms in blocks, days drift", 25, 5, 2, {True, False}, {False}),
+    ("V8 half of the tasks never solved, given up at once", 25, 5, 1, {True, False}, {False}),
     ("V7 honest -20%, 20 to 80% pass", 60, 5, 29, {True, False}, {True, False}),
 ]
 

@@ -154,16 +154,21 @@ def _one_sided(
     of: tuple[int, int],
     run_again: tuple[int, int] = (0, 0),
 ) -> OneSided | None:
+    p = p_of_losses(lost, of)
+    if p is None:
+        return None
+    arm = arms.both[lost[0] * of[1] < lost[1] * of[0]]
+    return OneSided(metric=metric, arm=arm, lost=lost, run_again=run_again, of=of, p=p)
+
+
+def p_of_losses(lost: tuple[int, int], of: tuple[int, int]) -> float | None:
+    """The chance of losses as uneven as these; None if they may well be chance, or a trifle."""
     # The shares are compared in whole numbers: ten points are ten points.
     apart = lost[0] * of[1] - lost[1] * of[0]
     if not all(of) or 100 * abs(apart) < LOSS_POINTS * of[0] * of[1]:
         return None
     p = fisher(lost[0], of[0], lost[1], of[1])
-    if p >= LOSS_BY_CHANCE:
-        return None
-    return OneSided(
-        metric=metric, arm=arms.both[apart < 0], lost=lost, run_again=run_again, of=of, p=p
-    )
+    return None if p >= LOSS_BY_CHANCE else p
 
 
 def fisher(a: int, n: int, b: int, m: int) -> float:

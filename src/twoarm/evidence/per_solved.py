@@ -9,6 +9,7 @@ import numpy as np
 
 from twoarm.compare.screen import ArmRuns, Screening
 from twoarm.evidence.cells import shared_tasks
+from twoarm.evidence.exclusions import p_of_losses
 from twoarm.evidence.interval import (
     FURTHEST,
     IDENTICAL_REPEATS,
@@ -62,6 +63,8 @@ class Solving(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     took: Floats
     solved: Floats
     starts: Ints
+    # Of failed and of solved runs, how many were not measured.
+    unmeasured: tuple[int, int] = (0, 0)
 
     @cached_property
     def total(self) -> float:
@@ -152,15 +155,16 @@ def _arms(metric: Metric, unit: float, screening: Screening, frame: Frame) -> Ar
 
 def _solving(metric: Metric, unit: float, arm: ArmRuns, only: Ints | None) -> Solving:
     """The runs of an arm that have the metric, in all of its tasks or in some."""
-    values = arm.values[metric.name]
-    kept: Flags = ~np.isnan(values)
-    if only is not None:
-        kept &= np.isin(arm.task, only)
+    values, passed = arm.values[metric.name], arm.values[SUCCESS.name] == 1.0
+    here: Flags = np.isin(arm.task, only) if only is not None else np.ones(len(values), dtype=bool)
+    kept = here & ~np.isnan(values)
+    lost = here & ~kept
     heads = np.flatnonzero(np.diff(arm.task[kept], prepend=-1))
     return Solving(
         took=values[kept] / unit,
         solved=arm.values[SUCCESS.name][kept],
         starts=np.append(heads, int(kept.sum())),
+        unmeasured=(int((lost & ~passed).sum()), int((lost & passed).sum())),
     )
 
 
@@ -248,9 +252,17 @@ def _arm_over_tasks(side: Solving, frame: Frame) -> Answer:
 
 
 def _no_figure(side: Solving) -> Withheld | None:
-    if side.count:
+    failed, solved = side.unmeasured
+    of = failed + len(side.took) - side.count, solved + side.count
+    if not len(side.took):
+        why = "nothing measured"
+    elif not side.count:
+        why = "nothing solved"
+    elif failed * of[1] > solved * of[0] and p_of_losses(side.unmeasured, of) is not None:
+        # What failed runs took is in the figure, or it is too low.
+        why = f"{failed} of {counted(of[0], 'failed run')} not measured"
+    else:
         return None
-    why = "nothing solved" if len(side.took) else "nothing measured"
     return Withheld(code="no_figure", scope=None, message=f"No figure: {why}.")
 
 

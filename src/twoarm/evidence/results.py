@@ -87,8 +87,9 @@ class SolvedRuns(msgspec.Struct, frozen=True, kw_only=True):
     """The change over all runs and over solved runs, on the tasks with solved runs in both arms.
 
     Both are ratios where the metric has one. `survives`: at least half of the change is there among
-    solved runs; `differs`: the two are more than a third apart; null where fewer than three tasks
-    can tell. `failed_runs`: whether failed runs are shorter or longer than solved ones.
+    solved runs, and half of that over all tasks, also those that an arm never solves; `differs`:
+    more than a third of the larger is not; null where fewer than three tasks can tell.
+    `failed_runs`: whether failed runs are shorter or longer than solved ones.
     """
 
     tasks: int

@@ -28,8 +28,10 @@ def among_solved(runs: TaskRuns, passes: TaskRuns) -> SolvedRuns:
         )
     whole = math.fsum(runs.deltas[shared]) / tasks
     kept = math.fsum(solved.deltas[shared]) / tasks
-    # The way the change over all tasks points, which is the way that the test sees.
-    way = math.copysign(1.0, math.fsum(np.nan_to_num(runs.deltas)))
+    # What the test sees has the tasks in it that an arm never solves.
+    tested = math.fsum(np.nan_to_num(runs.deltas)) / int(runs.shared.sum())
+    way = math.copysign(1.0, tested)
+    gain = max(way * whole, way * tested)
     # How far failed runs pull the means of the two arms.
     pull = math.fsum((runs.means - solved.means)[:, shared].ravel())
     enough = tasks >= FEWEST_SOLVED
@@ -37,8 +39,8 @@ def among_solved(runs: TaskRuns, passes: TaskRuns) -> SolvedRuns:
         tasks=tasks,
         all_runs=finite_exp(whole) if runs.logs else whole,
         solved_runs=finite_exp(kept) if runs.logs else kept,
-        survives=way * kept > 0.0 and way * kept >= SURVIVING * way * whole if enough else None,
-        differs=abs(kept - whole) > DIFFERING * abs(whole) if enough else None,
+        survives=way * kept > 0.0 and way * kept >= SURVIVING * gain if enough else None,
+        differs=abs(way * kept - gain) > DIFFERING * abs(gain) if enough else None,
         failed_runs=None if kept == whole else "short" if pull < 0.0 else "long",
     )
 
