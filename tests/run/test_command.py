@@ -115,11 +115,17 @@ def test_a_folder_is_not_used_twice(tmp_path: Path) -> None:
     (tmp_path / "full" / "x").touch()
     assert "is not empty" in run(suite, tmp_path / "full").err
     assert "is not a run folder" in twoarm("run", "--resume", str(tmp_path / "full")).err
-    gone = tmp_path / "gone"
-    assert twoarm("run", "--status", str(gone)).err == (
-        f"twoarm: {gone} is not a run folder: no schedule.json in it; name one that twoarm run "
-        "made\n"
-    )
+
+
+@pytest.mark.parametrize("option", ["--resume", "--status", "--stop"])
+def test_what_is_no_run_folder_is_said_in_the_same_words(tmp_path: Path, option: str) -> None:
+    (tmp_path / "empty").mkdir()
+    for name in ("gone", "empty"):
+        path = tmp_path / name
+        assert twoarm("run", option, str(path)).err == (
+            f"twoarm: {path} is not a run folder: no schedule.json in it; name one that twoarm run "
+            "made\n"
+        )
 
 
 def test_a_cache_that_cannot_be_used_is_told(

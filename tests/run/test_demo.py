@@ -2,12 +2,14 @@
 
 import io
 import json
+import shlex
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.conftest import twoarm
+from tests.conftest import Result, twoarm
 from tests.run.test_loop import cheap
 from tests.support.loop_in_memory import Simulation, terms
 from twoarm.run.display import Display, Live, LogLines, duration, progress_of
@@ -21,12 +23,56 @@ def test_the_demo_needs_no_key_and_no_agent_and_ends_in_a_verdict(tmp_path: Path
     result = twoarm("run", "--demo", "--out", str(out), "--repeats", "2", "--no-evidence")
     assert result.code == 0, result.err
     assert "24 of 24 trials done" in result.err
+    assert f"run it with twoarm run {out}-suite/suite.toml" in result.err
     assert "with_guide (candidate)" in result.out
     assert len(list(out.glob("runs/*/*/diff.patch"))) == 24
     analysis = json.loads((out / "analysis.json").read_text())
     tokens = [arm["median_non_cache_tokens"] for arm in analysis["arm_summaries"]]
     assert tokens[0] < tokens[1]
     assert "SUITE has no effect with --demo" in twoarm("run", "x.toml", "--demo").err
+
+
+def test_the_demo_leaves_its_suite_beside_the_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = twoarm("run", "--demo", "--repeats", "1", "--no-evidence")
+    assert result.code == 0, result.err
+    (made,) = tmp_path.glob("twoarm-demo-*")
+    assert sorted(path.name for path in made.iterdir()) == ["run", "suite"]
+    suite = made / "suite" / "suite.toml"
+    assert json.loads((made / "run" / "place.json").read_text())["suite"] == str(suite)
+    told = (
+        f"twoarm: the suite is {suite}; change it as you like, and run it with twoarm run {suite}"
+    )
+    assert result.err.splitlines()[-1] == told
+    # Whatever has become of the package.
+    monkeypatch.setattr("twoarm.run.first_suite.demo_suite", None)
+    lost = made / "run" / "runs" / "with_guide" / "is-even.1"
+    shutil.rmtree(lost)
+    resumed = twoarm("run", "--resume", str(made / "run"), "--no-evidence")
+    assert (resumed.code, lost.exists()) == (0, True), resumed.err
+    suite.write_text(suite.read_text().replace("20 percent", "twenty percent"))
+    words = shlex.split(told.partition(" run it with twoarm ")[2])
+    changed = twoarm(*words, "--dry-run")
+    assert (changed.code, changed.err) == (0, "")
+    assert "\nready: no problems; " in changed.out
+
+
+def test_a_demo_writes_over_nothing_and_bad_options_leave_nothing(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert "--repeats: expected a number" in demo(out, "--repeats", "0").err
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "out-suite").mkdir()
+    (tmp_path / "out-suite" / "mine").touch()
+    assert demo(out).err == (
+        f"twoarm: {out}-suite: not empty: it has `mine`; name a new folder, or an empty one\n"
+    )
+    assert not out.exists()
+
+
+def demo(out: Path, *more: str) -> Result:
+    return twoarm("run", "--demo", "--out", f"{out}/", *more)
 
 
 def test_no_task_of_the_demo_passes_untouched(tmp_path: Path) -> None:

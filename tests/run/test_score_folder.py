@@ -10,6 +10,7 @@ import pytest
 import twoarm as package
 from tests.conftest import both, lines, twoarm
 from tests.support.collect_fixtures import set_keys
+from tests.support.pilots import pilot_runs
 from tests.support.run_folders import USAGE, committed, records, run
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.run.ledger import RunFolder
@@ -203,9 +204,32 @@ def test_a_schedule_that_is_none_is_named(tmp_path: Path) -> None:
     assert len(told.splitlines()) == 1
 
 
-def test_what_reads_run_files_alone_names_the_one_in_the_folder(tmp_path: Path) -> None:
+def test_check_plan_and_calibrate_take_a_run_folder_and_its_arms_and_seed(ran: Path) -> None:
+    runs = ran / "collected.jsonl"
+    more = [record | {"arm": record["arm"].split("_")[0]} for record in pilot_runs(6, 4)]
+    runs.write_bytes(runs.read_bytes() + lines(more))
+    known = ("--candidate", "with", "--baseline", "without", "--seed", "7")
+    for command in (
+        ("plan", "--detect", "-20%"),
+        ("calibrate", "--by", "relabel", "--trials", "100"),
+    ):
+        of_folder, of_file = (
+            twoarm(*command, *map(str, words), "--format", "json")
+            for words in ((ran,), (runs, *known))
+        )
+        assert (of_folder.code, of_folder.err) == (0, "")
+        assert json.loads(of_folder.out)["seed"] == 7
+        assert without_time(json.loads(of_folder.out)) == without_time(json.loads(of_file.out))
+    runs.unlink()
+    checked = twoarm("check", str(ran))
+    assert checked.out == "no problems: 8 runs, 2 tasks, arms `with`, `without`\n"
+    assert runs.exists()
+
+
+def test_a_library_call_that_reads_run_files_alone_names_the_one_in_the_folder(
+    tmp_path: Path,
+) -> None:
     (tmp_path / "schedule.json").write_text("{}")
     said = f"{tmp_path}: a run folder, not a run file; name {tmp_path}/collected.jsonl"
-    assert twoarm("check", str(tmp_path)).err == f"twoarm: {said}\n"
     with pytest.raises(package.InputError, match=said):
         package.read(tmp_path)

@@ -14,6 +14,7 @@ from twoarm.commands.score_options import add_margin_options, add_short_report_o
 from twoarm.options import Options
 from twoarm.planning.calibrate import CalibrateOptions, calibrate
 from twoarm.result.calibration_file import By
+from twoarm.score import open_folders
 
 DESCRIPTION = (
     "Deal the runs of one kind to two arms, again and again, and see how often a winner is named "
@@ -24,7 +25,7 @@ DESCRIPTION = (
 def add_options(parser: ArgumentParser) -> None:
     """The runs, how to deal them, and the report."""
     runs = parser.add_argument_group("what to deal")
-    add_files(runs)
+    add_files(runs, ", which knows its arms")
     dealt = parser.add_argument_group("how to deal")
     dealt.add_argument(
         "--by",
@@ -39,10 +40,12 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """Calibrate on run files."""
-    options = taken(CalibrateOptions, given, scoring=taken(Options, given))
+    folders = open_folders(given["files"])
+    scoring = taken(Options, {**folders.known(), **given})
+    options = taken(CalibrateOptions, given, scoring=scoring)
     outputs = taken(Outputs, given)
-    refuse_outputs(outputs, given["files"], CALIBRATION)
+    refuse_outputs(outputs, folders.files, CALIBRATION)
     with progress_bar(sys.stderr) as progress:
-        report = calibrate(opened(given["files"]), options, progress=progress)
+        report = calibrate(opened(folders.files), options, progress=progress)
     show(report, CALIBRATION, outputs, streams)
     return DONE

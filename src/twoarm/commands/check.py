@@ -9,6 +9,7 @@ from twoarm.commands.inputs import add_files, opened, places
 from twoarm.commands.outputs import STANDARD_OUTPUT
 from twoarm.compare.check import check
 from twoarm.files.write import refuse_overlap
+from twoarm.score import open_folders
 from twoarm.text.escape import counted, named
 
 DESCRIPTION = (
@@ -23,8 +24,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """List what is wrong, or say what the files hold."""
-    refuse_overlap({"standard output": STANDARD_OUTPUT}, places(given["files"]))
-    result = check(opened(given["files"]))
+    files = open_folders(given["files"]).files
+    refuse_overlap({"standard output": STANDARD_OUTPUT}, places(files))
+    result = check(opened(files))
     streams.write("".join(f"{problem}\n" for problem in result.problems))
     if result.problems:
         streams.say(f"twoarm: {counted(len(result.problems), 'problem')}")

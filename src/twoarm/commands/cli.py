@@ -33,6 +33,7 @@ _COMMANDS = {
     "collect": "turn other programs' results into run records",
     "plan": "say how much more to run, and what that costs",
     "calibrate": "see how often a suite names a winner where there is none",
+    "init": "write a small suite to start from",
     "run": "run a suite of tasks in two arms, then score the runs",
     "show": "print what the runs of one task and repeat did",
     "demo": "score a bundled example",

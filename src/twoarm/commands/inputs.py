@@ -11,13 +11,13 @@ _STANDARD_INPUT = 0
 
 
 def add_files(group: _ArgumentGroup, also: str = "") -> None:
-    """The run files; `also` says what else is taken."""
+    """Run files and the folders of runs; `also` says what a folder is good for."""
     group.add_argument(
         "files",
         nargs="+",
         metavar="FILE",
-        help=f"JSONL, plain or packed with gzip or zstd{also}; several are one data set; - is "
-        "standard input",
+        help=f"JSONL, plain or packed with gzip or zstd, or the folder of a run{also}; several are "
+        "one data set; - is standard input",
     )
 
 

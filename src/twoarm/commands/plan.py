@@ -14,6 +14,7 @@ from twoarm.commands.score_options import add_short_report_options, number, whol
 from twoarm.options import Options
 from twoarm.planning.plan import plan
 from twoarm.planning.plan_options import METRICS, PlanOptions, no_change_named
+from twoarm.score import open_folders
 
 DESCRIPTION = (
     "How likely a change is to be clear, and how many tasks and repeats, and dollars, it takes."
@@ -73,12 +74,14 @@ def run(given: Given, streams: Streams) -> int:
     """Plan from a pilot, or from assumed spreads."""
     if "detect" not in given:
         raise no_change_named()
+    folders = open_folders(given.get("files", []))
     # The plan's own --primary is a flag, not a metric.
-    options = taken(PlanOptions, given, scoring=taken(Options, given, primary=None))
+    scoring = taken(Options, {**folders.known(), **given}, primary=None)
+    options = taken(PlanOptions, given, scoring=scoring)
     outputs = taken(Outputs, given)
-    files: list[str] = given.get("files", [])
-    refuse_outputs(outputs, files, PLAN)
+    refuse_outputs(outputs, folders.files, PLAN)
+    pilot = opened(folders.files) if folders.files else None
     with progress_bar(sys.stderr) as progress:
-        report = plan(opened(files) if files else None, options, progress=progress)
+        report = plan(pilot, options, progress=progress)
     show(report, PLAN, outputs, streams)
     return DONE

@@ -120,9 +120,12 @@ def run(given: Given, streams: Streams) -> int:
         if "resume" in given:
             return _resume(given["resume"], given, streams)
         if "demo" in given:
-            given = _demo(given)
+            return _demo(given, streams)
         if "suite" not in given:
-            raise UsageError("which suite? write twoarm run SUITE, or try twoarm run --demo")
+            raise UsageError(
+                "which suite? write twoarm run SUITE; twoarm init DIR writes a first one, and "
+                "twoarm run --demo brings its own"
+            )
         return _start(given, streams)
     except SuiteError as error:
         streams.say(str(error))
@@ -139,7 +142,10 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
     from twoarm.run.session import resume
 
     options, outputs = taken(Options, given), taken(Outputs, given, out=out)
-    before = RunFolder(out).machine()
+    folder = RunFolder(out)
+    # First what makes a folder a run folder, as everywhere.
+    folder.frozen()
+    before = folder.machine()
     suite = given.get("suite")
     refuse_score_outputs(outputs, [suite or before.suite])
     session = resume(out, suite, _run_options(given, options), os.environ)
@@ -194,13 +200,27 @@ def _without_dry_run(given: Given) -> str:
     return typed(*words)
 
 
-def _demo(given: Given) -> Given:
-    """The bundled suite, into a folder of its own."""
-    from importlib.resources import files
+def _demo(given: Given, streams: Streams) -> int:
+    """Run a copy of the bundled suite, and leave it beside the run folder."""
+    from twoarm.files.write import write_new_folder
+    from twoarm.run.first_suite import SUITE, demo_suite
 
-    suite = str(files("twoarm").joinpath("run", "demo", "suite.toml"))
-    out = given.get("out") or os.path.join(tempfile.mkdtemp(prefix="twoarm-demo-"), "run")
-    return {"jobs": _DEMO_JOBS, **given, "suite": suite, "out": out, "yes": True}
+    # Before anything is written.
+    _run_options(given, taken(Options, given))
+    if "out" in given:
+        out = os.path.normpath(given["out"])
+        beside = f"{out}-suite"
+    else:
+        made = tempfile.mkdtemp(prefix="twoarm-demo-")
+        out, beside = os.path.join(made, "run"), os.path.join(made, "suite")
+    write_new_folder(beside, demo_suite())
+    suite = os.path.join(beside, SUITE)
+    code = _start({"jobs": _DEMO_JOBS, **given, "suite": suite, "out": out, "yes": True}, streams)
+    streams.say(
+        f"twoarm: the suite is {visible(suite)}; change it as you like, and run it with "
+        f"{typed('twoarm', 'run', suite)}"
+    )
+    return code
 
 
 def _agreed(trials: int, budget: float | None, out: str, streams: Streams) -> bool:

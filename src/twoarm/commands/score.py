@@ -45,7 +45,7 @@ _LAST_SECOND = 253_402_300_799
 def add_options(parser: ArgumentParser) -> None:
     """The options of `score`: files, arms, which runs count, and the report."""
     compared = parser.add_argument_group("what to compare")
-    add_files(compared, ", or the folder of a run, which knows its arms")
+    add_files(compared, ", which knows its arms")
     add_option(
         compared,
         "candidate",

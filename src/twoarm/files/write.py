@@ -15,7 +15,10 @@ import msgspec
 
 from twoarm.errors import OutputError, UsageError
 from twoarm.files.interrupt import held_off
-from twoarm.text.escape import visible
+from twoarm.text.escape import named, series, visible
+
+# How much of a folder is listed in an error.
+_SHOWN = 3
 
 
 class Output(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,6 +92,49 @@ def write_folder(
                 os.rename(old, target)
             rmtree(temporary, ignore_errors=True)
             rmtree(old, ignore_errors=True)
+
+
+def write_new_folder(path: str, files: Mapping[str, bytes]) -> None:
+    """A folder of these files, whole or not at all; one that is there already has to be empty.
+
+    An empty folder stays the same one, because somebody may be in it: the files are written into a
+    folder below it, then moved up in their order.
+    """
+    from shutil import rmtree
+
+    with _naming(path):
+        target = os.path.realpath(path)
+        there = os.path.lexists(target)
+        if there:
+            _refuse_occupied(path, target)
+        temporary = _unforeseen(os.path.join(target, "") if there else target)
+        os.makedirs(temporary)
+        try:
+            for name, content in files.items():
+                at = os.path.join(temporary, name)
+                os.makedirs(os.path.dirname(at), exist_ok=True)
+                with open(at, "xb") as file:
+                    file.write(content)
+            with held_off():
+                if there:
+                    for name in dict.fromkeys(name.partition("/")[0] for name in files):
+                        os.rename(os.path.join(temporary, name), os.path.join(target, name))
+                else:
+                    os.rename(temporary, target)
+        finally:
+            rmtree(temporary, ignore_errors=True)
+
+
+def _refuse_occupied(path: str, target: str) -> None:
+    """Refuse what is not an empty folder, and say what it is."""
+    if not os.path.isdir(target):
+        raise OutputError(f"{visible(path)}: there already, and not a folder; name a new one")
+    if names := sorted(os.listdir(target)):
+        more = [f"{len(names) - _SHOWN} more"] if len(names) > _SHOWN else []
+        listing = series([*map(named, names[:_SHOWN]), *more])
+        raise OutputError(
+            f"{visible(path)}: not empty: it has {listing}; name a new folder, or an empty one"
+        )
 
 
 def remove_folder(path: str, ours: Callable[[str], bool]) -> None:

@@ -164,9 +164,14 @@ def _opened(path: str, flags: int) -> int:
     return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)
 
 
+def agent_names() -> list[str]:
+    """Every program that can be run, as a suite names it."""
+    return sorted(name for name, entry in installed().items() if _can_be_run(entry))
+
+
 def why_unknown(name: str) -> str | None:
     """What is said of an agent that is not there; None of one that is."""
-    known = sorted(name for name, entry in installed().items() if _can_be_run(entry))
+    known = agent_names()
     if name in known:
         return None
     listing = ", ".join(known) or f"none: the entry points {GROUP} are not installed"

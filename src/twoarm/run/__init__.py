@@ -1,6 +1,7 @@
 """From a suite to published runs: `loop` is the whole program.
 
 suite       tasks, arms and the agent that runs them; `suite_file` reads them
+first_suite what `twoarm init` writes, from the files of `first/`; `demo/` is the demo's suite
 freeze      what a suite means today, digested; `tree` has its repositories and folders
 schedule    every trial in its order; `changes` says what a suite changed since
 setting     what a suite means on this machine; `place` is where workspaces are

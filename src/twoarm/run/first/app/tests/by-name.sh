@@ -1,0 +1,1 @@
+test "$(sh greet.sh Ann)" = "Hello, Ann!"

@@ -1,0 +1,1 @@
+test "$(sh greet.sh Ann Bob)" = "Hello, Ann and Bob!"
