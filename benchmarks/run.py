@@ -1,6 +1,6 @@
 """What `twoarm run` promises in numbers; `make bench-run` measures them, in about five minutes.
 
-python benchmarks/run.py [overhead deadline kills orphans budget drift size long]
+python benchmarks/run.py [overhead deadline kills orphans budget drift size long regrade]
 """
 
 import os
@@ -28,9 +28,11 @@ from tests.support.loop_in_memory import Simulation, terms
 from tests.support.random_kills import kill_often
 from tests.support.suite_files import Local, Ran, job_of, processes_with, suite_of
 from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.regrade import start_regrading
 from twoarm.run.schedule import arrange, frozen_bytes
 from twoarm.run.session import resume, start
 from twoarm.run.setting import RunOptions, set_up
+from twoarm.run.supervisor.program import COPY
 
 _failed: list[str] = []
 
@@ -273,6 +275,46 @@ session.close(finished=True)
         told("descriptors that it keeps", int(done.stdout.split()[0]), 2)
 
 
+def copied(tree: str, target: Path) -> None:
+    """A copy as an attempt makes it, and its end."""
+    subprocess.run([*COPY, tree, str(target)], check=True)
+    shutil.rmtree(target)
+
+
+def regrade() -> None:
+    """Runs of an agent that changes a tenth of 300 files, graded again one after the other."""
+    command = "sleep 0.5; test -f answer.txt"
+    script = "for i in $(seq 30); do echo more >> src/$i.txt; done; touch answer.txt"
+    with folder() as at:
+        (at / "app" / "src").mkdir(parents=True)
+        for i in range(300):
+            (at / "app" / "src" / f"{i}.txt").write_text(f"{i}\n" * 100)
+        tasks = [{"id": f"t{i}", "prompt": "p", "acceptance_command": command} for i in range(2)]
+        suite = str(suite_of(at, script, tasks=tasks))
+        options = RunOptions(repeats=2, jobs=2)
+        session = start(suite, str(at / "out"), options, set_up(suite, options, os.environ))
+        prepared = session.prepare()
+        assert session.run(prepared, lambda: "go", lambda _: None) == "done"
+        path = prepared.trees["with"]["t0"].path
+        tree = str(at / "tree")
+        shutil.copytree(path, tree, symlinks=True)
+        copies = [measured(partial(copied, tree, at / "copied"), 1)[1] for _ in range(5)]
+        accept = partial(subprocess.run, ["sh", "-c", command], cwd=tree, check=False)
+        graded = median(measured(accept, 1)[1] for _ in range(3))
+        session.report(prepared, "done")
+        session.close(finished=True)
+        again = start_regrading(str(at / "out"), None, str(at / "new"), 1, os.environ)
+        prepared = again.prepare()
+        act = partial(again.run, prepared, lambda: "go", lambda _: None)
+        each = measured(act, 8)[1]
+        copies += [measured(partial(copied, tree, at / "copied"), 1)[1] for _ in range(5)]
+        again.close(finished=True)
+    copy = median(copies)
+    print(f"      acceptance {graded:.2f} s, a copy of 300 files {copy:.2f} s, "
+          f"a run graded again {each:.2f} s")  # fmt: skip
+    told("a run graded again, less a copy, in times of acceptance", (each - copy) / graded, 2.0)
+
+
 PARTS: dict[str, Callable[[], None]] = {
     "overhead": overhead,
     "deadline": deadline,
@@ -282,6 +324,7 @@ PARTS: dict[str, Callable[[], None]] = {
     "drift": drift,
     "kills": kills,
     "long": long,
+    "regrade": regrade,
 }
 
 

@@ -7,6 +7,7 @@ from tests.broken.entry import Broken
 from tests.broken.evidence import EVIDENCE
 from tests.broken.explaining import EXPLAINING
 from tests.broken.failing import FAILING
+from tests.broken.grading import GRADING
 from tests.broken.harmless import HARMLESS
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
@@ -31,4 +32,5 @@ BROKEN = [
     *HARMLESS,
     *REDACTING,
     *ACCOUNTS,
+    *GRADING,
 ]

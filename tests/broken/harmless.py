@@ -37,7 +37,7 @@ HARMLESS = [
     Broken("no history of anybody is looked at", "manifest.walk", "or (name == HISTORY and not history)", "", "tests/run/test_patch.py::test_nothing_of_a_history_is_part_of_a_tree"),
     Broken("what git ignores is kept apart", "Patches._write", "[name for name in names if name not in hidden]", "names", PATCH),
     Broken("a name is no pattern to git", "Patches._ignored", '[f"./{name}" for name in names]', "names", PATCH),
-    Broken("attributes of the workspace are none", "Patches._repository", 'info.write("attributes", _ATTRIBUTES)', 'info.write("attributes", b"")', PATCH),
+    Broken("attributes of the workspace are none", "make_repository", 'info.write("attributes", _ATTRIBUTES)', 'info.write("attributes", b"")', PATCH),
     Broken("keys are kept nowhere", "Patches._weighed", "if may_hold_keys(path):", "if False:", PATCH),
     Broken("what is too large is left out", "Patches._weighed", "if size > room:", "if False:", PATCH),
     Broken("a packed secret is left out", "Patches._weighed", "and self._holds_secret(file)", "and False", PATCH),

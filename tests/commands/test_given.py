@@ -17,6 +17,7 @@ GROUPS = {
     "plan": ["the pilot", "what to see", "cost", "without a pilot", "evidence", "output"],
     "calibrate": ["what to deal", "how to deal", *REPORT],
     "run": ["what to run", "instead", "limits", *REPORT],
+    "regrade": ["what to grade", *REPORT],
     "show": ["what to show"],
     "demo": REPORT,
 }

@@ -312,9 +312,8 @@ def test_half_an_output_of_a_command_afterwards_is_not_kept(end: str, tmp_path: 
 def test_what_a_killed_runner_was_writing_is_no_file_of_the_run(tmp_path: Path) -> None:
     ran = attempt(job_of(tmp_path, SOLVE))
     (ran.folder / "trial.json.tmp").write_text("{")
-    reader = RunReader(
-        format="command", prices=None, acceptance_commands={"t": "true"}, models={"with": None}
-    )
+    given = {"acceptance_commands": {"t": "true"}, "graders": {"t": "g"}, "models": {"with": None}}
+    reader = RunReader(format="command", prices=None, **given)  # type: ignore[arg-type]
     running = Attempted(
         task="t", repeat=1, arm="with", attempt=1, jobs=1, state="running", reserved_usd=None
     )

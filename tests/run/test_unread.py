@@ -95,7 +95,11 @@ ATTEMPTED = Attempted(
 def settled(folder: Path, name: str = "codex", **facts: Any) -> Attempted:
     (folder / "outcome").write_bytes(marshal.dumps({**FACTS, **facts}))
     reader = RunReader(
-        format=name, prices=None, acceptance_commands={"t": "true"}, models={"a": None}
+        format=name,
+        prices=None,
+        acceptance_commands={"t": "true"},
+        graders={"t": "g"},
+        models={"a": None},
     )
     with OpenFolder(str(folder)) as at:
         return settle(at, ATTEMPTED, reader)

@@ -99,6 +99,7 @@ def settle(
         acceptance_command=attempt.acceptance_command,
         run_path=run_path,
         tags=sorted(caveats) or None,
+        grader=attempt.grader,
     )
 
 

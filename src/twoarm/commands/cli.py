@@ -35,6 +35,7 @@ _COMMANDS = {
     "calibrate": "see how often a suite names a winner where there is none",
     "init": "write a small suite to start from",
     "run": "run a suite of tasks in two arms, then score the runs",
+    "regrade": "grade the runs of a run folder again, without an agent",
     "show": "print what the runs of one task and repeat did",
     "demo": "score a bundled example",
 }

@@ -15,7 +15,13 @@ Given = Mapping[str, Any]
 Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 # How arguments are written if not as --name.
-_WRITTEN = {"evidence": "--no-evidence", "files": "FILE", "repeat": "REPEAT", "suite": "SUITE"}
+_WRITTEN = {
+    "evidence": "--no-evidence",
+    "files": "FILE",
+    "folder": "DIR",
+    "repeat": "REPEAT",
+    "suite": "SUITE",
+}
 _DEFAULTS = {"format": "text", "guard": DEFAULTS.guard}
 
 
@@ -94,6 +100,10 @@ RULES = {
             beside="resume",
             why="cannot change once a run has started; leave it out",
         ),
+        *_REPORT,
+    ),
+    "regrade": (
+        Rule(("seed",), beside="folder", why="is that of the run folder; leave it out"),
         *_REPORT,
     ),
 }

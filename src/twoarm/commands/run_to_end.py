@@ -3,7 +3,7 @@
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import TYPE_CHECKING
 
@@ -32,14 +32,23 @@ _EARLY: "dict[End, int]" = {
 }
 
 
-def finish(session: "Session", given: Given, options: Options, streams: Streams) -> int:
-    """Prepare, run, and report what ended by itself; what was stopped shows counts alone."""
+def finish(
+    session: "Session",
+    given: Given,
+    options: Options,
+    streams: Streams,
+    again: Sequence[str] = (),
+) -> int:
+    """Prepare, run, and report what ended by itself; what was stopped shows counts alone.
+
+    `again` is the command that goes on, if that is not a resume of a run.
+    """
     from twoarm.run.loop import StoppedError
     from twoarm.run.prepare import warnings_of
 
     finished = False
     stop_requests = StopRequests(session.folder)
-    resumed = resumed_by(given)
+    resumed = resumed_by(given, again)
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
         try:
@@ -79,9 +88,9 @@ def finish(session: "Session", given: Given, options: Options, streams: Streams)
     return _report(session, given, options, made.arms, streams)
 
 
-def resumed_by(given: Given) -> str:
+def resumed_by(given: Given, again: Sequence[str] = ()) -> str:
     """The command that goes on with a run, and reports as this one would."""
-    words = ["twoarm", "run", "--resume", given["out"]]
+    words = list(again or ("twoarm", "run", "--resume", given["out"]))
     # The seed is in the folder.
     for name in sorted(given.keys() & {*Options.__struct_fields__, "exit_code"} - {"seed"}):
         value = given[name]

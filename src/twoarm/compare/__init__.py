@@ -2,6 +2,7 @@
 
 screen      which runs count; every excluded run keeps its reason
 trials      what became of every planned run
+graders     runs of a task that were graded in two ways
 summarize   each arm on its own
 pair        same task, same repeat, two arms; deltas
 tasks       each task in both arms

@@ -1,7 +1,9 @@
 """Every problem in run files, found without scoring them."""
 
 import msgspec
+import numpy as np
 
+from twoarm.compare.graders import find_two_graders
 from twoarm.compare.screen import find_duplicates
 from twoarm.compare.trials import left_out
 from twoarm.errors import BadRunsError, Problem
@@ -10,7 +12,9 @@ from twoarm.text.escape import visible
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """Bad lines and runs given twice, and what the good lines hold, missing runs among them."""
+    """Bad lines, runs given twice, tasks graded in two ways, and what the good lines hold, missing
+    runs among them.
+    """
 
     problems: tuple[Problem, ...]
     run_count: int
@@ -34,7 +38,8 @@ def check(source: Source) -> Check:
             unknown_keys=(),
         )
     files = {visible(given.path): number for number, given in enumerate(runs.inputs)}
-    problems = (*runs.problems, *find_duplicates(runs))
+    counted = np.flatnonzero(~left_out(runs, keep_infra=False)[runs.outcome])
+    problems = (*runs.problems, *find_duplicates(runs), *find_two_graders(runs, counted))
     return Check(
         problems=tuple(
             sorted(problems, key=lambda problem: (files.get(problem.source, 0), problem.line or 0))

@@ -3,6 +3,7 @@
 import msgspec
 
 from twoarm.compare.decide import GATES, Adequacy, Decision, Gate, assess, decide, figures, judge
+from twoarm.compare.graders import refuse_two_graders
 from twoarm.compare.pair import Paired, Pairing, aggregate, pair
 from twoarm.compare.screen import Arms, Screening, screen
 from twoarm.compare.summarize import ArmSummary, summarize
@@ -36,6 +37,7 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
     """Screen, summarize, pair and judge the two arms."""
     runs = complete_blocks(runs, arms.both, keep_infra=options.keep_infra)
     screening = screen(runs, arms, options)
+    refuse_two_graders(runs, screening)
     pairing = pair(screening)
     summaries = (summarize(screening.candidate), summarize(screening.baseline))
     tasks = tabulate(runs.tasks, screening, pairing, [gate.metric for gate in GATES])

@@ -108,6 +108,8 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     agent: str | None = None
     session_id: str | None = None
     acceptance_command: str | None = None
+    # The digest of what decided success.
+    grader: str | None = None
     # How many lines of its output are no events.
     skipped_lines: int = 0
     # What a caveat is about, by its code.

@@ -152,6 +152,7 @@ def finish(folder: Folder, sidecar: Sidecar, output: AgentOutput) -> Attempt:
         agent=output.agent,
         session_id=output.session_id,
         acceptance_command=sidecar.acceptance_command,
+        grader=sidecar.grader,
         skipped_lines=folder.skipped,
         about=output.about,
     )

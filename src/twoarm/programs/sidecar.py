@@ -30,6 +30,7 @@ class Sidecar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     model: str | None = None
     run_id: str | None = None
     resumed_from: str | None = None
+    grader: str | None = None
 
 
 _DECODER = msgspec.json.Decoder(Sidecar)
@@ -56,6 +57,8 @@ _MEANINGS = {
     "run_id": "any name for the run",
     "resumed_from": "codex: the folder of the run that was resumed, "
     "relative to this one; its tokens are subtracted",
+    "grader": "the digest of what acceptance used; runs of one task with two of them are not "
+    "compared",
 }
 
 

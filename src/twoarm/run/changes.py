@@ -6,11 +6,14 @@ import msgspec
 
 from twoarm.errors import InputError
 from twoarm.programs.value import as_text
+from twoarm.run.grader import without_acceptance
 from twoarm.run.schedule import Difference, Frozen
 from twoarm.run.suite import SuiteTask
 from twoarm.text.escape import visible
 from twoarm.text.sentence import listed
 
+_BACK = "change it back, or start over with another --out"
+_REGRADED = "change it back: runs are graded again only where nothing but acceptance has changed"
 # How much is shown of a value, and how much of that before the difference.
 _WIDTH, _BEFORE = 60, 20
 
@@ -23,12 +26,21 @@ def refuse_removed(frozen: Frozen, tasks: Iterable[SuiteTask]) -> None:
         for task in frozen.suite.tasks
         if task.id not in there
     ]
-    _refuse(gone)
+    _refuse(gone, _BACK)
 
 
 def refuse_changes(then: Frozen, now: Frozen) -> None:
     """Refuse a suite that means another schedule."""
-    _refuse(list(_without_budget(then).differences(_without_budget(now))))
+    _refuse(list(_without_budget(then).differences(_without_budget(now))), _BACK)
+
+
+def refuse_all_but_acceptance(then: Frozen, now: Frozen) -> None:
+    """Refuse a suite in which anything has changed that acceptance does not use."""
+    before, after = (
+        msgspec.structs.replace(frozen, suite=without_acceptance(frozen.suite))
+        for frozen in map(_without_budget, (then, now))
+    )
+    _refuse(list(before.differences(after)), _REGRADED)
 
 
 def _without_budget(frozen: Frozen) -> Frozen:
@@ -41,7 +53,7 @@ def _without_budget(frozen: Frozen) -> Frozen:
     return msgspec.structs.replace(frozen, suite=suite)
 
 
-def _refuse(differences: Sequence[Difference]) -> None:
+def _refuse(differences: Sequence[Difference], way: str) -> None:
     if not differences:
         return
     key, then, now = differences[0]
@@ -51,7 +63,7 @@ def _refuse(differences: Sequence[Difference]) -> None:
     before, after = _both(_shown(then), _shown(now))
     raise InputError(
         f"{visible(key)} has changed since the schedule was frozen: {before} then, {after} now"
-        f"{also}; change it back, or start over with another --out"
+        f"{also}; {way}"
     )
 
 

@@ -39,6 +39,8 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     grace_seconds: float
     after: tuple[After, ...] = ()
     keep: dict[str, str] = {}
+    # Files with what an earlier agent changed, which is put back in place of one.
+    patches: tuple[str, ...] = ()
     # Paths that acceptance finds as they were.
     restore: tuple[str, ...] = ()
     # Empty for none.

@@ -10,6 +10,7 @@ import msgspec
 from twoarm.errors import InputError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.executor import Executor
+from twoarm.run.grader import grader_of
 from twoarm.run.jobs import Job
 from twoarm.run.ledger import read_outcome
 from twoarm.run.place import Place
@@ -51,6 +52,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     builds: dict[str, str]
     # Of the trees without the arms' changes, by task, and of the builds, by arm.
     digests: dict[str, str]
+    # Of what grades the runs, by task.
+    graders: dict[str, str]
     # Exit codes of acceptance on the untouched workspace, by task.
     untouched: dict[str, tuple[int, ...]]
 
@@ -109,8 +112,13 @@ class Preparation:
             trees=trees,
             builds={arm: path for arm, path in builds.items() if path},
             digests=digests,
+            graders={task.id: self._grader(task, trees) for task in tasks},
             untouched=self._untouched(tasks, baseline, checks),
         )
+
+    def _grader(self, task: SuiteTask, trees: Mapping[str, Mapping[str, Tree]]) -> str:
+        paths = {by_task[task.id].path for by_task in trees.values()}
+        return grader_of(self._checked.suite, task, paths)
 
     def _built(self, name: str) -> str:
         arm = self._checked.arms[name]

@@ -29,6 +29,10 @@ from twoarm.runs.study import SCHEDULE
 from twoarm.text.escape import counted, shortened, visible
 
 RECEIPT = "receipt.json"
+# What a folder of runs that were graded again has besides.
+REGRADED = "regraded.json"
+# In the facts of a run: when it was graded again, or why it was not.
+REGRADED_AT, NOT_REGRADED = "regraded_at_utc", "not_regraded"
 
 
 # What has to be said about runs that nobody will look at one by one.
@@ -52,6 +56,13 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     arms: frozenset[str]
     # What is odd about the runs.
     caveats: tuple[str, ...]
+
+
+class RegradedFrom(msgspec.Struct, frozen=True, kw_only=True):
+    """`regraded.json`: the run folder that runs were graded again from, and since when."""
+
+    schedule_sha256: str
+    begun_at_utc: str
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -225,6 +236,7 @@ def _as_settled(folder: RunFolder, frozen: Frozen, attempt: Attempted) -> Run:
         ),
         run_path=os.path.relpath(os.path.join(where, next(names, NAME)), folder.path),
         tags=None if tag is None else [tag],
+        grader=facts.get("grader"),
     )
 
 
@@ -289,6 +301,7 @@ def write_receipt(
         "seed": frozen.seed,
         "repeats": frozen.repeats,
         **more,
+        **_regraded(folder, runs),
         "trials": len(frozen.trials),
         "done": len(runs),
         "runs_by_jobs": {str(jobs): runs for jobs, runs in runs_by_jobs(runs).items()},
@@ -305,6 +318,30 @@ def write_receipt(
     }
     text = msgspec.json.format(msgspec.json.encode(receipt, order="sorted"), indent=1)
     write([Output(path=folder.at(RECEIPT), content=[text, b"\n"], append=False, named=False)])
+
+
+def regraded_from(folder: RunFolder) -> RegradedFrom | None:
+    """Where the runs of a folder are from, if they were graded again."""
+    try:
+        return msgspec.json.decode(folder.folder.read(REGRADED), type=RegradedFrom)
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        raise InputError(f"{visible(folder.at(REGRADED))}: {visible(str(error))}") from error
+
+
+def _regraded(folder: RunFolder, runs: Sequence[Attempted]) -> dict[str, Any]:
+    source = regraded_from(folder)
+    if source is None:
+        return {}
+    told = {
+        **msgspec.structs.asdict(source),
+        "runs": sum(REGRADED_AT in run.facts for run in runs),
+        "left_as_they_were": {
+            run.trial.id: run.facts[NOT_REGRADED] for run in runs if NOT_REGRADED in run.facts
+        },
+    }
+    return {"regraded": told}
 
 
 def runs_by_jobs(runs: Iterable[Attempted]) -> Counter[int]:

@@ -94,30 +94,12 @@ class Session:
         """The loop, with everything it needs."""
         setting = self.setting
         limits = setting.checked.suite.limits
-        context = TrialContext(
-            place=self.place,
-            prepared=prepared,
-            env=setting.env,
-            secrets=setting.secrets,
-            marker=self.machine.token,
-            bwrap=self.machine.isolation == "bwrap",
-            keep_workspace=self.machine.keep,
-            prices=setting.prices,
-            trial_usd=setting.terms.trial_usd,
-        )
-        job_maker = JobMaker(setting.checked, setting.agent, context)
-        reader = RunReader(
-            format=setting.agent.format,
-            prices=setting.prices,
-            acceptance_commands={t.id: t.acceptance_command for t in setting.checked.tasks},
-            models={arm: model_of(setting.checked, arm) for arm in setting.checked.arms},
-        )
         loop = Loop(
             self.folder,
-            job_maker,
+            self.job_maker(prepared),
             self.executor,
             Budget(setting.terms),
-            reader,
+            self.reader(prepared),
             retries=limits.retries,
             retry_seconds=limits.retry_seconds,
         )
@@ -129,6 +111,33 @@ class Session:
         if end != "killed":
             self.check_trees(prepared)
         return end
+
+    def job_maker(self, prepared: Prepared) -> JobMaker:
+        """What makes the jobs of its trials."""
+        setting = self.setting
+        context = TrialContext(
+            place=self.place,
+            prepared=prepared,
+            env=setting.env,
+            secrets=setting.secrets,
+            marker=self.machine.token,
+            bwrap=self.machine.isolation == "bwrap",
+            keep_workspace=self.machine.keep,
+            prices=setting.prices,
+            trial_usd=setting.terms.trial_usd,
+        )
+        return JobMaker(setting.checked, setting.agent, context)
+
+    def reader(self, prepared: Prepared) -> RunReader:
+        """What reads the folders of its runs."""
+        setting = self.setting
+        return RunReader(
+            format=setting.agent.format,
+            prices=setting.prices,
+            acceptance_commands={t.id: t.acceptance_command for t in setting.checked.tasks},
+            graders=prepared.graders,
+            models={arm: model_of(setting.checked, arm) for arm in setting.checked.arms},
+        )
 
     def report(self, prepared: Prepared, end: End) -> Collected:
         """Write what `score` reads, and the receipt."""

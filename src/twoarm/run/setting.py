@@ -91,7 +91,6 @@ def set_up(
                 f"{visible(checked.path)}: the value of the secret {named(name)} is in the suite; "
                 "name the variable and leave the value out"
             )
-    kept = {key: environment[key] for key in ("PATH", "LANG", "LC_ALL") if key in environment}
     return Setting(
         checked=checked,
         agent=agent,
@@ -101,9 +100,15 @@ def set_up(
         prices=prices,
         prices_path=prices_path,
         secrets=values,
-        env={"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **kept},
+        env=plain_env(environment),
         jobs=options.jobs or default_jobs(),
     )
+
+
+def plain_env(environment: Mapping[str, str]) -> dict[str, str]:
+    """The variables that every program starts with: PATH, LANG and TERM."""
+    kept = {key: environment[key] for key in ("PATH", "LANG", "LC_ALL") if key in environment}
+    return {"PATH": os.defpath, "LANG": "C.UTF-8", "TERM": "dumb", **kept}
 
 
 def _cost(checked: CheckedSuite, prices: Mapping[str, Prices] | None) -> Cost:

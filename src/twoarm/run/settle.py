@@ -40,6 +40,8 @@ class RunReader(msgspec.Struct, frozen=True, kw_only=True):
     format: str
     prices: Mapping[str, Prices] | None
     acceptance_commands: dict[str, str]
+    # By task.
+    graders: Mapping[str, str]
     # By arm.
     models: dict[str, str | None]
 
@@ -53,6 +55,8 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
     for name, size in facts.get("files", {}).items():
         if not folder.is_file(name) or folder.size(name) != size:
             return _ended(attempted, "lost", f"{name} is not as long as it was", facts)
+    if facts.get("acceptance_exit_code") is not None:
+        facts["grader"] = reader.graders[attempted.task]
     _clear_the_way(folder)
     _put(folder, NAME, _sidecar(attempted, facts, reader))
     if "not_started" in facts:
@@ -86,6 +90,22 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
             **({} if reading.unread is None else {"unread": reading.unread}),
         },
     )
+
+
+def regraded(
+    folder: OpenFolder, run: Attempted, facts: dict[str, Any], reader: RunReader
+) -> Attempted | str:
+    """A run whose acceptance was run again, with all else as it was; or why it cannot be read."""
+    facts = {**facts, "grader": reader.graders[run.task]}
+    _put(folder, NAME, _sidecar(run, facts, reader))
+    success = False
+    # Output that nobody can read is a failed run, whatever it left.
+    if run.format is not None:
+        reading = _read(folder.path, run.arm, run.format, reader.prices)
+        if isinstance(reading, str):
+            return f"its output cannot be read: {reading}"
+        success = reading.run.success
+    return msgspec.structs.replace(run, success=success, facts={**facts, "files": _sizes(folder)})
 
 
 def _unread(
@@ -211,6 +231,7 @@ def _sidecar(attempted: Attempted, facts: dict[str, Any], reader: RunReader) -> 
         "ended_at_utc": facts.get("ended_at_utc", now),
         "ended_by": facts.get("ended_by"),
         "duration_seconds": facts.get("duration_seconds"),
+        "grader": facts.get("grader"),
     }
     return msgspec.json.format(msgspec.json.encode(known), indent=1) + b"\n"
 

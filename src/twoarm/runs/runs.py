@@ -79,7 +79,8 @@ class Maker(msgspec.Struct, frozen=True):
 
 
 class Runs(msgspec.Struct, frozen=True, kw_only=True):
-    """The columns. `task`, `arm`, `outcome` and `maker` are codes into the tuples of their name.
+    """The columns. `task`, `arm`, `outcome`, `maker` and `grader` are codes into the tuples of
+    their name.
 
     `started` is empty unless start times were asked for.
     """
@@ -99,6 +100,8 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     endings: Endings
     makers: tuple[Maker, ...]
     maker: Ints
+    graders: tuple[str | None, ...]
+    grader: Ints
     planned_looks: frozenset[PlannedLooks]
     positions: "Positions"
     inputs: tuple[Input, ...]
@@ -157,6 +160,8 @@ class Builder:
         self._started = array("d")
         self._makers: dict[tuple[str | None, str | None], int] = {}
         self._maker = array("q")
+        self._graders: dict[str | None, int] = {}
+        self._grader = array("q")
         self._looks: set[PlannedLooks | None] = set()
         self._positions = Positions()
         self._tools = ToolBuilder()
@@ -187,12 +192,18 @@ class Builder:
                 values.frombytes(doubles(*known))
         self._extend_outcomes([columns.get(name, absent) for name in _ENDS])
         self._extend_makers(columns.get("model", absent), columns.get("agent", absent))
+        graders = columns.get("grader", absent)
+        codes = {grader: self._code_of(_known(grader)) for grader in set(graders)}
+        self._grader.frombytes(wholes(*map(codes.__getitem__, graders)))
         self._looks.update(map(_known, set(columns.get("planned_looks", ()))))
         if self._times:
             # Runs that start together are common in large files.
             texts = columns.get("started_at_utc", absent)
             seconds = {text: _seconds(text) for text in set(texts)}
             self._started.frombytes(doubles(*map(seconds.__getitem__, texts)))
+
+    def _code_of(self, grader: str | None) -> int:
+        return self._graders.setdefault(grader, len(self._graders))
 
     def _extend_outcomes(self, ends: list[Sequence[Any]]) -> None:
         codes = array("q", bytes(8 * len(ends[0])))
@@ -256,6 +267,8 @@ class Builder:
             endings=self._endings.finish(),
             makers=tuple(Maker(*maker) for maker in self._makers),
             maker=np.frombuffer(self._maker, dtype=np.int64),
+            graders=tuple(self._graders),
+            grader=np.frombuffer(self._grader, dtype=np.int64),
             planned_looks=frozenset(look for look in self._looks if look is not None),
             positions=self._positions,
             inputs=tuple(inputs),

@@ -8,6 +8,7 @@ scratch    the folders of an attempt: the box is the agent's, the rest is ours
 program    the file of a program, and why it cannot be started; how git and cp are called
 manifest   what is in a tree, and what has changed
 patch      what an agent changed, by content
+put_back   the same, from its patches back into a workspace
 redact     secrets are redacted; `secret_finder` finds them, `secret_forms` knows how programs
            code them
 """

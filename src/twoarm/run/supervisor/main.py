@@ -238,12 +238,15 @@ def hand_over(attempt: RunningAttempt, facts: "dict[str, Any]", redactor: Redact
 
 
 def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
-    """A whole attempt; or, without an agent, its set-up and acceptance alone."""
+    """A whole attempt; or, without an agent, its set-up and acceptance alone.
+
+    What another agent left may be put back in between.
+    """
     begun = time.monotonic()
     redactor = Redactor(job["secrets"])
     os.write(attempt.log("prompt.txt"), job["prompt"].encode())
     base = None
-    if job["argv"] and job["manifest"]:
+    if job["manifest"]:
         try:
             # What the agent starts from, read before it does.
             with open(job["manifest"], "rb") as file:
@@ -257,6 +260,12 @@ def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
     if not facts["setup_exit_code"] and job["argv"]:
         facts |= run_agent(attempt)
     ready = not facts["setup_exit_code"] and "not_started" not in facts
+    if ready and job["patches"]:
+        from twoarm.run.supervisor.put_back import put_back
+
+        why = put_back(attempt.own, attempt.work, attempt.git, job["patches"])
+        if why is not None:
+            ready, facts["not_put_back"] = False, why
     if ready and job["acceptance_command"]:
         facts |= _checked(attempt, base, redactor)
     facts["attempt_seconds"] = round(time.monotonic() - begun, 3)
@@ -270,7 +279,7 @@ def _checked(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -
     """The change and acceptance; if an agent broke its own folders, the failure is its own."""
     facts: dict[str, Any] = {}
     try:
-        if base is not None:
+        if base is not None and attempt.job["argv"]:
             attempt.own_work()
             most = attempt.job["patch_bytes"]
             patches = Patches(attempt.own, most, attempt.git, redactor.holds, redactor.text)

@@ -84,6 +84,17 @@ def copy_entry(source: OpenFolder, target: OpenFolder, path: str) -> None:
                     made.write(piece)
 
 
+def make_repository(place: OpenFolder) -> None:
+    """All that git needs to take the folder `git` in a place for one of its own."""
+    with place.made("git") as git:
+        for name in ("objects", "refs", "info"):
+            git.made(name).close()
+        git.write("HEAD", b"ref: refs/heads/main\n")
+        git.write("config", _CONFIG)
+        with git.within("info") as info:
+            info.write("attributes", _ATTRIBUTES)
+
+
 class Base:
     """What the agent started from: the tree, and what set-up made of it."""
 
@@ -174,7 +185,7 @@ class Patches:
         if not names:
             return
         with self._own.made("patch") as place:
-            self._repository(place)
+            make_repository(place)
             hidden = self._ignored(place, work, base, names)
             for output, label, wanted in (
                 (shown, "shown", [name for name in names if name not in hidden]),
@@ -185,16 +196,6 @@ class Patches:
 
     def _leave_out(self, path: str, why: str) -> None:
         self._left_out.append({"path": written(self._redacted(path)), "why": why})
-
-    def _repository(self, place: OpenFolder) -> None:
-        """All that git needs to take a folder for one of its own."""
-        with place.made("git") as git:
-            for name in ("objects", "refs", "info"):
-                git.made(name).close()
-            git.write("HEAD", b"ref: refs/heads/main\n")
-            git.write("config", _CONFIG)
-            with git.within("info") as info:
-                info.write("attributes", _ATTRIBUTES)
 
     def _asked(
         self, at: OpenFolder, place: OpenFolder, words: "tuple[str, ...]", names: "Iterable[str]"
@@ -224,7 +225,7 @@ class Patches:
         rules = [path for path in known if path.rpartition("/")[2] == _RULES]
         with place.made("rules") as at:
             for path in rules:
-                status = _look(work, path)
+                status = look_at(work, path)
                 short = status is not None and status.st_size <= _LONGEST_RULES
                 if status is not None and short and kind_of(status) in (FILE, PROGRAM):
                     try:
@@ -253,7 +254,7 @@ class Patches:
                 if path in base.manifest:
                     base.copy(path, before)
                     were.append(path)
-                if _look(work, path) is not None:
+                if look_at(work, path) is not None:
                     copy_entry(work, after, path)
                     are.append(path)
             if not were and not are:
@@ -278,7 +279,7 @@ class Patches:
         was = base.size(path)
         if was is None:
             return 0, "what setup made of it was too large to keep"
-        now = _look(work, path)
+        now = look_at(work, path)
         if OTHER in (base.kind(path), now and kind_of(now)):
             return 0, "neither a file nor a link"
         if now is None and path not in base.manifest:
@@ -303,7 +304,7 @@ class Patches:
         return size, None
 
 
-def _look(work: OpenFolder, path: str) -> os.stat_result | None:
+def look_at(work: OpenFolder, path: str) -> os.stat_result | None:
     """What is at a path, unless it is a folder, or no folder leads there any more."""
     try:
         here, name = work.parent_of(path)

@@ -1,0 +1,38 @@
+"""Rules of grading: what a run left is put back whole, and two graders are not compared."""
+
+from tests.broken.entry import Broken
+
+PUT_BACK = "tests/run/test_put_back.py"
+REGRADE = "tests/run/test_regrade.py"
+GRADERS = "tests/compare/test_graders.py"
+
+GRADING = [
+    Broken("a patch gives what was left, or is none", "put_back.put_back", "if content is not None and _content(work, path) != content:", "if False:", f"{PUT_BACK}::test_a_patch_that_gives_something_else_is_told"),
+    Broken("a patch that does not apply is told", "put_back.put_back", "if git(_APPLY, variables, work, patch.fileno(), told.fileno()):", "if git(_APPLY, variables, work, patch.fileno(), told.fileno()) and False:", f"{PUT_BACK}::test_a_patch_that_does_not_apply_is_told_and_nothing_is_judged"),
+    Broken("nothing is judged that was not put back", "main.run", 'ready, facts["not_put_back"] = False, why', 'facts["not_put_back"] = why', PUT_BACK),
+    Broken("settings of a workspace change nothing that is put back", "put_back.put_back", '"GIT_DIR": place.at("git"),', '"GIT_DIR": work.at(".git"),', f"{PUT_BACK}::test_settings_in_the_workspace_do_not_change_what_is_put_back"),
+    Broken("no second patch of what was put back", "_checked", 'if base is not None and attempt.job["argv"]:', "if base is not None:", f"{PUT_BACK}::test_what_was_put_back_is_what_the_agent_left"),
+    Broken("two graders are not compared", "refuse_two_graders", "if problems.count:", "if False:", GRADERS),
+    Broken("who does not say is compared with any", "find_two_graders", "grader is not None for grader", "True for grader", GRADERS),
+    Broken("tasks have graders of their own", "find_two_graders", "seen.setdefault(int(runs.task[row]), row)", "seen.setdefault(0, row)", GRADERS),
+    Broken("only runs that count need one grader", "refuse_two_graders", "np.concatenate([arm.rows for arm in screening.arms])", "np.arange(len(runs))", GRADERS),
+    Broken("a check finds two graders", "check.check", "*find_two_graders(runs, counted)", "", GRADERS),
+    Broken("the content of files is in the digest", "grader_of", "files = sorted({_digest_of_files(tree, paths) for tree in trees})", "files: list[str] = []", f"{REGRADE}::test_a_grader_is_one_for_all_arms_and_sees_content"),
+    Broken("one grader for all arms", "grader_of", "sorted({_digest_of_files(tree, paths) for tree in trees})", "[_digest_of_files(tree, paths) for tree in trees]", f"{REGRADE}::test_a_grader_is_one_for_all_arms_and_sees_content"),
+    Broken("a limit is part of a grader", "_OF_LIMITS", '("acceptance_seconds",)', "()", f"{REGRADE}::test_whatever_acceptance_uses_is_in_its_digest"),
+    Broken("variables are part of a grader", "_OF_WORKSPACE", '("env",)', "()", f"{REGRADE}::test_whatever_acceptance_uses_is_in_its_digest"),
+    Broken("what acceptance does not use may not change", "regrade._set_up", "refuse_all_but_acceptance(then, frozen)", "", f"{REGRADE}::test_whatever_else_has_changed_is_refused_by_its_key"),
+    Broken("trees are those of then", "Regrading.prepare", 'if key.startswith("trees.") and now != then:', "if False:", f"{REGRADE}::test_trees_that_are_not_those_of_then_are_refused"),
+    Broken("half a patch is left alone", "Graded.why_not", 'if patch["complete"]:', "if True:", f"{REGRADE}::test_a_run_whose_patch_is_incomplete_is_named_and_left_as_it_was"),
+    Broken("a file that was cut is no file of then", "Graded.why_not", "if folder.size(name) != size:", "if False:", f"{REGRADE}::test_a_patch_that_was_changed_is_named_and_its_run_left"),
+    Broken("what was not put back is left", "Regrading._settled", 'if "not_put_back" in facts:', "if False:", f"{REGRADE}::test_a_patch_that_was_changed_is_named_and_its_run_left"),
+    Broken("a failure of the agent outlives its acceptance", "settle.regraded", "success = reading.run.success", 'success = facts["acceptance_exit_code"] == 0', f"{REGRADE}::test_where_nothing_changed_every_record_is_the_same_and_the_source_untouched"),
+    Broken("attempts without a run are carried over", "Regrading.run", "self._carry_over()", "", f"{REGRADE}::test_where_nothing_changed_every_record_is_the_same_and_the_source_untouched"),
+    Broken("the old acceptance is forgotten", "Regrading._settled", "{**agent, **graded, **at}", "{**graded, **dict(_facts(run)), **at}", f"{REGRADE}::test_a_mended_acceptance_command_changes_verdicts_and_nothing_else"),
+    Broken("a folder at work is left alone", "Graded.__init__", "if self.folder.held_by_another():", "if False:", f"{REGRADE}::test_a_folder_at_work_is_refused"),
+    Broken("the source stays as it is", "start_regrading", "if lies_in(out, path):", "if False:", f"{REGRADE}::test_a_folder_that_is_none_of_it_is_refused_in_one_line"),
+    Broken("runs of two folders are not mixed", "regrade._begun", "if earlier.schedule_sha256 != source.digest:", "if False:", f"{REGRADE}::test_a_folder_that_is_none_of_it_is_refused_in_one_line"),
+    Broken("what is graded is not graded again", "Regrading.run", "if run is not None and trial.id not in done:", "if run is not None:", f"{REGRADE}::test_regrading_what_was_regraded_is_the_same_again"),
+    Broken("a second Ctrl-C ends acceptance", "Regrading._go", 'if request == "kill":', "if False:", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
+    Broken("nothing new starts after a Ctrl-C", "Regrading._go", 'while request == "go" and self._waiting', "while self._waiting", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
+]  # fmt: skip
