@@ -29,6 +29,7 @@ from tests.support.random_kills import kill_often
 from tests.support.suite_files import Local, Ran, job_of, processes_with, suite_of
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.regrade import start_regrading
+from twoarm.run.reopen import reopen
 from twoarm.run.schedule import arrange, frozen_bytes
 from twoarm.run.session import resume, start
 from twoarm.run.setting import RunOptions, set_up
@@ -226,7 +227,7 @@ def size() -> None:
         fill(session.folder)
         session.close(finished=False)
         began = time.perf_counter()
-        session = resume(str(at / "out"), None, RunOptions(), os.environ)
+        session = resume(reopen(str(at / "out"), None, RunOptions(), os.environ))
         assert session.prepare() == prepared
         assert session.run(prepared, lambda: "go", lambda _: None) == "done"
         told("1,000 trials resumed", time.perf_counter() - began, 2.0, " s")

@@ -23,6 +23,7 @@ SERIOUS = (
     "uptake_contaminated",
     "uptake_rare",
     "looks_ignored",
+    "looked_before",
     "broken_tasks",
     "ungated_worse",
     "nothing_succeeded",

@@ -76,6 +76,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     margin_ratio: float = 0.10
     looks: tuple[int, ...] | None = None
     ignore_looks: bool = False
+    part: tuple[int, ...] | None = None
 
     def __post_init__(self) -> None:
         for name, kind in _CHOICES.items():
@@ -110,6 +111,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                     f"{_percent(share, 0.0, 1.0)}",
                 )
         self._check_looks()
+        if self.part is not None and (not self.part or min(self.part) < 1):
+            raise refused(
+                "part",
+                f"expected parts such as 2 or 1,2, got {','.join(map(str, self.part)) or 'none'}",
+            )
         if not self.evidence and self.promote_by != "gates":
             raise refused(
                 "promote_by", f"`{self.promote_by}` needs the evidence, which is off; use `gates`"
@@ -166,6 +172,7 @@ class OptionKeywords(CountingKeywords, total=False):
     margin_ratio: float
     looks: tuple[int, ...] | None
     ignore_looks: bool
+    part: tuple[int, ...] | None
 
 
 def refuse_unknown(keywords: Mapping[str, Any], known: Iterable[str]) -> None:

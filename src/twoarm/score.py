@@ -25,6 +25,7 @@ from twoarm.render.several import Candidates
 from twoarm.result.advice import Basis, next_steps
 from twoarm.result.analysis import SCHEMA, Tool
 from twoarm.result.caveats import caveats, order_caveats
+from twoarm.result.looked import looked_caveats
 from twoarm.result.promote import promote
 from twoarm.result.tested import find_tested
 from twoarm.runs.runfile import Progress, Source, read
@@ -55,7 +56,9 @@ def score(
     )
     if progress is not None and options.evidence:
         progress("weighing the evidence", 0, None)
-    return compare(runs, options=options, generated_at_utc=generated_at_utc)
+    report = compare(runs, options=options, generated_at_utc=generated_at_utc)
+    note_reports(folders.studies, [report])
+    return report
 
 
 def _paths(source: Source) -> list[str]:
@@ -75,10 +78,16 @@ class OpenFolders(msgspec.Struct, frozen=True, kw_only=True):
     def known(self) -> dict[str, Any]:
         """What the run folders say of the arms and the seed, as far as they agree."""
         values = {
-            name: {getattr(study, name) for study in self.studies}
-            for name in ("candidate", "baseline", "seed")
+            name: {getattr(study, name) for study in self.studies} for name in ("baseline", "seed")
         }
+        values["candidate"] = {*self.candidates} if len(self.candidates) == 1 else set()
         return {name: each.pop() for name, each in values.items() if len(each) == 1}
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The candidates of the run folders; none if they do not agree."""
+        agreed = {study.candidates for study in self.studies}
+        return agreed.pop() if len(agreed) == 1 else ()
 
 
 def open_folders(paths: Iterable[str]) -> OpenFolders:
@@ -95,6 +104,17 @@ def open_folders(paths: Iterable[str]) -> OpenFolders:
         else:
             files.append(path)
     return OpenFolders(files=files, studies=tuple(studies))
+
+
+def note_reports(studies: tuple[Study, ...], reports: Sequence[Report]) -> None:
+    """Remember in the run folders that their runs were judged; planned looks are in the plan."""
+    if any(report.evidence is not None and report.evidence.looks is not None for report in reports):
+        return
+    for study in studies:
+        from twoarm.run.studies import note_report
+
+        verdicts = tuple(sorted({report.promotion.verdict for report in reports}))
+        note_report(study, verdicts, reports[0].options.part)
 
 
 def read_studies(
@@ -168,6 +188,7 @@ def _report(
         *failure_caveats(failures, comparison),
         *uptake_caveats(uptake, comparison),
         *caveats(comparison, options),
+        *looked_caveats(comparison, evidence, options),
         *tool_caveats(tools, comparison),
     )
     promotion = promote(comparison, evidence, options)
@@ -189,7 +210,7 @@ def _report(
         generated_at_utc=generated_at_utc,
         tool=Tool(name="twoarm", version=__version__),
         inputs=runs.inputs,
-        tested=find_tested(comparison, times=options.evidence),
+        tested=find_tested(comparison, options),
         options=options,
         candidate=arms.candidate,
         baseline=arms.baseline,

@@ -284,7 +284,7 @@ def test_names_in_a_trial_lead_nobody_out(old: Yard, key: str, state: str) -> No
 def test_names_in_a_schedule_lead_nobody_out(old: Yard) -> None:
     path = old.out / "schedule.json"
     told = json.loads(path.read_text())
-    for trial in told["trials"]:
+    for trial in told["parts"][0]["trials"]:
         trial |= {"task": "../../../../user/docs/x"}
     path.write_text(json.dumps(told))
     assert resumed(old).code == 2

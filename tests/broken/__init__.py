@@ -1,6 +1,7 @@
 """Every rule with code that breaks it: a table for each part of the program."""
 
 from tests.broken.accounts import ACCOUNTS
+from tests.broken.arms import SEVERAL_ARMS
 from tests.broken.collecting import COLLECTING
 from tests.broken.commands import COMMANDS
 from tests.broken.entry import Broken
@@ -8,6 +9,7 @@ from tests.broken.evidence import EVIDENCE
 from tests.broken.explaining import EXPLAINING
 from tests.broken.failing import FAILING
 from tests.broken.grading import GRADING
+from tests.broken.growing import GROWING
 from tests.broken.harmless import HARMLESS
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
@@ -29,6 +31,8 @@ BROKEN = [
     *COMMANDS,
     *COLLECTING,
     *RUNNING,
+    *SEVERAL_ARMS,
+    *GROWING,
     *HARMLESS,
     *REDACTING,
     *ACCOUNTS,

@@ -22,7 +22,7 @@ GRADING = [
     Broken("a limit is part of a grader", "_OF_LIMITS", '("acceptance_seconds",)', "()", f"{REGRADE}::test_whatever_acceptance_uses_is_in_its_digest"),
     Broken("variables are part of a grader", "_OF_WORKSPACE", '("env",)', "()", f"{REGRADE}::test_whatever_acceptance_uses_is_in_its_digest"),
     Broken("what acceptance does not use may not change", "regrade._set_up", "refuse_all_but_acceptance(then, frozen)", "", f"{REGRADE}::test_whatever_else_has_changed_is_refused_by_its_key"),
-    Broken("trees are those of then", "Regrading.prepare", 'if key.startswith("trees.") and now != then:', "if False:", f"{REGRADE}::test_trees_that_are_not_those_of_then_are_refused"),
+    Broken("trees to grade in are those of then", "Regrading.prepare", 'if key.startswith("trees.") and now != then:', "if False:", f"{REGRADE}::test_trees_that_are_not_those_of_then_are_refused"),
     Broken("half a patch is left alone", "Graded.why_not", 'if patch["complete"]:', "if True:", f"{REGRADE}::test_a_run_whose_patch_is_incomplete_is_named_and_left_as_it_was"),
     Broken("a file that was cut is no file of then", "Graded.why_not", "if folder.size(name) != size:", "if False:", f"{REGRADE}::test_a_patch_that_was_changed_is_named_and_its_run_left"),
     Broken("what was not put back is left", "Regrading._settled", 'if "not_put_back" in facts:', "if False:", f"{REGRADE}::test_a_patch_that_was_changed_is_named_and_its_run_left"),

@@ -142,7 +142,7 @@ REPORTS = [
     Broken("a notebook says what to do next", "notebook.render", 'steps = _listed("Next", summary.steps)', 'steps = ""', "tests/runs/test_frames.py::test_a_notebook_shows_the_summary_the_gates_and_what_to_do_next"),
     Broken("a table in a notebook is escaped", "notebook._cell", "html(shortened(text, _NAME)) if", "text if", "tests/runs/test_frames.py::test_a_notebook_shows_candidates_plans_and_calibrations"),
     Broken("nothing is drawn below the last row", "render/page/style.css", "tbody tr:last-child :is(td, th)", "tr:last-child td", "tests/page/test_tables.py::test_nothing_is_drawn_below_the_last_row_of_a_table"),
-    Broken("only arms are inferred", "provenance.facts", 'value is None and name in ("candidate", "baseline")', "value is None", "tests/page/test_page.py::test_only_arms_are_inferred_from_their_names"),
+    Broken("only arms are inferred", "provenance.facts", '_NOT_GIVEN.get(name, "none")', "_INFERRED", "tests/page/test_page.py::test_only_arms_are_inferred_from_their_names"),
     Broken("looks are written as the command takes them", "provenance._written", 'if isinstance(value, list | tuple) else', "if False else", "tests/page/test_page.py::test_only_arms_are_inferred_from_their_names"),
     Broken("bad usage is one line", "_parsers", 'self.exit(BAD, f"twoarm: {message} (see {self.prog} --help)\\n")', "super().error(message)", "tests/commands/test_mistyped.py"),
     Broken("what nobody measured is no lack of repeats", "lacks_repeats", "return any(entry.metric not in unmeasured for entry in adequacy.below_minimum)", "return bool(adequacy.below_minimum)", "tests/result/test_next_step.py"),

@@ -26,11 +26,14 @@ def study(**changed: Any) -> Study:
         "version": "2.1.325",
         "commit": COMMIT,
         "sources": {},
-        "candidate": WITH,
+        "candidates": (WITH,),
         "baseline": WITHOUT,
         "seed": 1,
         "unfinished": False,
         "running": False,
+        "made": {},
+        "reports": (),
+        "planned_looks": False,
     }
     return Study(**(known | changed))
 

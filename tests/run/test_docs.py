@@ -96,6 +96,7 @@ def test_the_first_suite_and_the_five_questions_are_there() -> None:
         "models.toml",
         "prompts.toml",
         "branches.toml",
+        "several.toml",
     ]
 
 
@@ -108,7 +109,7 @@ def test_a_suite_of_the_document_runs_as_it_is_written(name: str, workplace: Pat
     )  # fmt: skip
     assert result.code == 0, result.err
     records = [json.loads(line) for line in (out / "collected.jsonl").read_text().splitlines()]
-    assert len(records) == (2 if name == "hello.toml" else 4)
+    assert len(records) == {"hello.toml": 2, "several.toml": 3}.get(name, 4)
     assert {record["failure"] for record in records} == {None}
     assert {record["success"] for record in records} == {True}
 

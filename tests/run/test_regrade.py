@@ -378,11 +378,11 @@ def test_whatever_acceptance_uses_is_in_its_digest() -> None:
     """A key that is added to a suite for acceptance belongs into the lists of `grader`."""
     task = SuiteTask(id="t", acceptance_command="true")
     bare = without_acceptance(Suite(workspace=Workspace(), tasks=(task,)))
+    assert bare.workspace is not None
     for table in (bare, bare.tasks[0], bare.limits, bare.workspace):
         for name in type(table).__struct_fields__:
             if name.startswith("acceptance"):
                 assert getattr(table, name) is None, f"{type(table).__name__}.{name}"
-    assert bare.workspace is not None
     assert bare.workspace.env is None
 
 

@@ -14,7 +14,16 @@ from typing import Any
 import pytest
 
 from tests.conftest import twoarm
-from tests.support.run_folders import ALL, QUICK, WITHOUT_PAGE, journal, records, run, runs
+from tests.support.run_folders import (
+    ALL,
+    QUICK,
+    WITHOUT_PAGE,
+    journal,
+    records,
+    run,
+    runs,
+    trials_of,
+)
 from tests.support.suite_files import SOLVE, processes_with, suite_of, wait_for
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -60,6 +69,8 @@ def test_what_has_changed_since_the_schedule_was_frozen_is_named(tmp_path: Path)
         ({"tasks": usual["tasks"][:1]}, "tasks.two ~: there then, not there now; "),
         ({"tasks": [*usual["tasks"][:1], {**usual["tasks"][1], "id": "three"}]},
          "tasks.two ~: there then, not there now; "),
+        ({"suite_id": "other", "tasks": [{**usual["tasks"][1], "id": "three"}]},
+         "suite_id ~: fake then, other now; "),
     ]  # fmt: skip
     frozen = " has changed since the schedule was frozen"
     for changed, said in changes:
@@ -199,8 +210,8 @@ def test_what_is_settled_cannot_be_changed(tmp_path: Path) -> None:
     suite, out = suite_of(tmp_path), tmp_path / "out"
     assert run(suite, out, "--seed", "7", "--only", "one").code == 0
     for words in (
-        ("--repeats", "9"),
         ("--only", "one"),
+        ("--tag", "x"),
         ("--keep", "all"),
         ("--isolation", "copy"),
     ):
@@ -213,10 +224,7 @@ def test_what_is_settled_cannot_be_changed(tmp_path: Path) -> None:
 def test_the_missing_half_of_a_block_comes_first_on_resume(tmp_path: Path) -> None:
     suite, out = suite_of(tmp_path), tmp_path / "out"
     assert run(suite, out, "--jobs", "1").code == 0
-    first, second, third, _ = (
-        f"{trial['arm']}/{trial['task']}.1"
-        for trial in json.loads((out / "schedule.json").read_text())["trials"]
-    )
+    first, second, third, _ = (f"{trial['arm']}/{trial['task']}.1" for trial in trials_of(out))
     for name in (first, second, third):
         shutil.rmtree(out / "runs" / name)
     (out / "journal.jsonl").unlink()

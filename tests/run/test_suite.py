@@ -51,8 +51,8 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"baseline": None}, "baseline", "missing; name the arm without the change"),
     ({"baseline": "witout"}, "baseline", "no arm `witout`; arms are `with`, `without`"),
     ({"arms": {"with": {"env": None}}}, "arms", "do not differ"),
-    ({"arms": {"without": None}}, "arms", "expected two arms, found `with`"),
-    ({"arms": {"third": {}}}, "arms", "expected two arms, found `with`, `without`, `third`"),
+    ({"arms": {"without": None}}, "arms", "expected two arms or more, found `with`"),
+    ({"arms": {"third": {}}}, "arms", "`without`, `third` do not differ; a comparison needs"),
     ({"arms": {"a/b": {}}}, "arms.a/b", "a name of letters"),
     ({"arms": {"with": {"remove": ["/etc"]}}}, "arms.with.remove", "not a path inside"),
     ({"arms": {"with": {"files": {".git/x": "app"}}}}, "arms.with.files", "not a path inside"),
@@ -126,7 +126,7 @@ acceptance_command = "test -f answer.txt"
     )
     here = read_suite(str(tmp_path / "suite.toml"))
     assert here.suite == there.suite
-    assert here.candidate == "with"
+    assert here.candidates == ("with",)
 
 
 def test_a_folder_is_no_suite(tmp_path: Path) -> None:

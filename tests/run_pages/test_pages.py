@@ -118,9 +118,9 @@ def test_pages_have_a_limit_and_flips_are_not_beyond_it(monkeypatch: pytest.Monk
         for n in range(1, 10)
         for arm in ("with_skelly", "without_skelly")
     ]
-    plan = plan_pages(library.score(found).comparison, "all")
+    plan = plan_pages([library.score(found).comparison], "all")
     assert plan.wanted == 9
-    assert [(page.repeat, page.flip) for page in plan.pages] == [(9, True), (1, False)]
+    assert [(page.repeat, page.flips) for page in plan.pages] == [(9, (0,)), (1, ())]
 
 
 @pytest.mark.parametrize(
@@ -200,13 +200,42 @@ def test_an_option_without_effect_is_refused(some: Path) -> None:
     )
     result = twoarm("score", "-", "--out", str(some / "o"), "--run-pages", "all")
     assert "--run-pages needs run files" in result.err
-    lines = [json.loads(line) for line in Path(path).read_text().splitlines()]
-    more = [{**line, "arm": "third"} for line in lines if line["arm"] == WITH]
-    Path(path).write_text("".join(json.dumps(line) + "\n" for line in [*lines, *more]))
-    result = score(some, "--run-pages", "all", "--baseline", WITHOUT)
-    assert (
-        "--run-pages makes pages for one candidate: name it with --candidate; found 2" in result.err
-    )
+
+
+def test_several_candidates_have_one_page_for_each_repeat(some: Path) -> None:
+    path = some / "collected.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    more = [
+        {**line, "arm": "<third>", "run_id": None, "success": not line["success"]}
+        for line in lines
+        if line["arm"] == WITH
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in [*lines, *more]))
+    reports = library.compare_candidates(library.read(path), baseline=WITHOUT).reports
+    plan = plan_pages([report.comparison for report in reports], "flips")
+    runs = reports[0].comparison.runs
+    for page in plan.pages:
+        assert [runs.arms[runs.arm[row]] for row in page.rows if row is not None] == [
+            "<third>",
+            WITH,
+            WITHOUT,
+        ]
+    # All of the third arm failed, and so did one run of the baseline.
+    assert [(page.task_id, page.repeat, page.flips) for page in plan.pages] == [
+        ("one", 1, (0,)),
+        ("one", 2, (0,)),
+        ("two", 1, (0,)),
+        ("two", 2, (1,)),
+    ]
+    assert score(some, "--run-pages", "flips", "--baseline", WITHOUT).code == 0
+    index = (some / "out" / "run-pages" / "index.html").read_text()
+    assert "Flips: 4 repeats in which a candidate did not end like the baseline" in index
+    assert (index.count("&lt;third&gt; lost<"), index.count(f"{WITH} gained<")) == (3, 1)
+    page_of_two = pages(some)[page_name("two", 2)]
+    ids = [f'id="{name}"' for name in ("candidate", "candidate-2", "baseline")]
+    assert sorted(ids, key=page_of_two.index) == ids
+    assert f"repeat 1: &lt;third&gt; failed, {WITH} passed, {WITHOUT} passed" in page_of_two
+    assert f"run-pages/{page_name('two', 2)}" in (some / "out" / "report.html").read_text()
 
 
 def test_a_dot_and_a_row_open_their_run(some: Path, chromium: Browser) -> None:

@@ -121,13 +121,14 @@ class Simulation:
         retry_seconds: float = 0.0,
         stop_request: Callable[["Simulation"], StopRequest] = lambda _: "go",
         facts: Callable[[Attempted], dict[str, Any]] = lambda _: {},
+        arms: str = "ab",
     ) -> None:
         self._facts = facts
         self.folder = Folder()
         self.executor = Slots(slots, seed, fate)
         self.budget = Budget(terms)
         self.views: list[LoopView] = []
-        blocks: list[Block] = arrange([f"t{i}" for i in range(tasks)], ("a", "b"), repeats, seed)
+        blocks: list[Block] = arrange([f"t{i}" for i in range(tasks)], arms, repeats, seed)
         made: Any = Loop(
             self.folder,  # type: ignore[arg-type]
             _JobMaker(self.folder),  # type: ignore[arg-type]

@@ -32,7 +32,9 @@ class Survived(NamedTuple):
     left_alive: list[str]
 
 
-def kill_often(folder: Path, seed: int, tasks: int, repeats: int, kills: int) -> Survived:
+def kill_often(
+    folder: Path, seed: int, tasks: int, repeats: int, kills: int, arms: int = 2
+) -> Survived:
     """Run a suite to its end with at least so many kills; everything that went wrong."""
     rng = random.Random(seed)
     suite = suite_of(
@@ -42,6 +44,7 @@ def kill_often(folder: Path, seed: int, tasks: int, repeats: int, kills: int) ->
             {"id": f"t{i}", "prompt": "p", "acceptance_command": "test -f answer.txt"}
             for i in range(tasks)
         ],
+        arms={f"more{i}": {"env": {"HINT": f"more {i}"}} for i in range(2, arms)},
     )
     out = folder / "out"
     seen: dict[str, bytes] = {}
@@ -72,7 +75,7 @@ def kill_often(folder: Path, seed: int, tasks: int, repeats: int, kills: int) ->
         latencies=latencies,
         changed=changed,
         twice=_again(out),
-        lost=2 * tasks * repeats - len(list(out.glob("runs/*/*/trial.json"))),
+        lost=arms * tasks * repeats - len(list(out.glob("runs/*/*/trial.json"))),
         left_alive=processes_with(str(folder)),
     )
 

@@ -37,10 +37,15 @@ def runs(out: Path) -> list[str]:
     return sorted(str(path.relative_to(out / "runs")) for path in out.glob("runs/*/*"))
 
 
+def trials_of(out: Path) -> list[dict[str, Any]]:
+    """The trials of a schedule, in their order."""
+    parts = json.loads((out / "schedule.json").read_text())["parts"]
+    return [trial for part in parts for trial in part["trials"]]
+
+
 def unaccounted(out: Path) -> list[str]:
     """Planned trials without a line in `collected.jsonl`, and lines that tell no reason."""
-    trials = json.loads((out / "schedule.json").read_text())["trials"]
-    planned = [(trial["task"], trial["arm"], trial["repeat"]) for trial in trials]
+    planned = [(trial["task"], trial["arm"], trial["repeat"]) for trial in trials_of(out)]
     path = out / "collected.jsonl"
     found: dict[tuple[Any, ...], list[dict[str, Any]]] = {trial: [] for trial in planned}
     for record in records(out) if path.exists() else ():

@@ -34,7 +34,7 @@ _COMMANDS = {
     "plan": "say how much more to run, and what that costs",
     "calibrate": "see how often a suite names a winner where there is none",
     "init": "write a small suite to start from",
-    "run": "run a suite of tasks in two arms, then score the runs",
+    "run": "run a suite of tasks in two arms or more, then score the runs",
     "regrade": "grade the runs of a run folder again, without an agent",
     "show": "print what the runs of one task and repeat did",
     "demo": "score a bundled example",

@@ -96,7 +96,7 @@ RULES = {
         Rule(beside="dry_run", all_but=OF_A_DRY_RUN),
         Rule(("suite", "resume"), beside="demo"),
         Rule(
-            (*_OF_THE_ORDER, "keep", "out"),
+            (*(name for name in _OF_THE_ORDER if name != "repeats"), "keep", "out"),
             beside="resume",
             why="cannot change once a run has started; leave it out",
         ),

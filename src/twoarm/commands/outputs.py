@@ -114,8 +114,10 @@ def _files(
     if outputs.out is not None:
         texts = [report.to_json(), report.to_markdown()]
         try:
-            page = report.to_html(links) if isinstance(report, Report) else report.to_html()
-            texts.append(page)
+            if isinstance(report, Report | Candidates):
+                texts.append(report.to_html(links))
+            else:
+                texts.append(report.to_html())
         except ExtraError as error:
             streams.say(f"twoarm: no {names[-1]}: {error}")
         for name, text in zip(names, texts, strict=False):
@@ -132,16 +134,16 @@ def _files(
 
 
 def write_run_pages(
-    report: Report, files: Sequence[object], out: str, which: Which, streams: Streams
+    reports: Sequence[Report], files: Sequence[object], out: str, which: Which, streams: Streams
 ) -> "Links | None":
     """Write the pages of runs and return where they are; None if no record leads to its run."""
     from twoarm.render.page.links import FOLDER
     from twoarm.run_pages.pages import is_page, make_pages, plan_pages, read_records
 
-    plan = plan_pages(report.comparison, which)
+    plan = plan_pages([report.comparison for report in reports], which)
     paths = [file for file in files if isinstance(file, str)]
     folder = os.path.join(out, FOLDER)
-    records = read_records(plan, report.comparison, paths)
+    records = read_records(plan, reports[0].comparison, paths)
     if records and not any(entry.record.run_path for entry in records.values()):
         # Pages left by an earlier report would be mistaken for this one's.
         remove_folder(folder, is_page)

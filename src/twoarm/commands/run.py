@@ -6,6 +6,7 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser, _ArgumentGroup
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twoarm.commands.console import Streams
@@ -34,8 +35,8 @@ _MOST = 1_000_000
 
 
 DESCRIPTION = (
-    "Run a suite: an agent on every task in two arms, in clean workspaces and in an order that\n"
-    "keeps drift out of the comparison, within a budget; then score the runs."
+    "Run a suite: an agent on every task in two arms or more, in clean workspaces and in an order\n"
+    "that keeps drift out of the comparison, within a budget; then score the runs."
 )
 EPILOG = RUN_HELP
 
@@ -139,16 +140,24 @@ def run(given: Given, streams: Streams) -> int:
 def _resume(out: str, given: Given, streams: Streams) -> int:
     from twoarm.commands.run_to_end import finish
     from twoarm.run.ledger import RunFolder
+    from twoarm.run.reopen import reopen
     from twoarm.run.session import resume
 
     options, outputs = taken(Options, given), taken(Outputs, given, out=out)
     folder = RunFolder(out)
     # First what makes a folder a run folder, as everywhere.
-    folder.frozen()
+    _refuse_exit_code(given, folder.frozen().candidates)
     before = folder.machine()
     suite = given.get("suite")
     refuse_score_outputs(outputs, [suite or before.suite])
-    session = resume(out, suite, _run_options(given, options), os.environ)
+    reopened = reopen(out, suite, _run_options(given, options), os.environ)
+    if reopened.more:
+        streams.say(f"twoarm: {reopened.growth}")
+        budget = reopened.setting.terms.budget_usd
+        if "yes" not in given and not _agreed(reopened.more, budget, out, streams):
+            streams.say("twoarm: nothing was started")
+            return INTERRUPTED
+    session = resume(reopened)
     if session.machine.jobs != before.jobs:
         streams.say(
             f"twoarm: {counted(session.machine.jobs, 'job')} now, {before.jobs} before: "
@@ -166,6 +175,7 @@ def _start(given: Given, streams: Streams) -> int:
     options = taken(Options, given)
     run_options = _run_options(given, options)
     setting = set_up(suite, run_options, os.environ)
+    _refuse_exit_code(given, setting.frozen.candidates)
     if "dry_run" in given:
         from twoarm.run.rehearse import outlook, rehearse
 
@@ -182,6 +192,14 @@ def _start(given: Given, streams: Streams) -> int:
         return INTERRUPTED
     session = start(suite, out, run_options, setting)
     return finish(session, {**given, "out": out}, options, streams)
+
+
+def _refuse_exit_code(given: Given, candidates: Sequence[str]) -> None:
+    if "exit_code" in given and len(candidates) > 1:
+        raise UsageError(
+            f"--exit-code answers for one candidate, and this suite has {len(candidates)}; leave "
+            "it out, and ask for each afterwards: twoarm score DIR --candidate ARM --exit-code"
+        )
 
 
 def _folder_name(suite_id: str) -> str:

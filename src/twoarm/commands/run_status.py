@@ -2,7 +2,7 @@
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import DONE
-from twoarm.run.display import money_so_far
+from twoarm.run.display import counts_by_arm, money_so_far
 from twoarm.run.ledger import STOP, RunFolder
 from twoarm.text.escape import counted, visible
 
@@ -31,10 +31,13 @@ def status(path: str, streams: Streams) -> int:
     infra = {attempt.trial.id for attempt in attempts if attempt.state == "infra"} - done
     money = money_so_far(runs, attempts, machine.budget_usd)
     counts = [
-        f"{len(done)} of {counted(len(frozen.trials), 'trial')} done",
+        counts_by_arm(frozen, runs),
         f"{running} running",
         f"{len(infra)} infra",
     ]
     state = ", ".join([*counts, money] if money else counts)
     streams.write(f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n{state}\n")
+    for part in frozen.parts if len(frozen.parts) > 1 else ():
+        made = sum(trial.id in done for trial in part.trials)
+        streams.write(f"part {part.number}: {made} of {counted(len(part.trials), 'trial')} done\n")
     return DONE

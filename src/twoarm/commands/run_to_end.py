@@ -126,16 +126,19 @@ def _report(
             f"twoarm: runs were made at {numbers} jobs; durations may differ for that alone"
         )
     frozen = session.setting.frozen
-    for arm in (frozen.candidate, frozen.baseline):
-        if arm not in arms:
-            streams.say(f"twoarm: no run of arm {named(arm)} yet; there is nothing to score")
-            return OF_VERDICT["not enough data"]
-    options = replace(
-        options, candidate=frozen.candidate, baseline=frozen.baseline, seed=frozen.seed
-    )
+    candidates, baseline = frozen.candidates, frozen.baseline
+    absent = [arm for arm in (*candidates, baseline) if arm not in arms]
+    # One of several candidates may have none: the report has a row that says so.
+    if baseline in absent or set(absent) == {*candidates}:
+        streams.say(f"twoarm: no run of arm {named(absent[0])} yet; there is nothing to score")
+        return OF_VERDICT["not enough data"]
+    alone = candidates[0] if len(candidates) == 1 else None
+    options = replace(options, candidate=alone, baseline=baseline, seed=frozen.seed)
     folders = open_folders([given["out"]])
     outputs, which = taken(Outputs, given), given.get("run_pages", "all")
-    code = score_and_show(folders.files, options, outputs, streams, which, studies=folders.studies)
+    code = score_and_show(
+        folders.files, options, outputs, streams, which, candidates, folders.studies
+    )
     _say_where(session, given["out"], streams)
     return code
 
@@ -146,7 +149,7 @@ def _say_where(session: "Session", out: str, streams: Streams) -> None:
     if os.path.exists(page):
         streams.say(f"twoarm: the report is {visible(page)}")
     done = {run.trial.id for run in session.folder.runs()}
-    # A block of which both arms ran, if there is one.
+    # A block of which every arm ran, if there is one.
     blocks = session.setting.frozen.blocks
     first = max(blocks, key=lambda block: sum(trial.id in done for trial in block))[0]
     shown = typed("twoarm", "show", out, first.task, str(first.repeat))

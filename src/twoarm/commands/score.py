@@ -21,6 +21,7 @@ from twoarm.commands.progress import progress_bar
 from twoarm.commands.score_options import (
     add_counting_options,
     add_option,
+    add_part_option,
     add_report_options,
     add_run_pages_option,
 )
@@ -30,7 +31,13 @@ from twoarm.options import Options, Which
 from twoarm.render.summary import PROMOTED_BY, others_said
 from twoarm.runs.runfile import Readable
 from twoarm.runs.study import Study
-from twoarm.score import compare, compare_candidates, open_folders, read_studies
+from twoarm.score import (
+    compare,
+    compare_candidates,
+    note_reports,
+    open_folders,
+    read_studies,
+)
 from twoarm.text.escape import named
 
 DESCRIPTION = (
@@ -56,6 +63,7 @@ def add_options(parser: ArgumentParser) -> None:
     )
     add_option(compared, "baseline", metavar="ARM", help="the arm without it")
     add_counting_options(compared)
+    add_part_option(compared)
     add_run_pages_option(add_report_options(parser), "none")
 
 
@@ -68,7 +76,9 @@ def run(given: Given, streams: Streams) -> int:
         raise UsageError("--run-pages needs run files: standard input can be read only once")
     folders = open_folders(files)
     known = folders.known()
-    names: list[str] = given.get("candidate") or list(filter(None, [known.get("candidate")]))
+    names: Sequence[str] = given.get("candidate", ())
+    if not names and given.get("baseline") in (None, known.get("baseline")):
+        names = folders.candidates
     options = taken(Options, {**known, **given}, candidate=names[0] if len(names) == 1 else None)
     refuse_score_outputs(outputs, folders.files)
     sources = opened(folders.files)
@@ -98,24 +108,22 @@ def score_and_show(
             not names and options.baseline in runs.arms and len(others) > 1
         )
         if several:
-            for refused, does in (
-                (outputs.exit_code, "--exit-code answers for"),
-                (which != "none", "--run-pages makes pages for"),
-            ):
-                if refused:
-                    raise UsageError(
-                        f"{does} one candidate: name it with --candidate; found "
-                        f"{len(names) or len(others)}"
-                    )
+            if outputs.exit_code:
+                raise UsageError(
+                    "--exit-code answers for one candidate: name it with --candidate; found "
+                    f"{len(names) or len(others)}"
+                )
             candidates = compare_candidates(runs, names or None, options, generated_at_utc=_now())
         else:
             report = compare(runs, options=options, generated_at_utc=_now())
-    if several:
-        show(candidates, COMPARISON, outputs, streams)
-        return DONE
+    reports = candidates.reports if several else (report,)
+    note_reports(studies, reports)
     links = None
     if which != "none" and outputs.out is not None:
-        links = write_run_pages(report, files, outputs.out, which, streams)
+        links = write_run_pages(reports, files, outputs.out, which, streams)
+    if several:
+        show(candidates, COMPARISON, outputs, streams, links)
+        return DONE
     show(report, ANALYSIS, outputs, streams, links)
     if not outputs.exit_code:
         return DONE

@@ -179,6 +179,24 @@ def _add_level_and_seed(group: _ArgumentGroup) -> None:
     add_option(group, "seed", type=whole_number, help="random seed")
 
 
+def add_part_option(group: _ArgumentGroup) -> None:
+    """Which parts of a run that grew."""
+    add_option(
+        group,
+        "part",
+        type=_parts,
+        metavar="N,...",
+        help="only runs of these parts of a run that grew",
+    )
+
+
+def _parts(text: str) -> tuple[int, ...]:
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise ArgumentTypeError(f"expected parts such as 2 or 1,2, got {named(text)}") from None
+
+
 def _looks(text: str) -> tuple[int, ...]:
     try:
         return tuple(int(part) for part in text.split(","))

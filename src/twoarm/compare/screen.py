@@ -1,13 +1,13 @@
 """Which runs count; every excluded run keeps its reason."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import msgspec
 import numpy as np
 
 from twoarm.compare.trials import Excluded, ExcludedKind, Trials, account, left_out
 from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem, Problems
-from twoarm.options import Missing, Options, either, option
+from twoarm.options import Missing, Options, either, option, refused
 from twoarm.runs.arrays import Flags, Floats, Ints, measured
 from twoarm.runs.metric import METRICS
 from twoarm.runs.runs import Runs
@@ -159,6 +159,10 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     kept, lines = (
         [_rows(runs, arm, flags) for arm in arms.both] for flags in (~unwanted, unwanted)
     )
+    if options.part is not None:
+        chosen = of_parts(runs, options.part)
+        others += _other_parts(runs, arms, ~chosen)
+        kept, lines = ([rows[chosen[rows]] for rows in side] for side in (kept, lines))
     if options.duplicates == "error":
         problems = Problems(
             problem for rows in kept for problem in _duplicate_problems(runs, rows, runs.key[rows])
@@ -190,6 +194,30 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     )
 
 
+def of_parts(runs: Runs, parts: tuple[int, ...]) -> Flags:
+    """Which runs are of one of these parts."""
+    known = sorted({int(part) for part in np.unique(runs.part)} - {0})
+    if not known:
+        raise refused("part", "no run says which part it is of; only runs of `twoarm run` do")
+    for part in parts:
+        if part not in known:
+            listing = ", ".join(map(str, known))
+            raise refused("part", f"no run of part {part}; parts found: {listing}")
+    flags: Flags = np.isin(runs.part, parts)
+    return flags
+
+
+def _other_parts(runs: Runs, arms: Arms, others: Flags) -> Iterator[Excluded]:
+    for arm in arms.both:
+        count = int((others & (runs.arm == _code(runs, arm))).sum())
+        if count:
+            yield Excluded(kind="other part", reason="another part", arm=arm, runs=count)
+
+
+def _code(runs: Runs, arm: str) -> int:
+    return runs.arms.index(arm) if arm in runs.arms else -1
+
+
 def find_duplicates(runs: Runs) -> list[Problem]:
     """Every second run of a task, arm and repeat among those that are neither infra nor missing."""
     rows = np.flatnonzero(~left_out(runs, keep_infra=False)[runs.outcome])
@@ -204,7 +232,7 @@ def _rows(runs: Runs, arm: str, wanted: Flags) -> Ints:
     """The rows of an arm with some outcomes, ordered by task and repeat."""
     if not wanted.any():
         return np.zeros(0, dtype=np.int64)
-    rows = np.flatnonzero(runs.arm == (runs.arms.index(arm) if arm in runs.arms else -1))
+    rows = np.flatnonzero(runs.arm == _code(runs, arm))
     if not wanted.all():
         rows = rows[wanted[runs.outcome[rows]]]
     return rows[np.argsort(runs.key[rows], kind="stable")]

@@ -10,7 +10,7 @@ from twoarm.runs.arrays import Flags, Ints
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET
 from twoarm.runs.runs import Outcome, Runs
 
-ExcludedKind = Literal["infra", "missing", "interrupted", "duplicate", "other arm"]
+ExcludedKind = Literal["infra", "missing", "interrupted", "duplicate", "other arm", "other part"]
 
 # Lines of planned runs that say nothing about how the agent did.
 _ABSENT = ("missing", "interrupted")
@@ -85,7 +85,11 @@ def _is(why: str, reason: str) -> bool:
 
 def complete_blocks(runs: Runs, arms: tuple[str, str], *, keep_infra: bool) -> Runs:
     """The runs, with half blocks missing if the budget ended them: a block is both arms of a task
-    and repeat, and what the money did not cover is not left out by chance."""
+    and repeat, and what the money did not cover is not left out by chance.
+
+    Where other arms ran beside the two, theirs do not matter: to drop a whole pair because a third
+    run was not paid for would drop dear ones rather than cheap ones.
+    """
     over = np.array(
         [
             outcome.failure == "missing" and _is(OVER_BUDGET, outcome.reason)

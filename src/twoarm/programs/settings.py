@@ -17,7 +17,7 @@ NO_FORMAT = "none"
 
 
 class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """The agent of both arms."""
+    """The agent of every arm."""
 
     program: Text
     model: Text | None = None

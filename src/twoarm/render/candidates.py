@@ -1,6 +1,6 @@
 """Several candidates against one baseline: a row for each and each of its gates, then details."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from twoarm.compare.decide import number_of_gates
 from twoarm.compare.trials import Trials
@@ -18,9 +18,10 @@ from twoarm.render.summary import (
 from twoarm.render.tables import Cell, Column, Table, number, of_planned, why_lost, words
 from twoarm.render.text import Look, lay_out, render
 from twoarm.result.analysis import Analysis
+from twoarm.result.tested import tested_said, tested_together
 from twoarm.text.escape import WHOLE_NAME, counted, html, inert_lines, shortened
 from twoarm.text.number_format import NOT_MEASURED
-from twoarm.text.sentence import Name, Sentence, joined, say
+from twoarm.text.sentence import Name, Sentence, joined, listed, say
 
 
 def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:
@@ -28,11 +29,14 @@ def overview(analyses: Sequence[Analysis]) -> tuple[Table, Table]:
     return _promotions(analyses), _gates(analyses)
 
 
+def tested_of(analyses: Sequence[Analysis]) -> Sentence | None:
+    """What all of them were tested on, in one line; None if nobody knows."""
+    return tested_said(tested_together([analysis.tested for analysis in analyses]))
+
+
 def _promotions(analyses: Sequence[Analysis]) -> Table:
     by = PROMOTED_BY[analyses[0].options.promote_by]
     lost = any(arm.lost for analysis in analyses for arm in analysis.trials)
-    baseline = analyses[0].trials[1]
-    why = f": {', '.join(why_lost([baseline]))}" if baseline.lost else ""
     return Table(
         name="candidates",
         heading=f"May each be promoted, by {by}?",
@@ -63,13 +67,21 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
         ),
         notes=(
             *map(_other_ways, (a for a in analyses if a.promotion.others)),
-            *(
-                (f"Of the baseline, {of_planned(baseline)} planned runs are counted{why}.",)
-                if lost
-                else ()
-            ),
+            *(_of_the_baseline(analyses) if lost else ()),
         ),
     )
+
+
+def _of_the_baseline(analyses: Sequence[Analysis]) -> Iterator[Sentence]:
+    """How many of its planned runs are counted, which may depend on the candidate beside it."""
+    trials: dict[Trials, list[str]] = {}
+    for analysis in analyses:
+        trials.setdefault(analysis.trials[1], []).append(analysis.candidate)
+    for baseline, candidates in trials.items():
+        beside = say(" beside {}", listed(candidates)) if len(trials) > 1 else ""
+        why = f": {', '.join(why_lost([baseline]))}" if baseline.lost else ""
+        counts = of_planned(baseline)
+        yield say("Of the baseline, {} planned runs are counted{}{}.", counts, beside, why)
 
 
 def _other_ways(analysis: Analysis) -> Sentence:
@@ -125,7 +137,7 @@ def text(analyses: Sequence[Analysis], look: Look) -> str:
     count = counted(len(analyses), "candidate")
     baseline = shortened(analyses[0].baseline, max(look.width - len(count) - 16, 20))
     heading = f"{count} vs. {inert_lines(baseline)} (baseline)"
-    lines = lay_out(heading, overview(analyses), look)
+    lines = lay_out(tested_of(analyses), heading, overview(analyses), look)
     if look.full:
         for analysis in analyses:
             lines += ["", "", render(analysis, look).rstrip("\n")]
@@ -136,13 +148,19 @@ def text(analyses: Sequence[Analysis], look: Look) -> str:
 
 def markdown(analyses: Sequence[Analysis]) -> str:
     """The overview, then each report."""
-    parts = [pages.laid_out(table) for table in overview(analyses)]
-    return "\n\n".join((*parts, *(pages.render(analysis) for analysis in analyses)))
+    return "\n\n".join((*_opening(analyses), *(pages.render(analysis) for analysis in analyses)))
+
+
+def _opening(analyses: Sequence[Analysis]) -> list[str]:
+    """What was tested, and the overview."""
+    tested = tested_of(analyses)
+    first = [] if tested is None else [f"{tested}."]
+    return [*first, *(pages.laid_out(table) for table in overview(analyses))]
 
 
 def github(analyses: Sequence[Analysis]) -> str:
     """A comment: the overview; each report is folded away as long as there is room."""
-    first = "\n\n".join((comment.MARKER, *(pages.laid_out(table) for table in overview(analyses))))
+    first = "\n\n".join((comment.MARKER, *_opening(analyses)))
     whole = first
     for analysis in analyses:
         folded = comment.folded(

@@ -8,7 +8,7 @@ import msgspec
 
 from twoarm.compare.decide import number_of_gates
 from twoarm.errors import ExtraError
-from twoarm.render.candidates import overview
+from twoarm.render.candidates import overview, tested_of
 from twoarm.render.chart_points import ChartPoints
 from twoarm.render.evidence import report_tables
 from twoarm.render.page import gate_charts, run_charts, task_charts
@@ -47,7 +47,9 @@ def render(analysis: Analysis, points: ChartPoints, links: Links | None = None) 
     )
 
 
-def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
+def render_several(
+    reports: Sequence[tuple[Analysis, ChartPoints]], pages: Links | None = None
+) -> str:
     """One page for several candidates: all of them first, then each in detail."""
     require_extra()
     analyses = [analysis for analysis, _ in reports]
@@ -56,14 +58,15 @@ def render_several(reports: Sequence[tuple[Analysis, ChartPoints]]) -> str:
         for number, analysis in enumerate(analyses, 1)
     )
     parts = [
-        f'<header class="banner"><h1>{html(counted(len(analyses), "candidate"))} vs. '
+        f'<header class="banner">{_tested(tested_of(analyses))}'
+        f"<h1>{html(counted(len(analyses), 'candidate'))} vs. "
         f"{html(shortened(analyses[0].baseline, 60))}</h1>"
         f'<nav aria-label="Candidates"><ul>{links}</ul></nav></header>',
         *map(table_section, overview(analyses)),
     ]
     charts: dict[str, Any] = {}
     for number, (analysis, points) in enumerate(reports, 1):
-        body, drawn = _parts(analysis, points, {})
+        body, drawn = _parts(analysis, points, pages or {})
         parts.append(f'<article id="c{number}">{_apart(body, f"c{number}-")}</article>')
         charts |= {f"c{number}-{name}": spec for name, spec in drawn.items()}
     return document(
@@ -193,11 +196,8 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
         if summary.broken is not None
         else ""
     )
-    tested = ""
-    if summary.tested is not None:
-        tested = f'<p class="faint">{_capital(sentence_html(summary.tested))}.</p>'
     return f"""<header class="banner {verdict.replace(" ", "-")}">
-{tested}
+{_tested(summary.tested)}
 <p class="faint">{candidate} (candidate) vs. {baseline} (baseline): {html(summary.overview)}.</p>
 <h1>{_MARKS[verdict]} {html(verdict.capitalize())}</h1>
 <dl class="lines">
@@ -219,6 +219,13 @@ def _banner(analysis: Analysis, summary: Summary, chart: Chart) -> str:
 <noscript><p>Scripts are off, so no chart is drawn. The text under each heading and the tables
 say the same.</p></noscript>
 </header>"""
+
+
+def _tested(tested: Sentence | None) -> str:
+    """What was tested, if anybody knows."""
+    if tested is None:
+        return ""
+    return f'<p class="faint">{_capital(sentence_html(tested))}.</p>'
 
 
 def _first_caveat(analysis: Analysis, summary: Summary) -> str:

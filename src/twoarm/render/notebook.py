@@ -2,14 +2,14 @@
 
 from collections.abc import Iterable, Sequence
 
-from twoarm.render.candidates import overview
+from twoarm.render.candidates import overview, tested_of
 from twoarm.render.html import amounts, sentence_html
 from twoarm.render.sheet import Sheet
 from twoarm.render.summary import summarize
 from twoarm.render.tables import Table
 from twoarm.result.analysis import Analysis
 from twoarm.text.escape import counted, html, shortened
-from twoarm.text.sentence import Name
+from twoarm.text.sentence import Name, Sentence
 
 _NAME = 60
 
@@ -29,8 +29,7 @@ def render(analysis: Analysis) -> str:
         ("Evidence", sentence_html(summary.evidence)),
         ("Caveats", html(counted(len(analysis.caveats), "caveat"))),
     )
-    tested = "" if summary.tested is None else f"<p>{sentence_html(summary.tested)}</p>"
-    heading = f"{tested}<p>{arms}: {html(summary.overview)}</p>"
+    heading = f"{_tested(summary.tested)}<p>{arms}: {html(summary.overview)}</p>"
     steps = _listed("Next", summary.steps)
     return f"<div>{heading}{_labelled(lines)}{amounts(summary)}{steps}</div>"
 
@@ -39,7 +38,8 @@ def render_several(analyses: Sequence[Analysis]) -> str:
     """Whether each candidate may be promoted, and what its gates show."""
     baseline = html(shortened(analyses[0].baseline, _NAME))
     heading = f"{html(counted(len(analyses), 'candidate'))} vs. <b>{baseline}</b> (baseline)"
-    return f"<div><p>{heading}</p>{''.join(map(_table, overview(analyses)))}</div>"
+    tested = _tested(tested_of(analyses))
+    return f"<div>{tested}<p>{heading}</p>{''.join(map(_table, overview(analyses)))}</div>"
 
 
 def render_sheet(sheet: Sheet) -> str:
@@ -50,6 +50,10 @@ def render_sheet(sheet: Sheet) -> str:
         f"{_labelled(lines)}{''.join(map(_table, sheet.tables))}"
         f"{_listed('Caveats', sheet.caveats)}</div>"
     )
+
+
+def _tested(tested: Sentence | None) -> str:
+    return "" if tested is None else f"<p>{sentence_html(tested)}</p>"
 
 
 def _labelled(lines: Iterable[tuple[str, str]]) -> str:

@@ -1,11 +1,14 @@
 """Several candidates against one baseline: an analysis of each, in one file and one report."""
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from twoarm.render.report import Report
 from twoarm.render.text import Look
 from twoarm.result.analysis import Analysis, Document
+
+if TYPE_CHECKING:
+    from twoarm.render.page.links import Links
 
 # 1  2026-11: the first. Within a number, keys are added, never changed or removed.
 SCHEMA: Literal["twoarm.comparison/1"] = "twoarm.comparison/1"
@@ -88,11 +91,11 @@ class Candidates:
 
         return junit.render(*self.reports)
 
-    def to_html(self) -> str:
+    def to_html(self, links: "Links | None" = None) -> str:
         """All candidates on one self-contained page; needs the extra `twoarm[html]`."""
         from twoarm.render import html
         from twoarm.render.chart_points import chart_points
 
         return html.render_several(
-            [(report, chart_points(report.comparison)) for report in self.reports]
+            [(report, chart_points(report.comparison)) for report in self.reports], links
         )

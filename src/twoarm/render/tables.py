@@ -40,6 +40,7 @@ _ARM_FIGURES = (
 _LEFT_OUT = (
     ("duplicate", "duplicate", ""),
     ("other arm", "run", " in other arms"),
+    ("other part", "run", " in other parts"),
 )
 # How a reason for a missing run may begin, in the words of the record.
 _WHY_MISSING = ("lost", "interrupted", NOT_YET_RUN, OVER_BUDGET)

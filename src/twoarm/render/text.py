@@ -63,10 +63,13 @@ def render(analysis: Analysis, look: Look) -> str:
     return "\n".join(lines) + "\n"
 
 
-def lay_out(heading: str, tables: Sequence[Table], look: Look) -> list[str]:
-    """A heading and some tables."""
+def lay_out(
+    tested: Sentence | None, heading: str, tables: Sequence[Table], look: Look
+) -> list[str]:
+    """What was tested, a heading and some tables."""
     screen = _Screen(look)
-    return [heading, *(line for table in tables for line in ("", *screen.laid_out(table)))]
+    below = (line for table in tables for line in ("", *screen.laid_out(table)))
+    return [*screen.tested(tested, full=look.full), heading, *below]
 
 
 def lay_out_sheet(sheet: Sheet, look: Look) -> str:
@@ -183,11 +186,15 @@ class _Screen:
         return lines
 
     def _opening(self, summary: Summary, *, full: bool) -> list[str]:
-        """What was tested, in one line unless all is wanted, and the arms."""
-        if summary.tested is None:
-            return self._heading(summary)
-        tested = self._wrapped(summary.tested if full else _brief(summary.tested))
-        return [*(tested if full else self._cut(tested, 1)), *self._heading(summary)]
+        """What was tested, and the arms."""
+        return [*self.tested(summary.tested, full=full), *self._heading(summary)]
+
+    def tested(self, tested: Sentence | None, *, full: bool) -> list[str]:
+        """What was tested, in one line unless all is wanted."""
+        if tested is None:
+            return []
+        lines = self._wrapped(tested if full else _brief(tested))
+        return lines if full else self._cut(lines, 1)
 
     def _heading(self, summary: Summary) -> list[str]:
         ends = " (candidate) vs. ", " (baseline)"

@@ -15,6 +15,7 @@ from twoarm.evidence.results import FUTILE, Evidence, Looks
 from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options
 from twoarm.result.findings import FAIRLY_STABLE
+from twoarm.result.looked import score_alone
 from twoarm.result.more_runs import more_runs
 from twoarm.result.promote import Promotion
 from twoarm.result.step import Step, step
@@ -73,6 +74,7 @@ def next_steps(basis: Basis) -> Iterator[Step]:
         yield from _lacking(comparison)
     if evidence is not None and evidence.looks is not None:
         yield from _looks(evidence.looks)
+    yield from score_alone(comparison, evidence, basis.options)
     if evidence is not None and evidence.exclusions.could_flip and _unexplained(basis):
         yield step(
             "explain_exclusions",

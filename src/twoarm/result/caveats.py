@@ -155,6 +155,14 @@ def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:
     if others:
         gone = counted(screening.excluded_runs("other arm"), "run")
         yield Caveat.say("other_arms", "{} in other arms excluded: {}", gone, listed(others))
+    apart = screening.excluded_runs("other part")
+    if options.part is not None and apart:
+        yield Caveat.say(
+            "other_parts",
+            "{} of other parts excluded: this is part {} alone",
+            counted(apart, "run"),
+            " and ".join(map(str, options.part)),
+        )
 
 
 def _nothing_else(screening: Screening) -> str:

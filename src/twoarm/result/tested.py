@@ -6,6 +6,8 @@ import msgspec
 import numpy as np
 
 from twoarm.compare.comparison import Comparison
+from twoarm.compare.screen import of_parts
+from twoarm.options import Options
 from twoarm.runs.arrays import measured
 from twoarm.runs.study import Study
 from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
@@ -41,25 +43,41 @@ class Subject(msgspec.Struct, frozen=True, kw_only=True):
     last_started_at_utc: str | None
 
 
-def find_tested(comparison: Comparison, *, times: bool) -> Subject:
+def find_tested(comparison: Comparison, options: Options) -> Subject:
     """What the lines of the two arms say, and the run folders that they are from."""
     runs = comparison.runs
     compared = np.zeros(len(runs), dtype=bool)
     for arm in comparison.arms.both:
         compared |= runs.arm == (runs.arms.index(arm) if arm in runs.arms else -1)
+    if options.part is not None:
+        compared &= of_parts(runs, options.part)
     makers = [runs.makers[code] for code in np.flatnonzero(np.bincount(runs.maker[compared]))]
     suites: list[SubjectSuite] = []
     for study in runs.studies:
         if (suite := _suite(study)) not in suites:
             suites.append(suite)
     agents = _distinct([maker.agent for maker in makers]) or _distinct([s.agent for s in suites])
-    started = measured(runs.started[compared]) if times and len(runs.started) else runs.started[:0]
+    timed = options.evidence and len(runs.started)
+    started = measured(runs.started[compared]) if timed else runs.started[:0]
     return Subject(
         suites=tuple(suites),
         agents=agents,
         models=_distinct([maker.model for maker in makers]),
         first_started_at_utc=_utc(started.min()) if len(started) else None,
         last_started_at_utc=_utc(started.max()) if len(started) else None,
+    )
+
+
+def tested_together(subjects: Sequence[Subject]) -> Subject:
+    """What several candidates were tested on, all in one."""
+    first = [subject.first_started_at_utc for subject in subjects]
+    last = [subject.last_started_at_utc for subject in subjects]
+    return Subject(
+        suites=subjects[0].suites,
+        agents=_distinct([agent for subject in subjects for agent in subject.agents]),
+        models=_distinct([model for subject in subjects for model in subject.models]),
+        first_started_at_utc=min(filter(None, first), default=None),
+        last_started_at_utc=max(filter(None, last), default=None),
     )
 
 

@@ -9,6 +9,7 @@ from twoarm.programs.value import as_text
 from twoarm.run.grader import without_acceptance
 from twoarm.run.schedule import Difference, Frozen
 from twoarm.run.suite import SuiteTask
+from twoarm.run.suite_file import CheckedSuite
 from twoarm.text.escape import visible
 from twoarm.text.sentence import listed
 
@@ -16,6 +17,12 @@ _BACK = "change it back, or start over with another --out"
 _REGRADED = "change it back: runs are graded again only where nothing but acceptance has changed"
 # How much is shown of a value, and how much of that before the difference.
 _WIDTH, _BEFORE = 60, 20
+
+
+def refuse_another_suite(frozen: Frozen, checked: CheckedSuite) -> None:
+    """Refuse a suite by another name, before what it has is compared."""
+    if frozen.suite_id != checked.suite_id:
+        _refuse([Difference("suite_id", frozen.suite_id, checked.suite_id)], _BACK)
 
 
 def refuse_removed(frozen: Frozen, tasks: Iterable[SuiteTask]) -> None:
@@ -30,7 +37,8 @@ def refuse_removed(frozen: Frozen, tasks: Iterable[SuiteTask]) -> None:
 
 
 def refuse_changes(then: Frozen, now: Frozen) -> None:
-    """Refuse a suite that means another schedule."""
+    """Refuse a suite that means another schedule; it may mean more of the same."""
+    now = _without_additions(then, now)
     _refuse(list(_without_budget(then).differences(_without_budget(now))), _BACK)
 
 
@@ -41,6 +49,23 @@ def refuse_all_but_acceptance(then: Frozen, now: Frozen) -> None:
         for frozen in map(_without_budget, (then, now))
     )
     _refuse(list(before.differences(after)), _REGRADED)
+
+
+def _without_additions(then: Frozen, now: Frozen) -> Frozen:
+    """What is there now of what was there then."""
+    known = {task.id for task in then.suite.tasks}
+    added = {f"prompts.{task.id}" for task in now.suite.tasks if task.id not in known}
+    tasks = tuple(task for task in now.suite.tasks if task.id in known)
+    return msgspec.structs.replace(
+        now,
+        suite=msgspec.structs.replace(now.suite, tasks=tasks),
+        digests={key: digest for key, digest in now.digests.items() if key not in added},
+        repeats=then.repeats,
+        only=then.only,
+        tags=then.tags,
+        looks=then.looks,
+        parts=then.parts,
+    )
 
 
 def _without_budget(frozen: Frozen) -> Frozen:
@@ -58,7 +83,7 @@ def _refuse(differences: Sequence[Difference], way: str) -> None:
         return
     key, then, now = differences[0]
     # They follow from what the suite spells.
-    others = [name for name, _, _ in differences[1:] if not name.startswith(("digests.", "trials"))]
+    others = [name for name, _, _ in differences[1:] if not name.startswith("digests.")]
     also = f"; {listed(others, 3)} changed as well" if others else ""
     before, after = _both(_shown(then), _shown(now))
     raise InputError(

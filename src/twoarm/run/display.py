@@ -84,7 +84,7 @@ def counts_by_arm(frozen: "Frozen", runs: Sequence["Attempted"]) -> str:
     done, planned = (Counter(trial.arm for trial in trials) for trials in (runs, frozen.trials))
     arms = ", ".join(
         f"{named(arm)} {done[arm]:,} of {planned[arm]:,}"
-        for arm in (frozen.candidate, frozen.baseline)
+        for arm in (*frozen.candidates, frozen.baseline)
     )
     return f"{done.total():,} of {counted(planned.total(), 'trial')} done ({arms})"
 

@@ -13,7 +13,8 @@ from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent
 from twoarm.programs.version import numbers
-from twoarm.run.schedule import SCHEMA, Frozen, arrange
+from twoarm.run.parts import first_part
+from twoarm.run.schedule import SCHEMA, Frozen
 from twoarm.run.suite import SuiteTask, fill, placeholders
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
@@ -132,21 +133,20 @@ def freeze(
     commits: Commits,
 ) -> Frozen:
     """The schedule of a suite, at these commits."""
-    blocks = arrange([task.id for task in tasks], tuple(checked.arms), repeats, seed)
     return Frozen(
         schema=SCHEMA,
         twoarm=__version__,
-        suite_id=checked.suite.suite_id or os.path.splitext(os.path.basename(checked.path))[0],
+        suite_id=checked.suite_id,
         suite=msgspec.structs.replace(checked.suite, tasks_from=None, tasks=tuple(tasks)),
         version=version,
         origin=commits.origin,
         digests=dict(_digests(checked, tasks)),
-        candidate=checked.candidate,
+        candidates=checked.candidates,
         baseline=checked.baseline,
         sources=commits.sources,
         seed=seed,
         repeats=repeats,
-        trials=tuple(trial for block in blocks for trial in block),
+        parts=(first_part([task.id for task in tasks], tuple(checked.arms), repeats, seed),),
     )
 
 

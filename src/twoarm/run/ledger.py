@@ -25,6 +25,8 @@ _WAIT_SECONDS = 120.0
 OUTCOME = "outcome"
 TRIAL = "trial.json"
 _DOUBTS = "doubts.json"
+# The digests of the trees that trials start from.
+TREES = "trees.json"
 # A file that asks for no new trials.
 STOP = "stop"
 
@@ -36,6 +38,7 @@ _OWN = {
     ".attempts",
     "runs",
     "setup",
+    TREES,
     "journal.jsonl",
     STOP,
     # Of a budget that did not cover a single trial.
@@ -161,6 +164,7 @@ class RunFolder:
             for name in (".attempts", "runs"):
                 self.folder.made(name).close()
             self.folder.write("place.json", _pretty(machine))
+            self.folder.remove(TREES)
             # The last one: a folder with a schedule is complete.
             self.folder.write(SCHEDULE, frozen_bytes(frozen))
         except OSError as error:

@@ -61,7 +61,7 @@ class LoopView(msgspec.Struct, kw_only=True):
 
 
 class Slot:
-    """One place to run in: a block of both arms, one after the other."""
+    """One place to run in: a block of every arm, one after the other."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -111,6 +111,7 @@ class Loop:
         self._done: set[str] = set()
         self._waiting: deque[tuple[Trial, ...]] = deque()
         self._all = 0
+        self._arms: set[str] = set()
         self._stop: StoppedError | None = None
         self._request: StopRequest = "go"
 
@@ -187,8 +188,9 @@ class Loop:
         for block in blocks:
             self._all += len(block)
             left = tuple(trial for trial in block if trial.id not in self._done)
-            if len(left) == 1:
-                # The other arm has run: this one is next.
+            self._arms.update(trial.arm for trial in block)
+            if 0 < len(left) < len(block):
+                # Other arms have run: what is left of the block is next.
                 self._waiting.append(left)
             elif left:
                 whole.append(left)
@@ -328,7 +330,7 @@ class Loop:
             return
         first.append(settled.facts.get("unread"))
         reasons = [why for arm in self._unread.values() for why in arm if why is not None]
-        if len(self._unread) > 1 and len(reasons) == FIRST * len(self._unread):
+        if len(reasons) == FIRST * len(self._arms):
             self._stop = StoppedError(
                 f"nothing can be read of the first {FIRST} runs of each arm: "
                 f"{visible(reasons[0])}; see {visible(self._folder.run_of(settled.trial))}",
@@ -337,7 +339,7 @@ class Loop:
             )
 
     def _failed(self, slot: Slot, settled: Attempted) -> None:
-        """An infra failure: no trial of either arm starts for a while, then this one again."""
+        """An infra failure: no trial of any arm starts for a while, then this one again."""
         name = settled.trial.id
         self._in_a_row += 1
         self._failures[name] = self._failures.get(name, 0) + 1

@@ -35,6 +35,7 @@ from twoarm.run.ledger import (
     read_outcome,
 )
 from twoarm.run.loop import End, LoopView, StoppedError, StopRequest
+from twoarm.run.parts import sealed_anew
 from twoarm.run.place import new_token
 from twoarm.run.prepare import Prepared
 from twoarm.run.report import (
@@ -144,7 +145,7 @@ def _set_up(source: Graded, path: str, jobs: int | None, environment: Mapping[st
         program=ProgramFile(
             path=agent.executable, digest=source.receipt.agent.sha256, version=then.version
         ),
-        frozen=msgspec.structs.replace(frozen, schema=SCHEMA, twoarm=__version__),
+        frozen=sealed_anew(msgspec.structs.replace(frozen, schema=SCHEMA, twoarm=__version__)),
         terms=Terms(budget_usd=None, trial_usd=None, cost="unknown", overshoot=0.0),
         prices=None if prices_path is None else read_prices(prices_path),
         prices_path=prices_path,

@@ -3,6 +3,7 @@
 import os
 import tempfile
 from math import sqrt
+from statistics import NormalDist
 
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Terms
@@ -16,8 +17,6 @@ from twoarm.text.escape import counted, named, visible
 # Acceptance runs twice on each task: one that flips is flaky.
 _CHECKS = 2
 _SHOWN = 12
-# Two-sided 5 %, power 80 %.
-_DEVIATIONS = 2.8
 
 
 def rehearse(setting: Setting) -> Prepared:
@@ -45,26 +44,25 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
     """What the run would do, cost at most, and be able to see; finally, whether it is ready."""
     frozen, terms, program = setting.frozen, setting.terms, setting.program
     tasks, trials = len(frozen.suite.tasks), len(frozen.trials)
+    arms = 1 + len(frozen.candidates)
     limits = frozen.suite.limits
     longest = sum(task.timeout_seconds or limits.timeout_seconds for task in frozen.suite.tasks) * (
-        2 * frozen.repeats
+        arms * frozen.repeats
     )
     version = f" {program.version}" if program.version else ""
     lines = [
         f"suite {named(frozen.suite_id)}: {counted(tasks, 'task')} x "
-        f"{counted(frozen.repeats, 'repeat')} x 2 arms = {counted(trials, 'trial')}",
+        f"{counted(frozen.repeats, 'repeat')} x {arms} arms = {counted(trials, 'trial')}",
         f"agent {named(setting.agent.name)}{version}: {visible(program.path)}",
         f"workspace at {frozen.origin[:12]}, {counted(setting.jobs, 'job')}",
         f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
-        _smallest(tasks, frozen.repeats),
+        _smallest(tasks, frozen.repeats, len(frozen.candidates)),
     ]
     lines.append("order:")
-    for number, (first, second) in enumerate(frozen.blocks[:_SHOWN], 1):
-        lines.append(
-            f"  {number}. {visible(first.task)}, repeat {first.repeat}: "
-            f"{visible(first.arm)}, then {visible(second.arm)}"
-        )
+    for number, block in enumerate(frozen.blocks[:_SHOWN], 1):
+        order = ", then ".join(visible(trial.arm) for trial in block)
+        lines.append(f"  {number}. {visible(block[0].task)}, repeat {block[0].repeat}: {order}")
     if len(frozen.blocks) > _SHOWN:
         lines.append(f"  and {len(frozen.blocks) - _SHOWN} more")
     warnings = [*notes(setting), *warnings_of(prepared.untouched)]
@@ -93,12 +91,17 @@ def _cost(terms: Terms, trials: int) -> str:
     return cost if terms.budget_usd is None else f"{cost}; the budget is ${terms.budget_usd:,.2f}"
 
 
-def _smallest(tasks: int, repeats: int) -> str:
-    """For these tasks, at a success rate of one half, where a difference is hardest to see."""
-    points = 100 * _DEVIATIONS * sqrt(0.5 / (tasks * repeats))
+def _smallest(tasks: int, repeats: int, candidates: int) -> str:
+    """For these tasks, at a success rate of one half, where a difference is hardest to see.
+
+    Two-sided 5 %, of which each of several candidates has its share, and a power of 80 %.
+    """
+    normal = NormalDist()
+    deviations = normal.inv_cdf(1.0 - 0.025 / candidates) + normal.inv_cdf(0.8)
+    points = 100 * deviations * sqrt(0.5 / (tasks * repeats))
     if points >= 100:
         return "can see: no difference in success, however large; add tasks or repeats"
     return (
-        f"can see: a difference of about {points:.0f} points in success on these tasks, "
-        "four times out of five"
+        f"can see: a difference of about {points:.0f} points in success on these tasks"
+        f"{' for each candidate' if candidates > 1 else ''}, four times out of five"
     )

@@ -73,6 +73,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     repeat: int
     run_id: str | None = None
     started_at_utc: str | None = None
+    part: int | None = None
 
     @property
     def trial(self) -> Trial:
@@ -87,6 +88,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
 
 
 _KNOWN = msgspec.json.Decoder(_Known)
+_RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def collect_runs(
@@ -132,19 +134,34 @@ def collect_runs(
         ]
     collected = [*lines.values(), *(msgspec.json.encode(run) + b"\n" for run in others)]
     collected.sort(key=lambda line: _KNOWN.decode(line).order)
+    part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
+    collected = [_with_part(line, part_of) for line in collected]
     content = batched(iter(collected))
     write([Output(path=folder.at(COLLECTED), content=content, append=False, named=False)])
     caveats += [*_caveats(others), *_doubts(folder)]
     return Collected(arms=frozenset(run.arm for run in runs), caveats=tuple(caveats))
 
 
-def run_ids(folder: RunFolder) -> frozenset[str] | None:
-    """The attempts that `collected.jsonl` has lines of; None if there is no such file to read."""
+def _with_part(line: bytes, part_of: Mapping[Trial, int]) -> bytes:
+    """A line that says which part of the schedule it is of, and is otherwise as it was."""
+    number = part_of.get(_KNOWN.decode(line).trial)
+    if number is None:
+        # Of a trial that somebody has taken out of the schedule.
+        return line
+    record = _RAW.decode(line) | {"part": msgspec.Raw(b"%d" % number)}
+    return msgspec.json.encode(record) + b"\n"
+
+
+def is_collected(folder: RunFolder, frozen: Frozen, settled: Iterable[Attempted]) -> bool:
+    """Whether `collected.jsonl` has lines of all these attempts, and of every part."""
     try:
-        lines = folder.folder.read(COLLECTED).splitlines()
-        return frozenset(known.run_id for known in map(_KNOWN.decode, lines) if known.run_id)
+        lines = list(map(_KNOWN.decode, folder.folder.read(COLLECTED).splitlines()))
     except (FileNotFoundError, ValueError):
-        return None
+        return False
+    ids, parts = {line.run_id for line in lines}, {line.part for line in lines}
+    # The first was there when the file was written, whether or not its lines say so.
+    grown = {part.number for part in frozen.parts[1:]}
+    return all(made.id in ids for made in settled) and grown <= parts
 
 
 def _doubts(folder: RunFolder) -> Iterator[str]:
@@ -298,8 +315,11 @@ def write_receipt(
             "secrets": frozen.suite.agent and frozen.suite.agent.secrets,
             "variables": sorted(_variables(frozen)),
         },
+        "candidates": frozen.candidates,
+        "baseline": frozen.baseline,
         "seed": frozen.seed,
         "repeats": frozen.repeats,
+        "parts": list(_parts(frozen, runs)),
         **more,
         **_regraded(folder, runs),
         "trials": len(frozen.trials),
@@ -342,6 +362,22 @@ def _regraded(folder: RunFolder, runs: Sequence[Attempted]) -> dict[str, Any]:
         },
     }
     return {"regraded": told}
+
+
+def _parts(frozen: Frozen, runs: Iterable[Attempted]) -> Iterator[dict[str, Any]]:
+    """Each part of the schedule, and when its runs were made."""
+    started = {run.trial: run.facts.get("started_at_utc") for run in runs}
+    for part in frozen.parts:
+        times = sorted(filter(None, map(started.get, part.trials)))
+        yield {
+            "part": part.number,
+            "seed": part.seed,
+            "digest": part.digest,
+            "trials": len(part.trials),
+            "done": sum(trial in started for trial in part.trials),
+            "first_started_at_utc": times[0] if times else None,
+            "last_started_at_utc": times[-1] if times else None,
+        }
 
 
 def runs_by_jobs(runs: Iterable[Attempted]) -> Counter[int]:

@@ -9,7 +9,10 @@ from msgspec import UNSET
 
 from twoarm.run.suite import Suite, SuiteTask
 
-SCHEMA = "twoarm.schedule/1"
+SCHEMA = "twoarm.schedule/2"
+# Before a run could grow or have several candidates: its folders are scored and shown, and not
+# continued.
+_OLDER = "twoarm.schedule/1"
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True, order=True):
@@ -30,41 +33,69 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, order=True):
         return f"{self.arm}/{self.name}"
 
 
-Block = tuple[Trial, Trial]
+# Every arm of a task and repeat, in the order in which they start.
+Block = tuple[Trial, ...]
 
 
 def arrange(tasks: Sequence[str], arms: Sequence[str], repeats: int, seed: int) -> list[Block]:
-    """Rounds of every task once, in random order; each task a block of both arms, side by side.
+    """Rounds of every task once, in random order; each task a block of all arms, side by side.
 
-    Which arm is first is random too, and each of them is first equally often at every task. Hashes
-    and not a generator: the order is the same in every version of Python, and that of one task
-    does not depend on the others.
+    The order in a block is random too. At every task each arm stands in each place equally often:
+    no two of these counts differ by more than one, whatever the number of repeats. After as many
+    repeats as there are arms, or twice as many if the number of arms is odd, each arm also follows
+    each other arm equally often. Hashes and not a generator: the order is the same in every version
+    of Python, and that of one task does not depend on the others.
     """
-    pair = sorted(arms)
-    first = {task: _first_arms(task, repeats, seed) for task in tasks}
-    blocks = []
-    for repeat in range(1, repeats + 1):
-        for task in sorted(tasks, key=lambda task: _draw(seed, "task", repeat, task)):
-            order = pair if first[task][repeat - 1] else pair[::-1]
-            a, b = (Trial(task=task, repeat=repeat, arm=arm) for arm in order)
-            blocks.append((a, b))
-    return blocks
+    orders = {task: _orders(task, sorted(arms), repeats, seed) for task in tasks}
+    return [
+        tuple(Trial(task=task, repeat=repeat, arm=arm) for arm in orders[task][repeat - 1])
+        for repeat in range(1, repeats + 1)
+        for task in sorted(tasks, key=lambda task: _draw(seed, "task", repeat, task))
+    ]
 
 
-def _first_arms(task: str, repeats: int, seed: int) -> list[bool]:
-    """Whether the first arm starts, per repeat: in half of them; a coin decides an odd one."""
-    coin = _draw(seed, "coin", 0, task)[0] % 2
-    chosen = sorted(range(repeats), key=lambda repeat: _draw(seed, "arm", repeat, task))
-    starts = set(chosen[: (repeats + coin) // 2])
-    return [repeat in starts for repeat in range(repeats)]
+def _orders(task: str, arms: list[str], repeats: int, seed: int) -> list[list[str]]:
+    """The order of the arms in each repeat: the rows of whole squares and some of one more."""
+    squares, left = divmod(repeats, len(arms))
+    rows = _square(task, arms, seed, 0)[:left]
+    for number in range(squares):
+        # Of an odd number of arms, a square is balanced only together with its mirror image.
+        square = _square(task, arms, seed, 1 + number // 2)
+        rows += [row[::-1] for row in square] if number % 2 else square
+    drawn = sorted(range(repeats), key=lambda repeat: _draw(seed, "arm", repeat, task))
+    order_of = dict(zip(drawn, sorted(rows), strict=True))
+    return [order_of[repeat] for repeat in range(repeats)]
+
+
+def _square(task: str, arms: list[str], seed: int, number: int) -> list[list[str]]:
+    """Every arm once in each row and each place, as E. J. Williams arranged treatments in 1949."""
+    names, drawn = arms[::-1], int.from_bytes(_draw(seed, "coin", number, task), "little")
+    for at in range(len(names) - 1):
+        drawn, more = divmod(drawn, len(names) - at)
+        names[at], names[at + more] = names[at + more], names[at]
+    # 0, 1, -1, 2, -2 and so on: no two neighbors are equally far apart.
+    zigzag = [(at + 1) // 2 if at % 2 else -(at // 2) for at in range(len(names))]
+    return [[names[(row + step) % len(names)] for step in zigzag] for row in range(len(names))]
 
 
 def _draw(seed: int, what: str, number: int, name: str) -> bytes:
     return sha256(f"{seed}\0{what}\0{number}\0{name}".encode()).digest()
 
 
+class SchedulePart(msgspec.Struct, frozen=True, kw_only=True):
+    """Trials that were frozen together: those that a run began with, or that it grew by."""
+
+    number: int
+    # Of its order; the first part has that of the run.
+    seed: int
+    # Of its trials, and of everything else that was frozen by then.
+    digest: str
+    # In the order in which they start.
+    trials: tuple[Trial, ...]
+
+
 class Frozen(msgspec.Struct, frozen=True, kw_only=True):
-    """What a run folder was made for; nothing in it may change once a trial has run."""
+    """What a run folder was made for; it may grow, and nothing else in it may change."""
 
     schema: str
     twoarm: str
@@ -77,19 +108,28 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     # Of everything the suite names, by the key that names it.
     digests: dict[str, str]
-    candidate: str
+    candidates: tuple[str, ...]
     baseline: str
     # The commits of the arms' sources.
     sources: dict[str, str]
     seed: int
     repeats: int
-    # In the order in which they start.
-    trials: tuple[Trial, ...]
+    # The tasks that were asked for, by id and by tag; neither asks for all of the suite.
+    only: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+    looks: tuple[int, ...] | None = None
+    parts: tuple[SchedulePart, ...]
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        """All of them, in the order in which they start."""
+        return tuple(trial for part in self.parts for trial in part.trials)
 
     @property
     def blocks(self) -> list[Block]:
-        """The trials, two by two."""
-        return list(zip(self.trials[::2], self.trials[1::2], strict=True))
+        """The trials, every arm of a task and repeat together."""
+        trials, arms = self.trials, 1 + len(self.candidates)
+        return [trials[at : at + arms] for at in range(0, len(trials), arms)]
 
     def differences(self, other: "Frozen") -> Iterator["Difference"]:
         """What differs between two schedules; what the suite spells comes first."""
@@ -135,4 +175,9 @@ def frozen_bytes(frozen: Frozen) -> bytes:
 
 def thaw(text: bytes) -> Frozen:
     """The schedule of a file; ValueError if it is none."""
-    return msgspec.json.decode(text, type=Frozen, strict=True)
+    document = msgspec.json.decode(text)
+    if isinstance(document, dict) and document.get("schema") == _OLDER:
+        part = {"number": 1, "seed": document.get("seed"), "digest": ""}
+        document["parts"] = [part | {"trials": document.get("trials")}]
+        document["candidates"] = [document.pop("candidate", None)]
+    return msgspec.convert(document, Frozen)

@@ -2,26 +2,29 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
-from twoarm.run.changes import refuse_changes, refuse_removed
 from twoarm.run.executor import Executor
 from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, model_of
-from twoarm.run.ledger import WHOLE, MachineSettings, RunFolder
+from twoarm.run.ledger import TREES, WHOLE, MachineSettings, RunFolder
 from twoarm.run.loop import End, Loop, LoopView, StoppedError, StopRequest
 from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.prepare import Preparation, Prepared, SetupContext
+from twoarm.run.reopen import Reopened
 from twoarm.run.report import Collected, collect_runs, runs_by_jobs, write_receipt
-from twoarm.run.setting import RunOptions, Setting, set_up
+from twoarm.run.schedule import frozen_bytes
+from twoarm.run.setting import RunOptions, Setting
 from twoarm.run.settle import RunReader
-from twoarm.run.suite_file import CheckedSuite, read_suite
+from twoarm.run.suite import SuiteTask
+from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.tree import lies_in
-from twoarm.text.escape import counted, shortened, visible
+from twoarm.runs.study import SCHEDULE
+from twoarm.text.escape import counted, named, shortened, visible
 
 # What was made of the suite, in the cache.
 _PREPARED = "prepared.json"
@@ -49,7 +52,7 @@ class Session:
         clear_process_limits()
         self.place.clear_scratch()
         with self.place.folder as place:
-            known = _known_prepared(place)
+            known = _known_prepared(place, self.setting.frozen.suite.tasks)
             if known is not None:
                 self.check_trees(known)
                 return known
@@ -57,6 +60,7 @@ class Session:
                 prepared = prepare_trials(
                     self.setting, self.place, self.executor, logs, self.machine.token, 1
                 )
+            _keep_trees(self.folder, prepared.digests)
             place.write(_PREPARED, msgspec.json.encode(prepared))
         self.folder.say(WHOLE)
         return prepared
@@ -170,13 +174,34 @@ class Session:
         self.folder.release()
 
 
-def _known_prepared(place: OpenFolder) -> Prepared | None:
-    """What an earlier runner has made; None if it never finished, or that was cleared."""
+def _known_prepared(place: OpenFolder, tasks: Iterable[SuiteTask]) -> Prepared | None:
+    """What an earlier runner has made for these tasks; None if it never finished, or that was
+    cleared."""
     try:
         prepared = msgspec.json.decode(place.read(_PREPARED), type=Prepared)
     except (OSError, ValueError):
         return None
-    return prepared if all(map(os.path.isdir, prepared.paths())) else None
+    complete = all(task.id in prepared.untouched for task in tasks)
+    return prepared if complete and all(map(os.path.isdir, prepared.paths())) else None
+
+
+def _keep_trees(folder: RunFolder, digests: Mapping[str, str]) -> None:
+    """Remember the trees that trials start from; refuse others than those of earlier trials."""
+    made = {key: digest for key, digest in digests.items() if key.startswith("trees.")}
+    earlier: dict[str, str] = {}
+    if folder.folder.look(TREES) is not None:
+        try:
+            earlier = msgspec.json.decode(folder.folder.read(TREES), type=dict[str, str])
+        except ValueError as error:
+            raise InputError(f"{visible(folder.at(TREES))}: {visible(str(error))}") from error
+    for key in sorted(made.keys() & earlier.keys()):
+        if made[key] != earlier[key]:
+            raise InputError(
+                f"task {named(key.removeprefix('trees.'))}: its setup made other files than for "
+                f"the runs that are there (digest {earlier[key][:12]} then, {made[key][:12]} now); "
+                "make it repeatable, or start over with another --out"
+            )
+    folder.folder.write(TREES, msgspec.json.encode(earlier | made, order="sorted"))
 
 
 def prepare_trials(
@@ -234,45 +259,34 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
         raise
 
 
-def resume(
-    out: str, path: str | None, options: RunOptions, environment: Mapping[str, str]
-) -> Session:
-    """A run folder that was begun earlier: the same suite, or none."""
-    folder = RunFolder(out)
-    frozen, machine = folder.frozen(), folder.machine()
-    suite = os.path.abspath(path) if path is not None else machine.suite
-    if not os.path.exists(suite):
-        raise InputError(
-            f"{visible(suite)}: the suite is not there; if it has moved, "
-            f"give it as well: twoarm run SUITE --resume {visible(out)}"
-        )
-    if options.budget_usd and machine.budget_usd and options.budget_usd < machine.budget_usd:
-        raise UsageError(f"--budget: it was ${machine.budget_usd:g}, and can only grow")
-    options = msgspec.structs.replace(
-        options,
-        budget_usd=options.budget_usd or machine.budget_usd,
-        trial_usd=machine.trial_usd,
-        repeats=frozen.repeats,
-        seed=frozen.seed,
-        only=tuple(task.id for task in frozen.suite.tasks),
-        tags=(),
-        jobs=options.jobs or machine.jobs,
-        isolation=machine.isolation,
-    )
-    # Without them no schedule can be made to compare with.
-    refuse_removed(frozen, read_suite(suite).tasks)
-    setting = set_up(suite, options, environment, frozen)
-    refuse_changes(frozen, setting.frozen)
+def resume(reopened: Reopened) -> Session:
+    """A run folder that was begun earlier, with a part more if it grows."""
+    folder, machine = reopened.folder, reopened.machine
+    setting, schedule = reopened.setting, reopened.schedule
     folder.hold(machine.token)
     try:
-        budget = setting.terms.budget_usd
+        if folder.frozen() != reopened.then:
+            raise UsageError(
+                f"{visible(folder.path)} was resumed by somebody else just now; look at it with "
+                "--status, then try again"
+            )
         before = machine.jobs
         machine = msgspec.structs.replace(
-            machine, suite=suite, jobs=setting.jobs, budget_usd=budget
+            machine,
+            suite=reopened.suite,
+            jobs=setting.jobs,
+            budget_usd=setting.terms.budget_usd,
         )
         folder.change(machine)
         folder.say("resumed", jobs=machine.jobs, jobs_before=before)
-        return Session(folder, setting, machine)
+        if reopened.more:
+            # In one step: whoever comes after a kill has the one schedule or the other.
+            folder.folder.write(SCHEDULE, frozen_bytes(schedule))
+            folder.say("grown", part=len(schedule.parts), trials=reopened.more)
+        # What is counted in the runs is what the suite says now.
+        suite = msgspec.structs.replace(setting.frozen.suite, tasks=schedule.suite.tasks)
+        frozen = msgspec.structs.replace(schedule, suite=suite)
+        return Session(folder, msgspec.structs.replace(setting, frozen=frozen), machine)
     except BaseException:
         # As in `start`.
         folder.release()

@@ -16,6 +16,7 @@ from twoarm.programs.settings import NO_FORMAT
 from twoarm.run.budget import Terms, check_terms
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, find_program, freeze
 from twoarm.run.job_maker import check_arguments, missing_files, model_of
+from twoarm.run.parts import sealed
 from twoarm.run.schedule import Frozen
 from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
@@ -24,6 +25,9 @@ from twoarm.text.escape import named, visible
 # A shorter value would be redacted from everything.
 SHORTEST_SECRET = 8
 
+# Of every task in each arm, where nobody asks for more or fewer.
+REPEATS = 5
+
 Isolation = Literal["copy", "bwrap"]
 Keep = Literal["none", "failed", "all"]
 
@@ -31,7 +35,7 @@ Keep = Literal["none", "failed", "all"]
 class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     """What the user asked for besides the suite; None is what the suite or the folder says."""
 
-    repeats: int = 5
+    repeats: int | None = None
     seed: int = 1
     jobs: int | None = None
     budget_usd: float | None = None
@@ -82,7 +86,9 @@ def set_up(
     tasks = choose_tasks(checked, options.only, options.tags)
     check_arguments(checked, agent, tasks)
     commits = commits_of(checked, earlier)
-    frozen = freeze(checked, program.version, tasks, options.repeats, options.seed, commits)
+    repeats = options.repeats or REPEATS
+    frozen = freeze(checked, program.version, tasks, repeats, options.seed, commits)
+    frozen = sealed(msgspec.structs.replace(frozen, only=options.only, tags=options.tags))
     values = _secrets(checked, environment)
     text = msgspec.json.encode(frozen).decode()
     for name, value in values.items():
@@ -155,13 +161,13 @@ def notes(setting: Setting) -> Iterator[str]:
         setting.checked.at(repo), setting.frozen.origin, setting.checked.path
     ):
         yield (
-            "the suite is committed in the repository, so agents of both arms can read it, and "
+            "the suite is committed in the repository, so agents of all arms can read it, and "
             "any files of the arms that are committed with it; keep them elsewhere"
         )
     copied = setting.checked.workspace.copy
     if copied is not None and lies_in(setting.checked.path, setting.checked.at(copied)):
         yield (
-            "the suite is in the folder that is copied, so agents of both arms can read it; keep "
+            "the suite is in the folder that is copied, so agents of all arms can read it; keep "
             "it in another folder"
         )
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:

@@ -2,19 +2,25 @@
 
 import os
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
 
 import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
-from twoarm.run.ledger import RunFolder
-from twoarm.run.report import collect_runs, run_ids
+from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.report import collect_runs, is_collected
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import tree_digest
 from twoarm.runs.runfile import COLLECTED
-from twoarm.runs.study import Study
+from twoarm.runs.study import EarlierReport, Study
 from twoarm.text.escape import visible
+
+# Who has seen how many runs judged, a line for each report.
+_REPORTS = "reports.jsonl"
+_REPORT = msgspec.json.Decoder(EarlierReport)
 
 
 class OpenStudy(msgspec.Struct, frozen=True, kw_only=True):
@@ -36,8 +42,7 @@ def open_study(path: str) -> OpenStudy:
         frozen = folder.frozen()
         runs = list(folder.runs())
         infra = [attempt for attempt in folder.attempts() if attempt.state == "infra"]
-        collected = run_ids(folder)
-        if collected is None or any(made.id not in collected for made in (*runs, *infra)):
+        if not is_collected(folder, frozen, (*runs, *infra)):
             collect_runs(folder, frozen, _prices(folder, frozen))
         suite = frozen.suite
         return OpenStudy(
@@ -50,11 +55,14 @@ def open_study(path: str) -> OpenStudy:
                 version=frozen.version,
                 commit=frozen.origin if suite.workspace and suite.workspace.repo else None,
                 sources=frozen.sources,
-                candidate=frozen.candidate,
+                candidates=frozen.candidates,
                 baseline=frozen.baseline,
                 seed=frozen.seed,
                 unfinished=len(runs) < len(frozen.trials),
                 running=folder.held_by_another(),
+                made=_made(frozen, runs),
+                reports=earlier_reports(folder),
+                planned_looks=frozen.looks is not None,
             ),
         )
     except OSError as error:
@@ -62,6 +70,46 @@ def open_study(path: str) -> OpenStudy:
         raise InputError(f"{where}: cannot be read: {error.strerror}") from error
     finally:
         folder.release()
+
+
+def _made(frozen: Frozen, runs: Iterable[Attempted]) -> dict[int, int]:
+    """How many runs there are of each part."""
+    done = {run.trial for run in runs}
+    return {part.number: len(done.intersection(part.trials)) for part in frozen.parts}
+
+
+def earlier_reports(folder: RunFolder) -> tuple[EarlierReport, ...]:
+    """What is known of reports on a run folder; half a line says nothing, and neither does a link
+    that somebody has laid."""
+    try:
+        lines = folder.folder.read(_REPORTS).splitlines()
+    except OSError:
+        return ()
+    reports = []
+    for line in lines:
+        with suppress(ValueError):
+            reports.append(_REPORT.decode(line))
+    return tuple(reports)
+
+
+def note_report(study: Study, verdicts: tuple[str, ...], parts: tuple[int, ...] | None) -> None:
+    """Remember that somebody has seen these runs judged; not in a folder that takes no notes."""
+    runs = {part: count for part, count in study.made.items() if parts is None or part in parts}
+    if any((report.runs, report.verdicts) == (runs, verdicts) for report in study.reports):
+        return
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    line = msgspec.json.encode(EarlierReport(at_utc=at, runs=runs, verdicts=verdicts))
+    folder = RunFolder(study.path)
+    with suppress(OSError):
+        notes = folder.folder.open_own(_REPORTS, append=True)
+        try:
+            size = os.fstat(notes).st_size
+            torn = bool(size) and os.pread(notes, 1, size - 1) != b"\n"
+            # In one write: others may take notes at the same time.
+            os.write(notes, (b"\n" if torn else b"") + line + b"\n")
+        finally:
+            os.close(notes)
+    folder.release()
 
 
 def _prices(folder: RunFolder, frozen: Frozen) -> Mapping[str, Prices] | None:

@@ -1,4 +1,4 @@
-"""The suite: tasks, two arms, and the agent that runs them; its keys are defined here, once."""
+"""The suite: tasks, arms, and the agent that runs them; its keys are defined here, once."""
 
 import re
 from typing import Annotated, Any
@@ -54,7 +54,7 @@ class SourceRepo(_Table, frozen=True, kw_only=True):
 
 
 class Arm(_Table, frozen=True, kw_only=True):
-    """What one arm has of its own; everything else is the same in both."""
+    """What one arm has of its own; everything else is the same in all."""
 
     model: Text | None = None
     args: tuple[str, ...] = ()
@@ -137,12 +137,12 @@ _MEANINGS = {
         "description": "for people",
         "baseline": "the arm without the change",
         "tasks_from": "a suite file whose tasks come first, relative to this file",
-        "agent": "the agent of both arms",
+        "agent": "the agent of every arm",
         "workspace": "what every trial starts from",
         "limits": "how long, how much and how often",
         "acceptance_files": "paths restored from the untouched workspace before acceptance",
-        "uptake": "patterns of what counts as a use of the change, in both arms",
-        "arms": "the two arms, by name",
+        "uptake": "patterns of what counts as a use of the change, in every arm",
+        "arms": "the arms, two or more, by name",
         "tasks": "the tasks",
     },
     "SuiteTask": {
@@ -219,7 +219,7 @@ def suite_schema() -> dict[str, Any]:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": "suite.schema.json",
         "title": "twoarm suite",
-        "description": "Tasks, two arms and an agent: what `twoarm run` runs. "
+        "description": "Tasks, arms and an agent: what `twoarm run` runs. "
         "The same keys in TOML and in JSON.",
         **body,
         "$defs": definitions,

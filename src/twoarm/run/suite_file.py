@@ -4,6 +4,7 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from difflib import get_close_matches
+from itertools import combinations
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
@@ -49,13 +50,18 @@ class CheckedSuite(msgspec.Struct, frozen=True, kw_only=True):
     agent: Program
     workspace: Workspace
     baseline: str
-    candidate: str
+    candidates: tuple[str, ...]
     tasks: tuple[SuiteTask, ...]
     prompts: dict[str, str]
 
     @property
+    def suite_id(self) -> str:
+        """As the suite says, or after its file."""
+        return self.suite.suite_id or os.path.splitext(os.path.basename(self.path))[0]
+
+    @property
     def arms(self) -> dict[str, Arm]:
-        """The two arms, by name."""
+        """The arms, by name."""
         return self.suite.arms
 
     def at(self, path: str) -> str:
@@ -88,7 +94,7 @@ def read_suite(path: str) -> CheckedSuite:
         agent=suite.agent,
         workspace=suite.workspace,
         baseline=baseline,
-        candidate=next(arm for arm in suite.arms if arm != baseline),
+        candidates=tuple(arm for arm in suite.arms if arm != baseline),
         tasks=tuple(task for _, _, task in tasks),
         prompts=prompts,
     )
@@ -252,16 +258,17 @@ def _undefined(path: str, key: str, texts: Mapping[str, tuple[str, ...]]) -> Ite
 
 def _arms(path: str, suite: Suite, folder: str) -> Iterator[Problem]:
     names = ", ".join(map(named, suite.arms))
-    if len(suite.arms) != 2:
-        message = f"expected two arms, found {names or 'none'}; write [arms.NAME] for each"
+    if len(suite.arms) < 2:
+        message = f"expected two arms or more, found {names or 'none'}; write [arms.NAME] for each"
         yield _problem(path, "arms", message)
         return
-    first, second = suite.arms.values()
-    if _treatment(first) == _treatment(second):
-        message = f"{names} do not differ; a comparison needs a change"
-        yield _problem(path, "arms", message)
-    if len({name.lower() for name in suite.arms}) < 2:
-        yield _problem(path, "arms", "names that differ only in case; rename one")
+    for (name, first), (other, second) in combinations(suite.arms.items(), 2):
+        if _treatment(first) == _treatment(second):
+            message = f"{named(name)}, {named(other)} do not differ; a comparison needs a change"
+            yield _problem(path, "arms", message)
+        if name.lower() == other.lower():
+            message = f"{named(name)}, {named(other)} differ only in case; rename one"
+            yield _problem(path, "arms", message)
     if suite.baseline is None:
         yield _problem(path, "baseline", f"missing; name the arm without the change: {names}")
     elif suite.baseline not in suite.arms:

@@ -1,4 +1,4 @@
-"""The page of a task and repeat: its two runs side by side, in one file without scripts."""
+"""The page of a task and repeat: its runs side by side, in one file without scripts."""
 
 import os
 from collections.abc import Iterator
@@ -31,27 +31,28 @@ class Listed(msgspec.Struct, frozen=True, kw_only=True):
     flip: bool
 
 
-class PairView(msgspec.Struct, frozen=True, kw_only=True):
-    """The runs of one task and repeat, the candidate's first; None where an arm has none."""
+class BlockView(msgspec.Struct, frozen=True, kw_only=True):
+    """The runs of one task and repeat, the baseline's last; None where an arm has none."""
 
     task_id: str
     repeat: int
-    candidate: RunView | None
-    baseline: RunView | None
+    runs: tuple[RunView | None, ...]
     # The repeats of the task, this one among them.
     neighbors: tuple[Listed, ...]
 
 
-def render(pair: PairView, at: str) -> str:
+def render(block: BlockView, at: str) -> str:
     """The whole page, which will stand in the folder `at`."""
+    last = len(block.runs) - 1
+    names = ["candidate", *(f"candidate-{number}" for number in range(2, last + 1)), "baseline"]
     runs = "".join(
-        _run(view, role, at)
-        for role, view in (("candidate", pair.candidate), ("baseline", pair.baseline))
+        _run(view, name, at)
+        for name, view in zip(names, block.runs, strict=True)
         if view is not None
     )
-    repeats = "".join(_neighbor(neighbor, pair.repeat) for neighbor in pair.neighbors)
+    repeats = "".join(_neighbor(neighbor, block.repeat) for neighbor in block.neighbors)
     return document(
-        f"{shortened(pair.task_id, NAME)}, repeat {pair.repeat}",
+        f"{shortened(block.task_id, NAME)}, repeat {block.repeat}",
         f'<nav aria-label="Report and repeats of this task"><ul><li>{REPORT}</li>'
         f'<li><a href="{INDEX}">All runs</a></li>{repeats}</ul></nav>\n'
         f'<div class="pair">\n{runs}\n</div>',
@@ -76,12 +77,12 @@ def _neighbor(neighbor: Listed, here: int) -> str:
     return f'<li><a href="{html(quote(neighbor.page))}">{label}</a></li>'
 
 
-def _run(view: RunView, role: str, at: str) -> str:
-    record = view.record
+def _run(view: RunView, name: str, at: str) -> str:
+    record, role = view.record, name.partition("-")[0]
     why = "".join(f"<li>{_sentence(line)}</li>" for line in view.why)
     facts = "".join(f"<dt>{name}</dt><dd>{html(value)}</dd>" for name, value in facts_of(record))
     parts = [
-        f'<section class="run {role}" id="{role}"><h2>{_mark(record)} '
+        f'<section class="run {role}" id="{name}"><h2>{_mark(record)} '
         f'{html(shortened(record.arm, NAME))} <span class="faint">({role})</span></h2>',
         f"<ul>{why}</ul><dl>{facts}</dl>",
     ]
@@ -155,6 +156,9 @@ def facts_of(record: Line) -> Iterator[tuple[str, str]]:
     yield "non-cache tokens", figure(record.non_cache_tokens, "tokens")
     yield "steps", figure(record.step_count, "count")
     yield "tool calls", figure(record.tool_call_count, "count")
+    if record.part is not None and record.part > 1:
+        # A run that never grew is all of one part.
+        yield "part", str(record.part)
     for name in ("model", "agent", "session_id", "started_at_utc"):
         value = getattr(record, name)
         if value:

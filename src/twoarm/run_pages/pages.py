@@ -13,12 +13,12 @@ from twoarm.errors import InputError
 from twoarm.options import Which
 from twoarm.render.page.links import FOLDER, INDEX
 from twoarm.run_pages import index as run_index
-from twoarm.run_pages.page import Listed, PairView, outcome_of, render
+from twoarm.run_pages.page import BlockView, Listed, outcome_of, render
 from twoarm.run_pages.view import RunView, Views
 from twoarm.runs.metric import SUCCESS
 from twoarm.runs.record import Line, OpenLine
 from twoarm.runs.stream import batches, blocks_of, unpacked
-from twoarm.text.escape import visible
+from twoarm.text.escape import shortened, visible
 from twoarm.text.sentence import Name, Sentence, listed, say
 
 # More pages than this are of no use to anybody, and fill a disk; flips come first.
@@ -26,6 +26,8 @@ MOST_PAGES = 5_000
 # Tasks and repeats of each that are listed for a terminal.
 _MOST_LISTED = 50
 _MOST_REPEATS = 20
+# How much is shown of the name of an arm in a list of pages.
+_ARM = 40
 
 _DECODER = msgspec.json.Decoder(OpenLine)
 _SAFE = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
@@ -34,14 +36,17 @@ _PAGE = re.compile(r"[A-Za-z0-9_-]{0,40}-[0-9a-f]{10}\.[0-9]+\.html")
 
 
 class Page(msgspec.Struct, frozen=True, kw_only=True):
-    """A task and repeat, the rows of its runs, and whether only one of them passed."""
+    """A task and repeat, and the rows of its runs: the baseline's is the last.
+
+    `flips` are the candidates of which the run passed and the baseline's failed, or the other way
+    around.
+    """
 
     name: str
     task_id: str
     repeat: int
-    candidate: int | None
-    baseline: int | None
-    flip: bool
+    rows: tuple[int | None, ...]
+    flips: tuple[int, ...]
 
     def listed(self, outcome: str) -> Listed:
         """Its line in a list of pages, with how its runs ended."""
@@ -50,7 +55,7 @@ class Page(msgspec.Struct, frozen=True, kw_only=True):
             repeat=self.repeat,
             outcome=outcome,
             page=self.name,
-            flip=self.flip,
+            flip=bool(self.flips),
         )
 
 
@@ -68,35 +73,32 @@ class PagesToMake(msgspec.Struct, frozen=True, kw_only=True):
         return links
 
 
-def plan_pages(comparison: Comparison, which: Which) -> PagesToMake:
-    """The pages of the runs that count."""
-    pairing = comparison.pairing
-    ours, theirs = comparison.screening.arms
-    rows: dict[tuple[str, int], list[int | None]] = {}
-    flips: set[tuple[str, int]] = set()
-    for side, arm in enumerate((ours, theirs)):
-        for row in arm.rows.tolist() if which == "all" else ():
-            rows.setdefault(_key(comparison, row), [None, None])[side] = row
-    flipped = np.flatnonzero(pairing.deltas[SUCCESS.name])
-    for at in flipped.tolist() if which != "none" else ():
-        pair: list[int | None] = [
-            int(ours.rows[pairing.candidate[at]]),
-            int(theirs.rows[pairing.baseline[at]]),
-        ]
-        key = _key(comparison, pair[0] or 0)
-        rows[key] = pair
-        flips.add(key)
-    ordered = sorted(rows, key=lambda key: (key not in flips, key))
+def plan_pages(comparisons: Sequence[Comparison], which: Which) -> PagesToMake:
+    """The pages of the runs that count, of one candidate or of several with the same baseline."""
+    flips: dict[int, list[int]] = {}
+    for number, comparison in enumerate(comparisons):
+        pairing = comparison.pairing
+        flipped = np.flatnonzero(pairing.deltas[SUCCESS.name])
+        for key in comparison.screening.candidate.key[pairing.candidate[flipped]].tolist():
+            flips.setdefault(key, []).append(number)
+    rows: dict[int, list[int | None]] = {}
+    names: dict[int, tuple[str, int]] = {}
+    for number, comparison in enumerate(comparisons):
+        for side, arm in zip((number, -1), comparison.screening.arms, strict=True):
+            for key, row in zip(arm.key.tolist(), arm.rows.tolist(), strict=True):
+                if which == "all" or key in flips:
+                    rows.setdefault(key, [None] * (1 + len(comparisons)))[side] = row
+                    names[key] = _key(comparison, row)
+    ordered = sorted(rows, key=lambda key: (key not in flips, names[key]))
     pages = tuple(
         Page(
-            name=page_name(task, repeat),
-            task_id=task,
-            repeat=repeat,
-            candidate=rows[task, repeat][0],
-            baseline=rows[task, repeat][1],
-            flip=(task, repeat) in flips,
+            name=page_name(*names[key]),
+            task_id=names[key][0],
+            repeat=names[key][1],
+            rows=tuple(rows[key]),
+            flips=tuple(flips.get(key, ())),
         )
-        for task, repeat in ordered[:MOST_PAGES]
+        for key in ordered[:MOST_PAGES]
     )
     return PagesToMake(pages=pages, wanted=len(ordered))
 
@@ -133,7 +135,7 @@ def read_records(
     places = comparison.runs.positions
     wanted = {}
     for page in plan.pages:
-        for row in (page.candidate, page.baseline):
+        for row in page.rows:
             if row is not None:
                 where = places.of(row)
                 wanted[where.source, where.line] = row
@@ -148,23 +150,23 @@ def make_pages(
     neighbors = _neighbors(plan, records)
     at = os.path.join(out, FOLDER)
     for page in plan.pages:
-        candidate, baseline = (
-            views.of(records[row].record, records[row].base) if row in records else None
-            for row in (page.candidate, page.baseline)
-        )
-        pair = PairView(
+        block = BlockView(
             task_id=page.task_id,
             repeat=page.repeat,
-            candidate=candidate,
-            baseline=baseline,
+            runs=tuple(
+                views.of(records[row].record, records[row].base) if row in records else None
+                for row in page.rows
+            ),
             neighbors=neighbors[page.task_id],
         )
-        yield page.name, render(pair, at).encode("utf-8", "replace")
+        yield page.name, render(block, at).encode("utf-8", "replace")
     entries = [
-        page.listed(_change(page, records) if page.flip else _outcome(page, records))
+        page.listed(_changes(page, records) if page.flips else _outcome(page, records))
         for page in plan.pages
     ]
-    yield INDEX, run_index.render(entries, plan.wanted).encode("utf-8", "replace")
+    several = any(len(page.rows) > 2 for page in plan.pages)
+    index = run_index.render(entries, plan.wanted, several=several)
+    yield INDEX, index.encode("utf-8", "replace")
 
 
 def _records(
@@ -194,24 +196,29 @@ def _lines(path: str, source: str) -> Iterator[tuple[int, bytes | None]]:
 
 def _neighbors(plan: PagesToMake, records: dict[int, Recorded]) -> dict[str, tuple[Listed, ...]]:
     neighbors: dict[str, list[Listed]] = {}
-    for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flip, page.repeat)):
+    for page in sorted(plan.pages, key=lambda page: (page.task_id, not page.flips, page.repeat)):
         neighbors.setdefault(page.task_id, []).append(page.listed(_outcome(page, records)))
     return {task: tuple(of_task) for task, of_task in neighbors.items()}
 
 
 def _outcome(page: Page, records: dict[int, Recorded]) -> str:
-    """How the runs of a page ended, the candidate's first."""
-    return " vs. ".join(
-        outcome_of(records[row].record)
-        for row in (page.candidate, page.baseline)
-        if row is not None and row in records
-    )
+    """How the runs of a page ended, the baseline's last; by arm, if there are more than two."""
+    runs = [records[row].record for row in page.rows if row in records]
+    if len(page.rows) > 2:
+        return ", ".join(f"{shortened(run.arm, _ARM)} {outcome_of(run)}" for run in runs)
+    return " vs. ".join(map(outcome_of, runs))
 
 
-def _change(page: Page, records: dict[int, Recorded]) -> str:
-    """What a flip means for the candidate."""
-    won = page.candidate in records and outcome_of(records[page.candidate].record) == "passed"
-    return "gained" if won else "lost"
+def _changes(page: Page, records: dict[int, Recorded]) -> str:
+    """What the flips of a page mean, for the candidate or for each of several."""
+    changes = []
+    for row in (page.rows[number] for number in page.flips):
+        record = records[row].record if row in records else None
+        won = record is not None and outcome_of(record) == "passed"
+        change = "gained" if won else "lost"
+        whose = f"{shortened(record.arm, _ARM)} " if record and len(page.rows) > 2 else ""
+        changes.append(f"{whose}{change}")
+    return ", ".join(changes)
 
 
 def find_runs(path: str, task: str, repeat: int, arm: str | None) -> Iterator[RunView]:

@@ -8,6 +8,16 @@ import msgspec
 SCHEDULE = "schedule.json"
 
 
+class EarlierReport(msgspec.Struct, frozen=True, kw_only=True):
+    """A report on a run folder that somebody has seen."""
+
+    at_utc: str
+    # How many runs of each part it had.
+    runs: dict[int, int]
+    # Of each candidate, as far as they differ.
+    verdicts: tuple[str, ...]
+
+
 class Study(msgspec.Struct, frozen=True, kw_only=True):
     """One run folder among the inputs."""
 
@@ -22,12 +32,17 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None
     # The commits that arms are built from.
     sources: dict[str, str]
-    candidate: str
+    candidates: tuple[str, ...]
     baseline: str
     seed: int
     # Whether planned runs are left to make, and whether a runner is at it.
     unfinished: bool
     running: bool
+    # How many runs there are of each part, and the reports on them so far.
+    made: dict[int, int]
+    reports: tuple[EarlierReport, ...]
+    # Whether looks were planned, which reports are then no more than.
+    planned_looks: bool
 
 
 def is_run_folder(path: str | os.PathLike[str]) -> bool:

@@ -13,6 +13,11 @@ STANDARD_INPUT = "<stdin>"
 MEMORY = "<memory>"
 
 
+# What an option that was not given means, where that is not "none".
+_INFERRED = "inferred from the arm names"
+_NOT_GIVEN = {"candidate": _INFERRED, "baseline": _INFERRED, "part": "all"}
+
+
 def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
     """What the figures depend on, name by name."""
     yield "version", f"{analysis.tool.name} {analysis.tool.version}"
@@ -23,13 +28,11 @@ def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
         if given.sha256 is not None:
             yield "SHA-256", given.sha256
     for name, value in msgspec.to_builtins(analysis.options).items():
-        inferred = value is None and name in ("candidate", "baseline")
-        yield name.replace("_", " "), "inferred from the arm names" if inferred else _shown(value)
+        shown = _NOT_GIVEN.get(name, "none") if value is None else _shown(value)
+        yield name.replace("_", " "), shown
 
 
 def _shown(value: object) -> str:
-    if value is None:
-        return "none"
     return {True: "yes", False: "no"}[value] if isinstance(value, bool) else _written(value)
 
 

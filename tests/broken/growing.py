@@ -1,0 +1,56 @@
+"""Rules of a run that grows: its parts, and what was run before."""
+
+from tests.broken.entry import Broken
+
+GROW, PARTS = "tests/run/test_grow.py", "tests/run/test_parts.py"
+LOOKED = "tests/result/test_looked.py"
+REPORTED = "tests/run/test_reported.py"
+
+GROWING = [
+    Broken("a part has a seed of its own", "parts._part", '_derived(seed, f"part {number}")', "seed", PARTS),
+    Broken("each arm is first equally often in a part", "parts._part", "arrange(tasks, arms, repeats - start, own)", "[b for b in arrange(tasks, arms, repeats, own) if b[0].repeat <= repeats - start]", PARTS),
+    Broken("added tasks are among the others", "parts._part", "blocks.sort(key=places.__getitem__)", "pass", PARTS),
+    Broken("an added task gets all its repeats", "grown", "then.repeats if task.id in known else 0", "then.repeats", PARTS),
+    Broken("earlier parts stay as they were", "grown", "parts=(*then.parts, part)", "parts=(*now.parts, part)", PARTS),
+    Broken("earlier tasks keep their place", "grown", "tasks = (*then.suite.tasks, *added)", "tasks = now.suite.tasks", PARTS),
+    Broken("a digest is of what was frozen by then", "parts._digest", "for key, digest in frozen.digests.items() if key not in later", "for key, digest in frozen.digests.items()", PARTS),
+    Broken("a digest is checked", "refuse_forged", "if part != replace(again, digest=_digest(frozen, number)):", "if part.trials != again.trials:", PARTS),
+    Broken("an order that the seed does not give is refused", "refuse_forged", "if part != replace(again, digest=_digest(frozen, number)):", "if False:", f"{GROW}::test_a_part_that_somebody_has_changed_is_refused"),
+    Broken("a run does not shrink", "reopen.reopen", "if repeats < then.repeats:", "if False:", f"{GROW}::test_fewer_repeats_are_refused_with_both_numbers"),
+    Broken("a run with planned looks does not grow", "reopen.reopen", "if then.looks is not None and reopened.more:", "if False:", f"{GROW}::test_a_run_with_planned_looks_does_not_grow"),
+    Broken("an older layout is not continued", "reopen.reopen", "if then.schema != SCHEMA:", "if False:", f"{GROW}::test_a_folder_of_an_older_layout_is_scored_and_not_continued"),
+    Broken("an older layout is read", "schedule.thaw", 'document.get("schema") == _OLDER', "False", f"{GROW}::test_a_folder_of_an_older_layout_is_scored_and_not_continued"),
+    Broken("tasks that were not asked for are not added", "reopen._wanted", "not then.only and", "", f"{GROW}::test_a_folder_keeps_to_the_tasks_that_were_asked_for"),
+    Broken("a tag that was asked for takes in added tasks", "reopen._wanted", "set(then.tags) & set(task.tags)", "False", f"{GROW}::test_a_folder_keeps_to_the_tasks_that_were_asked_for"),
+    Broken("what was asked for is remembered", "set_up", "only=options.only, tags=options.tags", "only=(), tags=()", f"{GROW}::test_a_folder_keeps_to_the_tasks_that_were_asked_for"),
+    Broken("changes are refused when tasks are added", "changes._without_additions", "if task.id in known)", "if task.id in known and False)", f"{GROW}::test_an_added_task_with_the_id_of_a_removed_one_is_a_changed_task"),
+    Broken("a changed prompt is refused when tasks are added", "changes._without_additions", "if key not in added}", 'if not key.startswith("prompts.")}', f"{GROW}::test_a_file_that_has_changed_is_refused_when_tasks_are_added"),
+    Broken("two suites take two folders", "refuse_another_suite", "if frozen.suite_id != checked.suite_id:", "if False:", f"{GROW}::test_two_suites_for_one_folder_are_refused"),
+    Broken("what was resumed meanwhile is not overwritten", "session.resume", "if folder.frozen() != reopened.then:", "if False:", f"{GROW}::test_two_who_grow_one_folder_do_not_overwrite_each_other"),
+    Broken("added tasks are set up", "session._known_prepared", "all(task.id in prepared.untouched for task in tasks)", "True", "tests/attacks/test_run_grows.py::test_tasks_that_are_added_to_half_a_run_are_set_up"),
+    Broken("trees are those of then", "session._keep_trees", "if made[key] != earlier[key]:", "if False:", f"{GROW}::test_trees_are_those_of_then"),
+    Broken("somebody is asked before a run grows", "run._resume", '"yes" not in given and not _agreed(reopened.more, budget, out, streams)', "False", f"{GROW}::test_somebody_is_asked_before_more_money_is_spent"),
+    Broken("a line says its part", "collect_runs", "[_with_part(line, part_of) for line in collected]", "collected", f"{GROW}::test_every_line_says_which_part_it_is_of"),
+    Broken("a run of a later part says so", "facts_of", "record.part is not None and record.part > 1", "False", f"{GROW}::test_receipt_and_status_tell_the_parts"),
+    Broken("trials that were added have lines", "is_collected", "and grown <= parts", "", f"{GROW}::test_trials_that_were_added_and_not_begun_are_missing"),
+    Broken("a schedule grows in one step", "session.resume", "folder.folder.write(SCHEDULE, frozen_bytes(schedule))", "folder.folder.remove(SCHEDULE); folder.say('growing'); folder.folder.write(SCHEDULE, frozen_bytes(schedule))", "tests/attacks/test_run_grows.py::test_a_kill_between_any_two_steps_leaves_a_folder_that_grows"),
+    Broken("a part is scored alone", "screen.screen", "[rows[chosen[rows]] for rows in side]", "side", LOOKED),
+    Broken("runs of other parts are excluded, and counted", "screen.screen", "others += _other_parts(runs, arms, ~chosen)", "pass", LOOKED),
+    Broken("a part that is not there is refused", "of_parts", "if part not in known:", "if False:", LOOKED),
+    Broken("runs without a part are refused", "of_parts", "if not known:", "if False:", LOOKED),
+    Broken("no part is the zeroth", "Options.__post_init__", "min(self.part) < 1", "min(self.part) < 0", LOOKED),
+    Broken("what was tested is of that part", "find_tested", "compared &= of_parts(runs, options.part)", "pass", LOOKED),
+    Broken("the same runs are the same look", "seen_before", "if 0 < sum(look) < sum(now.values())", "if 0 < sum(look)", LOOKED),
+    Broken("a part that nobody has seen is not looked at before", "seen_before", "if 0 < sum(look) < sum(now.values())", "if sum(look) < sum(now.values())", LOOKED),
+    Broken("a report without a verdict is no look", "seen_before", "if set(report.verdicts) - {_NO_VERDICT}", "", LOOKED),
+    Broken("planned looks do not count", "seen_before", "if study.planned_looks or not before:", "if not before:", LOOKED),
+    Broken("looks that are given do not count either", "looked_caveats", "if evidence is not None and evidence.looks is not None:", "if False:", LOOKED),
+    Broken("a part that was seen is not to be judged alone", "seen_before", "if now[part] and not any(look[at] for look in looks)", "if now[part]", LOOKED),
+    Broken("too few repeats are not judged alone", "score_alone", "or not _enough(comparison, seen.fresh)", "", LOOKED),
+    Broken("a report is noted in its folder", "score.note_reports", "note_report(study, verdicts, reports[0].options.part)", "", REPORTED),
+    Broken("a planned look is not noted", "score.note_reports", "if any(report.evidence is not None and report.evidence.looks is not None for report in reports):", "if False:", REPORTED),
+    Broken("the same report is noted once", "note_report", "if any((report.runs, report.verdicts) == (runs, verdicts) for report in study.reports):", "if False:", REPORTED),
+    Broken("a folder that cannot be written is scored", "note_report", "with suppress(OSError):", "if True:", REPORTED),
+    Broken("half a note spoils no other", "note_report", '(b"\\n" if torn else b"")', 'b""', REPORTED),
+    Broken("half a note is none", "earlier_reports", "with suppress(ValueError):", "if True:", REPORTED),
+]  # fmt: skip

@@ -1,0 +1,87 @@
+"""A run folder remembers that its runs were judged, and says so once it has grown."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import twoarm as package
+from tests.conftest import twoarm
+from tests.support.run_folders import QUICK, USAGE, run
+from tests.support.suite_files import SOLVE, suite_of
+
+pytestmark = pytest.mark.usefixtures("cache")
+
+
+def notes(out: Path) -> list[dict[str, Any]]:
+    path = out / "reports.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+def scored(out: Path, *more: str) -> dict[str, Any]:
+    result = twoarm("score", str(out), "--format", "json", "--no-evidence", *more)
+    assert result.code == 0, result.err
+    return dict(json.loads(result.out))
+
+
+def codes(analysis: dict[str, Any]) -> set[str]:
+    return {item["code"] for item in (*analysis["caveats"], *analysis["next"])}
+
+
+@pytest.fixture
+def ran(tmp_path: Path) -> Path:
+    """One task with five repeats: enough for a verdict."""
+    task = {"id": "one", "prompt": "p", "acceptance_command": "test -f answer.txt"}
+    suite, out = suite_of(tmp_path, USAGE + f"used 100 0.5; {SOLVE}", tasks=[task]), tmp_path / "o"
+    result = run(suite, out, "--repeats", "5", "--jobs", "2")
+    assert result.code == 0, result.err
+    return out
+
+
+def test_a_folder_that_was_reported_on_and_then_grew_says_so(ran: Path) -> None:
+    (note,) = notes(ran)
+    assert note["runs"] == {"1": 10}
+    assert note["verdicts"] in (["promote"], ["do not promote"])
+    # The same runs are the same look, whoever asks.
+    assert "looked_before" not in codes(scored(ran))
+    package.score(ran, evidence=False)
+    assert notes(ran) == [note]
+    grow = ("run", "--resume", str(ran), "--repeats", "10", "--jobs", "2", *QUICK)
+    assert twoarm(*grow).code == 0
+    assert {"looked_before", "score_new_part"} <= codes(
+        json.loads((ran / "analysis.json").read_text())
+    )
+    assert [entry["runs"] for entry in notes(ran)] == [{"1": 10}, {"1": 10, "2": 10}]
+    assert "looked_before" in codes(scored(ran))
+    alone = scored(ran, "--part", "2")
+    assert codes(alone).isdisjoint({"looked_before", "score_new_part"})
+    assert alone["effective_run_count"] == 10
+    assert notes(ran)[2]["runs"] == {"2": 10}
+    told = twoarm("score", str(ran), "--part", "3").err
+    assert told == "twoarm: --part: no run of part 3; parts found: 1, 2\n"
+    assert "expected parts such as 2 or 1,2" in twoarm("score", str(ran), "--part", "x").err
+    # The run file has it as well.
+    words = ("--candidate", "with", "--baseline", "without", "--part", "1,2")
+    copied = scored(ran / "collected.jsonl", *words)
+    assert copied["effective_run_count"] == 20
+    assert copied["options"]["part"] == [1, 2]
+
+
+def test_a_folder_that_takes_no_notes_is_scored(ran: Path) -> None:
+    (ran / "reports.jsonl").unlink()
+    (ran / "reports.jsonl").mkdir()
+    assert scored(ran)["run_count"] == 10
+    (ran / "reports.jsonl").rmdir()
+    (ran / "reports.jsonl").symlink_to(ran.parent / "elsewhere")
+    assert scored(ran)["run_count"] == 10
+    assert not (ran.parent / "elsewhere").exists()
+
+
+def test_planned_looks_are_not_noted_and_half_a_note_is_none(ran: Path) -> None:
+    (ran / "reports.jsonl").write_text('{"at_utc": "2026')
+    assert twoarm("score", str(ran), "--looks", "5,10", "--resamples", "99").code == 0
+    assert (ran / "reports.jsonl").read_text() == '{"at_utc": "2026'
+    assert "looked_before" not in codes(scored(ran))
+    torn, whole = (ran / "reports.jsonl").read_text().splitlines()
+    assert (torn, json.loads(whole)["runs"]) == ('{"at_utc": "2026', {"1": 10})
