@@ -4,8 +4,8 @@
     make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
     make coverage KINDS=promotion  only some: values, success, per solved, promotion, verdicts,
-                                   family, gates, plan, plan success, plan small, plan pilots,
-                                   looks again, calibrate (docs/plan.md)
+                                   family, arms drift, gates, plan, plan success, plan small,
+                                   plan pilots, looks again, calibrate (docs/plan.md)
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
 very tasks drawn (a), or of the population they come from (b). `width` is how much wider an interval
@@ -27,6 +27,7 @@ import numpy as np
 from benchmarks import first_edition
 from benchmarks.alarms import CANDIDATES, GATE_SCENARIOS, candidates_cell, family_cell, gates_cell
 from benchmarks.counting import Cell, Count
+from benchmarks.drift import DRIFTING, drift_cell
 from benchmarks.generators import (
     PASSES,
     VALUES,
@@ -262,6 +263,7 @@ KINDS = {
     "looks here": Kind(looks_cell, tuple(LOOKED_HERE), ((3, R_MAX), (5, R_MAX))),
     "candidates": Kind(candidates_cell, tuple(CANDIDATES), DESIGNS[2:]),
     "family": Kind(family_cell, ("H three metrics",), DESIGNS[2:]),
+    "arms drift": Kind(drift_cell, tuple(DRIFTING), ((5, 6), (12, 5))),
     "gates": Kind(gates_cell, tuple(GATE_SCENARIOS), ((1, 10), *DESIGNS)),
     "plan": Kind(
         plan_cell,

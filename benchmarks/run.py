@@ -88,7 +88,7 @@ def overhead() -> None:
             session = start(suite, str(at / "out"), options, set_up(suite, options, os.environ))
             prepared = session.prepare()
             bares.append(measured(lambda: bare_starts(20), 20))
-            run = partial(session.run, prepared, lambda: "go", lambda _: None)
+            run = partial(session.run, prepared, lambda: "go", lambda _: None, lambda _: None)
             trials.append(measured(run, 20))
             session.close(finished=True)
     for kind, name in ((1, "wall"), (0, "processor")):
@@ -229,7 +229,7 @@ def size() -> None:
         began = time.perf_counter()
         session = resume(reopen(str(at / "out"), None, RunOptions(), os.environ))
         assert session.prepare() == prepared
-        assert session.run(prepared, lambda: "go", lambda _: None) == "done"
+        assert session.run(prepared, lambda: "go", lambda _: None, lambda _: None) == "done"
         told("1,000 trials resumed", time.perf_counter() - began, 2.0, " s")
         session.close(finished=True)
 
@@ -258,7 +258,7 @@ options = RunOptions(repeats=50, jobs=2)
 session = start(suite, out, options, set_up(suite, options, os.environ))
 prepared = session.prepare()
 before = len(os.listdir("/proc/self/fd"))
-assert session.run(prepared, lambda: "go", lambda _: None) == "done"
+assert session.run(prepared, lambda: "go", lambda _: None, lambda _: None) == "done"
 print(len(os.listdir("/proc/self/fd")) - before, open("/proc/self/status").read())
 session.close(finished=True)
 """
@@ -295,7 +295,7 @@ def regrade() -> None:
         options = RunOptions(repeats=2, jobs=2)
         session = start(suite, str(at / "out"), options, set_up(suite, options, os.environ))
         prepared = session.prepare()
-        assert session.run(prepared, lambda: "go", lambda _: None) == "done"
+        assert session.run(prepared, lambda: "go", lambda _: None, lambda _: None) == "done"
         path = prepared.trees["with"]["t0"].path
         tree = str(at / "tree")
         shutil.copytree(path, tree, symlinks=True)

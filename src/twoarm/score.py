@@ -27,6 +27,7 @@ from twoarm.result.analysis import SCHEMA, Tool
 from twoarm.result.caveats import caveats, order_caveats
 from twoarm.result.looked import looked_caveats
 from twoarm.result.promote import promote
+from twoarm.result.stopping import known_at_look
 from twoarm.result.tested import find_tested
 from twoarm.runs.runfile import Progress, Source, read
 from twoarm.runs.runs import Runs
@@ -181,9 +182,8 @@ def _report(
 ) -> Report:
     runs, arms = comparison.runs, comparison.arms
     evidence = weigh(comparison, options, family) if options.evidence else None
-    uptake = find_uptake(comparison)
+    uptake, failures = find_uptake(comparison), find_failures(comparison)
     tools = find_tools(comparison, options)
-    failures = find_failures(comparison)
     known = (
         *failure_caveats(failures, comparison),
         *uptake_caveats(uptake, comparison),
@@ -193,6 +193,7 @@ def _report(
     )
     promotion = promote(comparison, evidence, options)
     if evidence is not None:
+        evidence = known_at_look(evidence, promotion, comparison, options)
         known += (
             *order_caveats(evidence, promotion, options),
             *evidence_caveats(evidence, comparison, options),

@@ -87,7 +87,7 @@ SEVERAL_ARMS = [
     ),
     Broken(
         "no exit code for several, before anything is run",
-        "run._refuse_exit_code",
+        "refuse_exit_code",
         "len(candidates) > 1",
         "False",
         f"{ARMS}::test_an_exit_code_cannot_answer_for_two_and_nothing_is_run",

@@ -21,7 +21,10 @@ MISTYPED = [
     (["score", "r.jsonl", "--tag", "x"], "no option --tag; it belongs to twoarm run (see "),
     (["--tag", "x"], "no option --tag; it belongs to twoarm run (see twoarm --help)"),
     (["plan", "--arm-key=x"], "no option --arm-key; it belongs to twoarm collect (see twoarm plan"),
-    (["check", "r", "--full"], "no option --full; it belongs to twoarm score, run and demo (see "),
+    (
+        ["check", "r", "--full"],
+        "no option --full; it belongs to twoarm score, run, regrade and demo (see ",
+    ),
     (["score", "r.jsonl", "--cand", "x"], "no option --cand; did you mean --candidate? (see "),
     (
         ["score", "r.jsonl", "--margin", "5"],

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from benchmarks import coverage
+from benchmarks.drift import DRIFTING, drift_cell
 from benchmarks.generators import PASSES, VALUES
 from benchmarks.looking import LOOKED
 from benchmarks.per_solved import SOLVED
+from twoarm.run.schedule import Block, arrange
 
 ROOT = Path(__file__).parents[2]
 KEPT = json.loads((ROOT / "docs" / "coverage.json").read_text(encoding="utf-8"))
@@ -171,3 +173,25 @@ def test_the_intervals_still_are_what_was_kept() -> None:
     for row, (hits, count, *_) in first.items():
         kept = percent("S2 realistic", "6x5", row) / 100
         assert hits / count >= kept - 4 * math.sqrt(max(kept * (1 - kept), 0.01) / count), row
+
+
+@pytest.mark.parametrize("name", DRIFTING)
+def test_drift_makes_no_winner_of_any_of_several_arms(name: str) -> None:
+    for design, cell in CELLS[name].items():
+        alarms = [row for row in cell if row.startswith("false alarm: candidate ")]
+        # Two metrics alone, and all gates, of every candidate.
+        assert len(alarms) == 3 * (DRIFTING[name].arms - 1)
+        for row in cell:
+            assert percent(name, design, row) <= 6.5, (name, design, row)
+
+
+def test_the_drift_is_large_enough_to_make_winners_of_arms_that_run_one_after_the_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def arm_by_arm(tasks: list[str], arms: list[str], repeats: int, seed: int) -> list[Block]:
+        trials = [trial for block in arrange(tasks, arms, repeats, seed) for trial in block]
+        return [tuple(sorted(trials, key=lambda trial: trial.arm))]
+
+    monkeypatch.setattr("benchmarks.drift.arrange", arm_by_arm)
+    cell = drift_cell("A2 3 arms, linear", 12, 5, 10)
+    assert cell["false alarm: candidate 1, duration"][0] >= 9

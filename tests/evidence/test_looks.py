@@ -176,6 +176,30 @@ def test_nobody_stops_for_a_candidate_that_fails_fast() -> None:
     assert worse.stop == "baseline better"
 
 
+def test_a_better_candidate_stops_nothing_before_it_could_be_promoted() -> None:
+    early = twoarm.score(runs_at(4, tasks=12, faster=0.4), looks=(4, 5, 6), promote_by="evidence")
+    assert early.evidence is not None
+    assert early.evidence.looks is not None
+    assert early.evidence.grade.verdict == "candidate better"
+    assert early.promotion.verdict == "not enough data"
+    assert (early.evidence.looks.stop, early.evidence.looks.saved_runs) == (None, 0)
+    for by in ("gates", "evidence", "margin"):
+        looks = twoarm.look(runs_at(5, tasks=12, faster=0.4), looks=(4, 5, 6), promote_by=by)
+        assert looks.stop == "candidate better"
+        assert (looks.planned_runs, looks.saved_runs, looks.stopped) == (144, 24, None)
+    worse = twoarm.look(runs_at(4, tasks=12, faster=2.5), looks=(4, 5, 6))
+    assert (worse.stop, worse.saved_runs) == ("baseline better", 48)
+
+
+def test_a_repeat_that_was_lost_as_a_whole_leaves_the_look_what_it_is() -> None:
+    runs = [run for run in runs_at(5, tasks=12, faster=0.4) if run["repeat"] != 2]
+    looks = twoarm.look(runs, looks=LOOKS)
+    assert (looks.after, looks.incomplete) == (5, 12)
+    # The numbers alone are not asked: three repeats are three, whatever they are called.
+    other = [dict(run, repeat=run["repeat"] * 10) for run in runs_at(3, tasks=12)]
+    assert twoarm.look(other, looks=LOOKS).after == 3
+
+
 def test_going_on_in_vain_is_said_and_does_not_bind() -> None:
     same = runs_at(5, tasks=20)
     report = twoarm.score(same, looks=(5, 10))

@@ -1,5 +1,7 @@
 """A folder that was reported on before it grew says so, and how to be sure."""
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -8,7 +10,7 @@ import twoarm as package
 from tests.conftest import WITH, WITHOUT, both
 from tests.result.test_tested import scored, study
 from twoarm.errors import SERIOUS
-from twoarm.result.looked import Seen, seen_before
+from twoarm.result.looked import _FALSE_WINNERS, Seen, seen_before
 from twoarm.result.step import Step
 from twoarm.runs.study import EarlierReport
 
@@ -72,47 +74,54 @@ def looked(repeats: int, more: int, *earlier: EarlierReport, **keywords: Any) ->
     return scored(grown(repeats, more), folder, resamples=99, **keywords)
 
 
-def message(found: package.Report, code: str) -> str | None:
-    items: list[package.Caveat | Step] = [*found.caveats, *found.next]
+def message(result: package.Report, code: str) -> str | None:
+    items: list[package.Caveat | Step] = [*result.caveats, *result.next]
     return next((str(item.message) for item in items if item.code == code), None)
 
 
 def test_a_report_after_a_report_says_what_that_does() -> None:
-    found = looked(5, 5)
-    assert message(found, "looked_before") == (
-        "60 of these 120 runs were made after a report on the others: of equal arms, a first look "
-        "finds a false winner in 4.7%, and 2 looks do in 9.2%"
+    result = looked(5, 5)
+    assert message(result, "looked_before") == (
+        "a second look at these runs: 60 of 120 came after a report on the others, which turns "
+        "4.7% false winners into 9.2%"
     )
-    assert message(found, "score_new_part") == (
+    assert message(result, "score_new_part") == (
         "to be sure, judge the new runs alone: `twoarm score out --part 2`"
     )
     assert "looked_before" in SERIOUS
     third = looked(5, 5, report(p1=60), report(p1=60, p2=8))
-    assert str(message(third, "looked_before")).endswith(
-        "made after 2 earlier reports: of equal arms, a first look finds a false winner in 4.7%, "
-        "and 3 looks do in 9.6%"
+    assert message(third, "looked_before") == (
+        "a third look at these runs: 52 of 120 came after a report on the others, which turns "
+        "4.7% false winners into 9.6%"
     )
     fourth = looked(5, 5, report(p1=9), report(p1=60), report(p1=60, p2=8))
-    assert str(message(fourth, "looked_before")).endswith("4 looks do in at least 9.6%")
+    assert str(message(fourth, "looked_before")).startswith("look number 4 at these runs: 52 of ")
+    assert str(message(fourth, "looked_before")).endswith("winners into at least 9.6%")
+
+
+def test_the_figures_are_those_that_were_measured() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "plan.md").read_text()
+    rows = re.findall(r"a false winner by the (?:first|second|third) look \| ([\d.]+) \|", text)
+    assert tuple(map(float, rows)) == _FALSE_WINNERS
 
 
 def test_a_part_alone_has_not_been_looked_at() -> None:
-    found = looked(5, 5, part=(2,))
-    assert message(found, "looked_before") is None
-    assert message(found, "score_new_part") is None
-    assert found.effective_run_count == 60
+    result = looked(5, 5, part=(2,))
+    assert message(result, "looked_before") is None
+    assert message(result, "score_new_part") is None
+    assert result.effective_run_count == 60
 
 
 def test_too_few_repeats_are_not_judged_alone() -> None:
-    found = looked(5, 4)
-    assert message(found, "looked_before") is not None
-    assert message(found, "score_new_part") is None
+    result = looked(5, 4)
+    assert message(result, "looked_before") is not None
+    assert message(result, "score_new_part") is None
 
 
 def test_looks_that_are_planned_say_nothing_of_it() -> None:
-    found = looked(5, 5, looks=(5, 10))
-    assert message(found, "looked_before") is None
-    assert message(found, "score_new_part") is None
+    result = looked(5, 5, looks=(5, 10))
+    assert message(result, "looked_before") is None
+    assert message(result, "score_new_part") is None
 
 
 # One part alone.
@@ -123,20 +132,20 @@ def test_a_part_is_scored_as_if_there_were_no_other() -> None:
     alone = package.compare(
         package.read([run for run in runs if run["part"] == 2]), part=(2,), resamples=99
     )
-    found = package.compare(package.read(runs), part=(2,), resamples=99)
+    result = package.compare(package.read(runs), part=(2,), resamples=99)
     for name in ("arm_summaries", "paired", "gates", "decision", "tasks", "evidence", "trials"):
-        assert getattr(found, name) == getattr(alone, name), name
-    excluded = [(group.kind, group.arm, group.runs) for group in found.excluded]
+        assert getattr(result, name) == getattr(alone, name), name
+    excluded = [(group.kind, group.arm, group.runs) for group in result.excluded]
     assert excluded == [("other part", WITH, 6), ("other part", WITHOUT, 6)]
-    assert message(found, "other_parts") == "12 runs of other parts excluded: this is part 2 alone"
-    assert found.run_count == found.effective_run_count + 12
+    assert message(result, "other_parts") == "12 runs of other parts excluded: this is part 2 alone"
+    assert result.run_count == result.effective_run_count + 12
 
 
 def test_several_parts_are_scored_together() -> None:
     runs = [*grown(1, 1, 2), *(run | {"part": 3, "repeat": 3} for run in both("t0"))]
-    found = package.compare(package.read(runs), part=(1, 3), evidence=False)
-    assert found.effective_run_count == 6
-    assert message(found, "other_parts") == (
+    result = package.compare(package.read(runs), part=(1, 3), evidence=False)
+    assert result.effective_run_count == 6
+    assert message(result, "other_parts") == (
         "4 runs of other parts excluded: this is part 1 and 3 alone"
     )
 

@@ -57,4 +57,5 @@ def test_a_run_says_the_same_of_its_cost_everywhere(tmp_path: Path, script: str,
     assert f"4 of 4 trials done, {said}\n" in result.err
     assert "$0.00" not in result.err
     status = twoarm("run", "--status", str(out)).out
-    assert f"4 of 4 trials done, 0 running, 0 infra, {said}\n" in status
+    arms = "`with` 2 of 2, `without` 2 of 2"
+    assert f"4 of 4 trials done ({arms}), 0 running, 0 infra, {said}\n" in status

@@ -99,7 +99,8 @@ def test_a_budget_stops_the_run_and_more_of_it_goes_on(tmp_path: Path) -> None:
     assert result.code == 0, result.err
     assert len(runs(out)) == 8
     status = twoarm("run", "--status", str(out)).out
-    assert "8 of 8 trials done, 0 running, 0 infra, $4.00 of $9.00 spent" in status
+    arms = "`with` 4 of 4, `without` 4 of 4"
+    assert f"8 of 8 trials done ({arms}), 0 running, 0 infra, $4.00 of $9.00 spent" in status
 
 
 def test_a_full_disk_stops_the_run_and_loses_nothing(

@@ -12,8 +12,10 @@ from twoarm.programs.agent import Meter
 from twoarm.run.budget import Budget, Terms
 from twoarm.run.jobs import JobOutcome
 from twoarm.run.ledger import Attempted
+from twoarm.run.looks import LooksTaken, LookTaker
 from twoarm.run.loop import End, Loop, LoopView, StopRequest
 from twoarm.run.schedule import Block, Trial, arrange
+from twoarm.runs.study import StopReason
 
 # What becomes of an attempt: its state, its cost, its seconds.
 Fate = Callable[[Attempted, random.Random], tuple[str, float | None, float]]
@@ -93,6 +95,10 @@ class Slots:
                 attempt=attempt, complete=not cancelled, cancelled=cancelled, died=False, reason=""
             )
 
+    @property
+    def running(self) -> bool:
+        return bool(self._running)
+
     def close(self) -> None:
         assert not self._running
 
@@ -122,9 +128,15 @@ class Simulation:
         stop_request: Callable[["Simulation"], StopRequest] = lambda _: "go",
         facts: Callable[[Attempted], dict[str, Any]] = lambda _: {},
         arms: str = "ab",
+        looks: tuple[int, ...] = (),
+        judge: Callable[["Simulation", int], bool] = lambda *_: False,
+        taken: LooksTaken | None = None,
     ) -> None:
         self._facts = facts
         self.folder = Folder()
+        self.taken = taken or LooksTaken()
+        # The looks, and how many runs there were at each.
+        self.looked: list[tuple[int, int]] = []
         self.executor = Slots(slots, seed, fate)
         self.budget = Budget(terms)
         self.views: list[LoopView] = []
@@ -138,8 +150,22 @@ class Simulation:
             retries=retries,
             retry_seconds=retry_seconds,
         )
-        with patch("twoarm.run.loop.settle", self._settle):
-            self.end: End = made.run(blocks, lambda: stop_request(self), self.views.append)
+
+        def judged(look: int) -> dict[str, StopReason] | None:
+            self.looked.append((look, len(self.folder.published)))
+            assert not self.executor.running
+            return {"a": "candidate better"} if judge(self, look) else None
+
+        with (
+            patch("twoarm.run.loop.settle", self._settle),
+            patch("twoarm.run.looks.looks_taken", lambda _: self.taken),
+            patch("twoarm.run.looks.remember", self._remember),
+        ):
+            looking = LookTaker(self.folder, looks, judged)  # type: ignore[arg-type]
+            self.end: End = made.run(blocks, looking, lambda: stop_request(self), self.views.append)
+
+    def _remember(self, folder: Folder, taken: LooksTaken) -> None:
+        self.taken = taken
 
     def _settle(self, folder: str, attempted: Attempted, reader: object) -> Attempted:
         state, cost = self.executor.fates[attempted.id]

@@ -74,7 +74,7 @@ def kill_often(
         trials=len(list(out.glob("runs/*/*/trial.json"))),
         latencies=latencies,
         changed=changed,
-        twice=_again(out),
+        twice=again(out),
         lost=arms * tasks * repeats - len(list(out.glob("runs/*/*/trial.json"))),
         left_alive=processes_with(str(folder)),
     )
@@ -128,7 +128,7 @@ def _published(out: Path) -> dict[str, bytes]:
     }
 
 
-def _again(out: Path) -> list[str]:
+def again(out: Path) -> list[str]:
     """Trials that were begun again after they were done."""
     begun: dict[str, int] = {}
     for line in (out / "journal.jsonl").read_bytes().splitlines():

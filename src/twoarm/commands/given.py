@@ -83,7 +83,7 @@ _SCORE = (
 )
 _COUNTING = ("candidate", "baseline", "duplicates", "missing", "keep_infra", "skip_bad")
 _OF_THE_ORDER = ("repeats", "seed", "trial_budget", "only", "tag", "isolation")
-OF_A_DRY_RUN = ("suite", "jobs", "budget", *_OF_THE_ORDER)
+OF_A_DRY_RUN = ("suite", "jobs", "budget", "looks", *_OF_THE_ORDER)
 
 RULES = {
     "score": (*_SCORE, Rule(("run_pages",), without={"out": ()})),
@@ -118,6 +118,11 @@ def refuse_idle(command: str, given: Given) -> None:
 def written(name: str) -> str:
     """An option as it is written."""
     return _WRITTEN.get(name) or f"--{name.replace('_', '-')}"
+
+
+def listed(value: object) -> str:
+    """The value of an option as it is written."""
+    return ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
 
 
 def taken(kind: type[Struct], given: Given, **more: object) -> Struct:

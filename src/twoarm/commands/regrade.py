@@ -44,7 +44,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """Grade, and report as a run does."""
-    from twoarm.commands.run_to_end import finish
+    from twoarm.commands.run_looks import refuse_changed, with_looks
+    from twoarm.commands.run_to_end import finish, refuse_exit_code
     from twoarm.run.ledger import unwritable
     from twoarm.run.regrade import start_regrading
     from twoarm.run.session import refuse_other_systems
@@ -62,6 +63,14 @@ def run(given: Given, streams: Streams) -> int:
     again = ["twoarm", "regrade", folder, *([suite] if suite else []), "--out", out]
     try:
         session = start_regrading(folder, suite, out, jobs, os.environ)
+        frozen = session.setting.frozen
+        try:
+            refuse_exit_code(given, frozen.candidates)
+            refuse_changed(frozen, given)
+            options = with_looks(options, frozen, given)
+        except BaseException:
+            session.close(finished=False)
+            raise
         return finish(session, given, options, streams, again)
     except SuiteError as error:
         streams.say(str(error))

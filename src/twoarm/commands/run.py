@@ -6,12 +6,11 @@ import sys
 import tempfile
 import time
 from argparse import ArgumentParser, _ArgumentGroup
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, DONE, INTERRUPTED, RUN_HELP
-from twoarm.commands.given import OF_A_DRY_RUN, Given, taken, typed, written
+from twoarm.commands.given import OF_A_DRY_RUN, Given, listed, taken, typed, written
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
 from twoarm.commands.score_options import (
     add_report_options,
@@ -138,16 +137,19 @@ def run(given: Given, streams: Streams) -> int:
 
 
 def _resume(out: str, given: Given, streams: Streams) -> int:
-    from twoarm.commands.run_to_end import finish
+    from twoarm.commands.run_looks import refuse_changed, with_looks
+    from twoarm.commands.run_to_end import finish, refuse_exit_code
     from twoarm.run.ledger import RunFolder
     from twoarm.run.reopen import reopen
     from twoarm.run.session import resume
 
-    options, outputs = taken(Options, given), taken(Outputs, given, out=out)
+    outputs = taken(Outputs, given, out=out)
     folder = RunFolder(out)
     # First what makes a folder a run folder, as everywhere.
-    _refuse_exit_code(given, folder.frozen().candidates)
-    before = folder.machine()
+    frozen, before = folder.frozen(), folder.machine()
+    refuse_exit_code(given, frozen.candidates)
+    refuse_changed(frozen, given)
+    options = with_looks(taken(Options, given), frozen, given)
     suite = given.get("suite")
     refuse_score_outputs(outputs, [suite or before.suite])
     reopened = reopen(out, suite, _run_options(given, options), os.environ)
@@ -167,7 +169,8 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
 
 
 def _start(given: Given, streams: Streams) -> int:
-    from twoarm.commands.run_to_end import finish
+    from twoarm.commands.run_looks import refuse_many_tasks, with_looks
+    from twoarm.commands.run_to_end import finish, refuse_exit_code
     from twoarm.run.session import start
     from twoarm.run.setting import notes, set_up
 
@@ -175,7 +178,9 @@ def _start(given: Given, streams: Streams) -> int:
     options = taken(Options, given)
     run_options = _run_options(given, options)
     setting = set_up(suite, run_options, os.environ)
-    _refuse_exit_code(given, setting.frozen.candidates)
+    refuse_exit_code(given, setting.frozen.candidates)
+    refuse_many_tasks(setting.frozen)
+    options = with_looks(options, setting.frozen, given)
     if "dry_run" in given:
         from twoarm.run.rehearse import outlook, rehearse
 
@@ -194,14 +199,6 @@ def _start(given: Given, streams: Streams) -> int:
     return finish(session, {**given, "out": out}, options, streams)
 
 
-def _refuse_exit_code(given: Given, candidates: Sequence[str]) -> None:
-    if "exit_code" in given and len(candidates) > 1:
-        raise UsageError(
-            f"--exit-code answers for one candidate, and this suite has {len(candidates)}; leave "
-            "it out, and ask for each afterwards: twoarm score DIR --candidate ARM --exit-code"
-        )
-
-
 def _folder_name(suite_id: str) -> str:
     """A name in this folder, whatever the suite is called."""
     plain = re.sub(r"[^A-Za-z0-9_.-]+", "-", suite_id).lstrip(".-")[:100]
@@ -214,7 +211,7 @@ def _without_dry_run(given: Given) -> str:
     for name, value in given.items():
         if name in OF_A_DRY_RUN and name != "suite":
             for each in value if isinstance(value, list) else [value]:
-                words += [written(name), str(each)]
+                words += [written(name), listed(each)]
     return typed(*words)
 
 
@@ -253,12 +250,16 @@ def _agreed(trials: int, budget: float | None, out: str, streams: Streams) -> bo
 
 
 def _run_options(given: Given, options: Options) -> "RunOptions":
+    from twoarm.commands.run_looks import judging, repeats_of
     from twoarm.run.setting import RunOptions
 
+    if (repeats := repeats_of(given)) is not None:
+        given = {**given, "repeats": repeats}
     for name in ("repeats", "jobs"):
         value = given.get(name)
         if value is not None and not 1 <= value <= _MOST:
-            raise UsageError(f"--{name}: expected a number from 1 to {_MOST}, got {value}")
+            asked = "looks" if name == "repeats" and "looks" in given else name
+            raise UsageError(f"--{asked}: expected a number from 1 to {_MOST}, got {value}")
     for name in ("budget", "trial_budget"):
         value = given.get(name)
         # A budget of 0 would be taken for no budget at all.
@@ -274,4 +275,5 @@ def _run_options(given: Given, options: Options) -> "RunOptions":
         trial_usd=given.get("trial_budget"),
         only=tuple(given["only"].split(",")) if given.get("only") else (),
         tags=tuple(given.get("tag", ())),
+        judging=judging(given),
     )

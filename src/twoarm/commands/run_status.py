@@ -4,6 +4,7 @@ from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import DONE
 from twoarm.run.display import counts_by_arm, money_so_far
 from twoarm.run.ledger import STOP, RunFolder
+from twoarm.run.looks import looks_taken, looks_told
 from twoarm.text.escape import counted, visible
 
 
@@ -35,9 +36,14 @@ def status(path: str, streams: Streams) -> int:
         f"{running} running",
         f"{len(infra)} infra",
     ]
-    state = ", ".join([*counts, money] if money else counts)
-    streams.write(f"{visible(folder.path)}: {'running' if at_work else 'not running'}\n{state}\n")
+    lines = [
+        f"{visible(folder.path)}: {'running' if at_work else 'not running'}",
+        ", ".join([*counts, money] if money else counts),
+    ]
     for part in frozen.parts if len(frozen.parts) > 1 else ():
         made = sum(trial.id in done for trial in part.trials)
-        streams.write(f"part {part.number}: {made} of {counted(len(part.trials), 'trial')} done\n")
+        lines.append(f"part {part.number}: {made} of {counted(len(part.trials), 'trial')} done")
+    if frozen.looks:
+        lines.append(looks_told(frozen, looks_taken(folder)))
+    streams.write("".join(f"{line}\n" for line in lines))
     return DONE

@@ -11,9 +11,10 @@ from msgspec.structs import replace
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, INTERRUPTED, OF_VERDICT
-from twoarm.commands.given import Given, taken, typed, written
+from twoarm.commands.given import Given, listed, taken, typed, written
 from twoarm.commands.outputs import Outputs
 from twoarm.commands.score import score_and_show
+from twoarm.errors import UsageError
 from twoarm.options import Options
 from twoarm.run.ledger import STOP
 from twoarm.text.escape import named, visible
@@ -43,12 +44,17 @@ def finish(
 
     `again` is the command that goes on, if that is not a resume of a run.
     """
+    from twoarm.commands.run_looks import judge_of
+    from twoarm.run.looks import early_end_told, looks_taken
     from twoarm.run.loop import StoppedError
     from twoarm.run.prepare import warnings_of
 
-    finished = False
+    frozen, finished, resumed = session.setting.frozen, False, resumed_by(given, again)
+    if (ended := looks_taken(session.folder).ended) is not None:
+        streams.say(f"twoarm: {early_end_told(frozen, ended)}; nothing is left to run")
+        session.close(finished=True)
+        return _report(session, given, options, session.arms_run(), streams)
     stop_requests = StopRequests(session.folder)
-    resumed = resumed_by(given, again)
     try:
         streams.say(f"twoarm: run folder {visible(session.folder.path)}")
         try:
@@ -60,8 +66,9 @@ def finish(
             streams.say(f"twoarm: warning: {text}")
         end: End = "failed"
         try:
+            judge = judge_of(session, options)
             with stop_requests, _display(given.get("display"), streams.say) as display:
-                end = session.run(prepared, stop_requests.now, display.show)
+                end = session.run(prepared, stop_requests.now, display.show, judge)
         except StoppedError as error:
             streams.say(f"twoarm: {error}")
             way = error.way or f"nothing is lost; continue with {resumed}"
@@ -73,19 +80,28 @@ def finish(
         made = session.report(prepared, end)
         for text in made.caveats:
             streams.say(f"twoarm: caveat: {text}")
-        if end in ("killed", "stopped"):
-            _say_counts(session, given["out"], streams)
-        if end in _EARLY:
-            return _EARLY[end]
-        finished = end == "done"
+        if end == "budget":
+            _say_budget(resumed, streams)
+        between_looks = end == "budget" and bool(frozen.looks)
+        if end in _EARLY or between_looks:
+            if end != "failed":
+                _say_counts(session, given["out"], streams)
+            return _EARLY.get(end, OF_VERDICT["not enough data"])
+        finished = end in ("done", "decided")
     finally:
         session.close(finished=finished)
-    if end == "budget":
-        streams.say(
-            "twoarm: the budget does not cover another trial; "
-            f"raise it to continue: {resumed} --budget USD"
-        )
+    if session.ended is not None:
+        streams.say(f"twoarm: {early_end_told(frozen, session.ended)}")
     return _report(session, given, options, made.arms, streams)
+
+
+def refuse_exit_code(given: Given, candidates: Sequence[str]) -> None:
+    """Refuse one answer where several are asked for."""
+    if "exit_code" in given and len(candidates) > 1:
+        raise UsageError(
+            f"--exit-code answers for one candidate, and this suite has {len(candidates)}; leave "
+            "it out, and ask for each afterwards: twoarm score DIR --candidate ARM --exit-code"
+        )
 
 
 def resumed_by(given: Given, again: Sequence[str] = ()) -> str:
@@ -94,9 +110,15 @@ def resumed_by(given: Given, again: Sequence[str] = ()) -> str:
     # The seed is in the folder.
     for name in sorted(given.keys() & {*Options.__struct_fields__, "exit_code"} - {"seed"}):
         value = given[name]
-        listed = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-        words += [written(name)] if isinstance(value, bool) else [written(name), listed]
+        words += [written(name)] if isinstance(value, bool) else [written(name), listed(value)]
     return typed(*words)
+
+
+def _say_budget(resumed: str, streams: Streams) -> None:
+    streams.say(
+        "twoarm: the budget does not cover another trial; "
+        f"raise it to continue: {resumed} --budget USD"
+    )
 
 
 def _say_counts(session: "Session", out: str, streams: Streams) -> None:
@@ -108,9 +130,12 @@ def _say_counts(session: "Session", out: str, streams: Streams) -> None:
     counts = counts_by_arm(session.setting.frozen, runs)
     money = money_so_far(runs, list(folder.attempts()), session.machine.budget_usd)
     streams.say(f"twoarm: {', '.join(filter(None, (counts, money)))}")
+    planned = bool(session.setting.frozen.looks)
+    shown = typed("twoarm", "score", out, *["--ignore-looks"] * planned)
+    look = "a look that was not planned" if planned else "a look"
     streams.say(
-        f"twoarm: {typed('twoarm', 'score', out)} shows the results so far; that is a look, and "
-        "to let it decide whether to go on makes false winners more likely"
+        f"twoarm: {shown} shows the results so far; that is {look}, and to let it decide whether "
+        "to go on makes false winners more likely"
     )
 
 

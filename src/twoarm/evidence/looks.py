@@ -76,19 +76,30 @@ def planned(
     ours = layout.cell % 2 == 0
     sides = zip(comparison.screening.arms, rows, strict=True)
     repeats[ours], repeats[~ours] = (comparison.runs.repeat[arm.rows[at]] for arm, at in sides)
-    distinct, rank = np.unique(repeats, return_inverse=True)
-    if len(distinct) not in looks:
+    after, number = _counted_repeats(repeats, looks)
+    if after not in looks:
         raise UsageError(
             f"planned looks are after {series([str(look) for look in looks])} repeats, but the "
-            f"runs have {len(distinct)}: finish the round, or judge what a look has"
+            f"runs have {after}: finish the round, or judge what a look has"
         )
-    at = looks.index(len(distinct))
     return Planned(
         looks=looks,
-        at=at,
-        block=np.searchsorted(looks, rank.ravel() + 1),
-        incomplete=int((layout.sizes < len(distinct)).any(axis=0).sum()),
+        at=looks.index(after),
+        block=np.searchsorted(looks, number),
+        incomplete=int((layout.sizes < after).any(axis=0).sum()),
     )
+
+
+def _counted_repeats(repeats: Ints, looks: tuple[int, ...]) -> tuple[int, Ints]:
+    """How many repeats there are, and which of them each run is, from 1 on.
+
+    Where a whole repeat was lost, the numbers of the others still tell which look it is.
+    """
+    distinct, rank = np.unique(repeats, return_inverse=True)
+    last = int(distinct[-1])
+    if len(distinct) not in looks and last in looks:
+        return last, repeats
+    return len(distinct), rank.ravel() + 1
 
 
 def _declared(plans: frozenset[PlannedLooks], options: Options) -> tuple[int, ...] | None:

@@ -7,6 +7,7 @@ import msgspec
 
 from twoarm.compare.decide import Decision
 from twoarm.evidence.losses import Exclusions
+from twoarm.runs.study import StopReason
 
 Scope = Literal["these_tasks", "tasks_like_these"]
 TestStanding = Literal["better", "worse", "no clear difference", "no test"]
@@ -349,7 +350,8 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
     `after` is the number of repeats judged, `level` how often the intervals of all looks together
     hold the truth, `spent` the share of false alarms that may have come so far, `clear` the look
     at which a metric became clear, `incomplete` how many tasks lack a repeat in an arm, and `stop`
-    why no more repeats are needed.
+    why no more repeats are needed. Of the `planned_runs` of both arms, that saves `saved_runs`;
+    `stopped` is why the run did end there.
     """
 
     looks: tuple[int, ...]
@@ -359,7 +361,10 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
     spent: float
     clear: dict[str, int]
     incomplete: int
-    stop: Literal["candidate better", "baseline better", "futility"] | None
+    stop: StopReason | None
+    planned_runs: int
+    saved_runs: int
+    stopped: StopReason | None
 
 
 class NextRuns(msgspec.Struct, frozen=True, kw_only=True):

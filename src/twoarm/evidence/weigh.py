@@ -1,7 +1,6 @@
 """All the evidence, from what scoring found: the two questions, side by side, never on one line."""
 
 import math
-from typing import Literal
 
 import msgspec
 import numpy as np
@@ -13,9 +12,9 @@ from twoarm.evidence.arm_medians import weigh_gate
 from twoarm.evidence.cells import TaskRuns, group_pairs, lay_out, shared_tasks, task_runs
 from twoarm.evidence.deltas import weigh_deltas
 from twoarm.evidence.design import order_of_arms
-from twoarm.evidence.exclusions import audit, one_sided
+from twoarm.evidence.exclusions import audit
 from twoarm.evidence.grade import Margins, Tested, grade, margin_rule
-from twoarm.evidence.harm import held_back, watch
+from twoarm.evidence.harm import watch
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.looks import (
     Planned,
@@ -39,13 +38,11 @@ from twoarm.evidence.results import (
     DeltaEvidence,
     Evidence,
     Grade,
-    Guard,
     Influence,
     Looks,
     Margin,
     MeanWithout,
     P,
-    RunOrder,
     Scope,
     Stability,
     Variance,
@@ -60,6 +57,7 @@ from twoarm.evidence.stability import (
 )
 from twoarm.options import PRIMARY, Options, refused
 from twoarm.runs.metric import DURATION, JUDGED, SUCCESS
+from twoarm.runs.study import StopReason
 from twoarm.text.escape import counted
 
 # No table of random draws is larger, in numbers of 8 bytes.
@@ -160,11 +158,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
             (1.0 - frame.tests) / family.candidates,
             pair_cost(comparison),
         ),
-        looks=None
-        if plan is None
-        else _looks(
-            runs, tests, plan, graded, options, held=_held(comparison, guard, order, options)
-        ),
+        looks=None if plan is None else _looks(runs, tests, plan, graded, options),
     )
 
 
@@ -278,25 +272,16 @@ def at_look(
 
 
 def _looks(
-    runs: list[TaskRuns],
-    tests: Tests,
-    plan: Planned,
-    graded: Grade,
-    options: Options,
-    *,
-    held: bool,
+    runs: list[TaskRuns], tests: Tests, plan: Planned, graded: Grade, options: Options
 ) -> Looks:
-    """Where the runs stand, and whether more repeats are needed."""
-    stop: Literal["candidate better", "baseline better", "futility"] | None = None
+    """Where the runs stand, and whether more repeats are needed to know which arm is better."""
+    stop: StopReason | None = None
     assert tests.clear is not None
     if plan.after < plan.r_max:
         chances = [chance_at_the_end(runs[column], plan, options.level) for column in _FAMILY]
         known = [chance for chance in chances if chance is not None]
-        if graded.verdict == "baseline better":
-            stop = "baseline better"
-        elif graded.verdict == "candidate better":
-            if not held:
-                stop = "candidate better"
+        if graded.verdict in ("candidate better", "baseline better"):
+            stop = graded.verdict
         elif not tests.clear and known and max(known) < FUTILE:
             stop = "futility"
     return Looks(
@@ -308,12 +293,10 @@ def _looks(
         clear={JUDGED[column].name: after for column, after in tests.clear.items()},
         incomplete=plan.incomplete,
         stop=stop,
+        planned_runs=2 * len(runs[0].layout.tasks) * plan.r_max,
+        saved_runs=0,
+        stopped=None,
     )
-
-
-def _held(comparison: Comparison, guard: Guard, order: RunOrder, options: Options) -> bool:
-    """Whether a candidate that is better would still not be promoted."""
-    return bool(held_back(guard, order, options) or one_sided(comparison))
 
 
 def _p_values(runs: list[TaskRuns], tests: Tests, frame: Frame) -> list[P]:

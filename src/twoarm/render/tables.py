@@ -12,6 +12,7 @@ from twoarm.compare.trials import Trials, lost_runs, stopped_early
 from twoarm.evidence.results import Evidence, Interval
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import always_said
+from twoarm.result.stopping import stopped_said
 from twoarm.runs.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET
 from twoarm.text.escape import counted, series
@@ -352,7 +353,9 @@ def overview(analysis: Analysis, *, brief: bool = False) -> str:
     fewest, most = min(each, default=0), max(each, default=0)
     repeats = counted(most, "repeat") if fewest == most else f"{fewest}-{most} repeats"
     runs = runs_counted(analysis, brief=brief)
-    return f"{counted(analysis.task_count, 'task')} x {repeats}; {runs}{_used(analysis)}"
+    stopped = stopped_said(analysis.evidence)
+    early = f"; {stopped}" if stopped else ""
+    return f"{counted(analysis.task_count, 'task')} x {repeats}; {runs}{_used(analysis)}{early}"
 
 
 def runs_counted(analysis: Analysis, *, brief: bool = False) -> str:

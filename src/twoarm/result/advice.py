@@ -11,7 +11,7 @@ from twoarm.compare.screen import Arms
 from twoarm.compare.trials import ended_by_budget, stopped_early
 from twoarm.errors import Caveat
 from twoarm.evidence.losses import OneSided
-from twoarm.evidence.results import FUTILE, Evidence, Looks
+from twoarm.evidence.results import Evidence
 from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options
 from twoarm.result.findings import FAIRLY_STABLE
@@ -19,6 +19,7 @@ from twoarm.result.looked import score_alone
 from twoarm.result.more_runs import more_runs
 from twoarm.result.promote import Promotion
 from twoarm.result.step import Step, step
+from twoarm.result.stopping import look_steps
 from twoarm.runs.metric import LABELS, SUCCESS
 from twoarm.text.escape import counted, series
 from twoarm.text.sentence import Name, Whole, listed
@@ -73,7 +74,7 @@ def next_steps(basis: Basis) -> Iterator[Step]:
     if lacks_repeats(comparison.adequacy, comparison.gates):
         yield from _lacking(comparison)
     if evidence is not None and evidence.looks is not None:
-        yield from _looks(evidence.looks)
+        yield from look_steps(evidence.looks)
     yield from score_alone(comparison, evidence, basis.options)
     if evidence is not None and evidence.exclusions.could_flip and _unexplained(basis):
         yield step(
@@ -100,6 +101,9 @@ def _unfinished(comparison: Comparison) -> Step | None:
     left += " is missing" if missing == 1 else " are missing"
     studies = comparison.runs.studies
     study = next((study for study in studies if study.unfinished), None)
+    if study is None and len(studies) == len(comparison.runs.inputs):
+        # A look has counted on the runs as they are.
+        return None
     where = "DIR" if study is None else study.path
     if study is not None and study.running:
         status = Whole(shlex.join(["twoarm", "run", "--status", where]))
@@ -249,29 +253,6 @@ def _where_it_fails(comparison: Comparison) -> Step:
         "look at the tasks whose {} rose: the full report has the change of every task",
         series([rule.metric.label for rule in failed], "or"),
     )
-
-
-def _looks(looks: Looks) -> Iterator[Step]:
-    """Whether to go on to the next look."""
-    if looks.stop == "futility":
-        yield step(
-            "stop_for_futility",
-            "stop if you like: even after all {} repeats a verdict is unlikely (below {}; this "
-            "advice is not binding)",
-            looks.r_max,
-            f"{FUTILE:.0%}",
-        )
-    elif looks.stop is not None:
-        yield step(
-            "stop",
-            "stop: {} is clear after {} of {} repeats",
-            looks.stop,
-            looks.after,
-            looks.r_max,
-        )
-    elif looks.after < looks.r_max:
-        following = next(look for look in looks.looks if look > looks.after)
-        yield step("run_to_next_look", "run on to the next look, after {} repeats", following)
 
 
 def _deciding(tasks: list[str]) -> Step:

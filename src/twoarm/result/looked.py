@@ -12,12 +12,12 @@ from twoarm.evidence.results import Evidence
 from twoarm.options import Options
 from twoarm.result.step import Step, step
 from twoarm.runs.study import Study
-from twoarm.text.escape import counted
 from twoarm.text.sentence import Whole
 
 # How often arms that are equal on average have had a false winner by the first, second and third
 # look, in percent: the table in docs/plan.md.
 _FALSE_WINNERS = (4.7, 9.2, 9.6)
+_ORDINALS = {1: "a second look", 2: "a third look"}
 _NO_VERDICT = "not enough data"
 
 
@@ -69,13 +69,12 @@ def looked_caveats(
         last = len(_FALSE_WINNERS) - 1
         yield Caveat.say(
             "looked_before",
-            "{} of these {} made after {}: of equal arms, a first look finds a false winner in "
-            "{}%, and {} looks do in {}{}%",
+            "{} at these runs: {} of {} came after a report on the others, which turns {}% false "
+            "winners into {}{}%",
+            _ORDINALS.get(seen.looks, f"look number {seen.looks + 1}"),
             f"{seen.new:,}",
-            "1 run was" if seen.runs == 1 else f"{seen.runs:,} runs were",
-            "a report on the others" if seen.looks == 1 else counted(seen.looks, "earlier report"),
+            f"{seen.runs:,}",
             _FALSE_WINNERS[0],
-            seen.looks + 1,
             "at least " if seen.looks > last else "",
             _FALSE_WINNERS[min(seen.looks, last)],
         )

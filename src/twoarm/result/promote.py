@@ -74,6 +74,13 @@ def promote(comparison: Comparison, evidence: Evidence | None, options: Options)
     return replace(promotion, others=others)
 
 
+def verdict_by(by: PromoteBy, promotion: Promotion, options: Options) -> Verdict:
+    """What one of the ways to promote says; all that are not among the others say the same."""
+    if by == options.promote_by:
+        return promotion.verdict
+    return next((other.verdict for other in promotion.others if other.by == by), promotion.verdict)
+
+
 def _by_one_way(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """What the promotion goes by, unless losses on one side leave it in doubt."""
     promotion = _promote(comparison, evidence, options)

@@ -3,7 +3,8 @@
 suite       tasks, arms and the agent that runs them; `suite_file` reads them
 first_suite what `twoarm init` writes, from the files of `first/`; `demo/` is the demo's suite
 freeze      what a suite means today, digested; `tree` has its repositories and folders
-schedule    every trial in its order; `changes` says what a suite changed since
+schedule    every trial in its order; `parts` is how it grows, `changes` what it refuses
+reopen      a run folder that was begun earlier, and what its suite asks for now
 setting     what a suite means on this machine; `place` is where workspaces are
 prepare     what must be ready before the first trial; `rehearse` is the dry run
 session     a run from its suite to its runs: everything that stands around the loop

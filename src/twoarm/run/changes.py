@@ -64,6 +64,7 @@ def _without_additions(then: Frozen, now: Frozen) -> Frozen:
         only=then.only,
         tags=then.tags,
         looks=then.looks,
+        judging=then.judging,
         parts=then.parts,
     )
 

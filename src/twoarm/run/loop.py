@@ -16,6 +16,7 @@ from twoarm.run.executor import Executor
 from twoarm.run.job_maker import JobMaker
 from twoarm.run.jobs import JobOutcome
 from twoarm.run.ledger import BEGUN, Attempted, RunFolder
+from twoarm.run.looks import LookTaker
 from twoarm.run.schedule import Block, Trial
 from twoarm.run.settle import (
     FORBIDDEN,
@@ -37,7 +38,8 @@ _TICK_SECONDS = 0.25
 
 # Both `finish` and `ctrl_c` let what runs finish; after Ctrl-C, another one is a `kill`.
 StopRequest = Literal["go", "finish", "ctrl_c", "kill"]
-End = Literal["done", "stopped", "budget", "killed", "failed"]
+# `decided`: a planned look has told the answer, and the rest does not have to be run.
+End = Literal["done", "decided", "stopped", "budget", "killed", "failed"]
 
 
 class LoopView(msgspec.Struct, kw_only=True):
@@ -114,14 +116,17 @@ class Loop:
         self._arms: set[str] = set()
         self._stop: StoppedError | None = None
         self._request: StopRequest = "go"
+        self._looks: LookTaker
 
     def run(
         self,
         blocks: Iterable[Block],
+        looks: LookTaker,
         stop_request: Callable[[], StopRequest],
         show: Callable[[LoopView], None],
     ) -> End:
         """Run the blocks; `stop_request` is asked all the time, `show` told all the time."""
+        self._looks = looks
         self._plan(blocks)
         self._folder.say("started", done=len(self._done), of=self._all, slots=self._executor.slots)
         end = self._go(stop_request, show)
@@ -157,6 +162,10 @@ class Loop:
                     return "done"
                 if request != "go":
                     return "stopped"
+                if self._at_look():
+                    if self._looks.take():
+                        return "decided"
+                    continue
                 if not pausing:
                     return "budget"
             for outcome in self._executor.completed(_TICK_SECONDS):
@@ -187,7 +196,11 @@ class Loop:
         whole = []
         for block in blocks:
             self._all += len(block)
-            left = tuple(trial for trial in block if trial.id not in self._done)
+            left = tuple(
+                trial
+                for trial in block
+                if trial.id not in self._done and not self._looks.is_closed(trial)
+            )
             self._arms.update(trial.arm for trial in block)
             if 0 < len(left) < len(block):
                 # Other arms have run: what is left of the block is next.
@@ -230,9 +243,17 @@ class Loop:
             slot.trials.popleft()
             self._begin(slot, trial)
 
+    def _at_look(self) -> bool:
+        """Whether nothing but trials after the next look is left to start."""
+        return not any(slot.trials for slot in self._slots) and self._looks.holds_back(
+            self._waiting[0][0]
+        )
+
     def _take(self, slot: Slot) -> bool:
-        """The next block, if all of it is paid for."""
-        if not self._waiting or not self._budget.admits(len(self._waiting[0])):
+        """The next block, if no look comes before it and all of it is paid for."""
+        if not self._waiting or self._looks.holds_back(self._waiting[0][0]):
+            return False
+        if not self._budget.admits(len(self._waiting[0])):
             return False
         slot.trials = deque(self._waiting.popleft())
         for trial in slot.trials:

@@ -34,6 +34,7 @@ from twoarm.run.ledger import (
     RunFolder,
     read_outcome,
 )
+from twoarm.run.looks import Judge, looks_taken, remember
 from twoarm.run.loop import End, LoopView, StoppedError, StopRequest
 from twoarm.run.parts import sealed_anew
 from twoarm.run.place import new_token
@@ -187,9 +188,17 @@ class Regrading(Session):
         prepared: Prepared,
         stop_request: Callable[[], StopRequest],
         show: Callable[[LoopView], None],
+        judge: Judge,
     ) -> End:
-        """Grade what is not graded yet, as many at a time as there are slots."""
+        """Grade what is not graded yet, as many at a time as there are slots.
+
+        Looks were taken when the runs were made, and no other is.
+        """
         self._carry_over()
+        looks = looks_taken(self._source.folder)
+        self.ended = looks.ended
+        # What ended the run is said once all of it is graded.
+        remember(self.folder, msgspec.structs.replace(looks, ended=None))
         done = {run.trial.id for run in self.folder.runs()}
         self._done = len(done & self._source.runs.keys())
         for trial in self.setting.frozen.trials:

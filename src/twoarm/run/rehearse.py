@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Iterator
 from math import sqrt
 from statistics import NormalDist
 
@@ -10,9 +11,10 @@ from twoarm.run.budget import Terms
 from twoarm.run.display import duration
 from twoarm.run.place import choose_place, new_token
 from twoarm.run.prepare import Prepared, warnings_of
+from twoarm.run.schedule import Frozen
 from twoarm.run.session import prepare_trials
 from twoarm.run.setting import Setting, notes
-from twoarm.text.escape import counted, named, visible
+from twoarm.text.escape import counted, named, series, visible
 
 # Acceptance runs twice on each task: one that flips is flaky.
 _CHECKS = 2
@@ -58,6 +60,7 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
         f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
         _smallest(tasks, frozen.repeats, len(frozen.candidates)),
+        *_looks(frozen),
     ]
     lines.append("order:")
     for number, block in enumerate(frozen.blocks[:_SHOWN], 1):
@@ -72,6 +75,16 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
     else:
         conclusion = f"ready: no problems; start it with {command}"
     return [*lines, conclusion]
+
+
+def _looks(frozen: Frozen) -> Iterator[str]:
+    """How much is run before the first answer, if there are looks."""
+    if frozen.looks:
+        first = sum(trial.repeat <= frozen.looks[0] for trial in frozen.trials)
+        yield (
+            f"looks after {series([str(look) for look in frozen.looks])} repeats: at most "
+            f"{counted(len(frozen.trials), 'trial')}, {first:,} before the first look"
+        )
 
 
 def _cost(terms: Terms, trials: int) -> str:

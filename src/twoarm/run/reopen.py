@@ -81,6 +81,8 @@ def reopen(
         trial_usd=machine.trial_usd,
         repeats=repeats,
         seed=then.seed,
+        looks=then.looks,
+        judging=then.judging,
         only=_wanted(then, checked.tasks),
         tags=(),
         jobs=options.jobs or machine.jobs,

@@ -20,10 +20,11 @@ from twoarm.programs.prices import Prices
 from twoarm.programs.sidecar import NAME
 from twoarm.run.freeze import ProgramFile
 from twoarm.run.ledger import TRIAL, Attempted, RunFolder
+from twoarm.run.looks import looks_taken
 from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen, Trial
 from twoarm.run.tree import file_digest
-from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET, Failure, Run
+from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET, Failure, PlannedLooks, Run
 from twoarm.runs.runfile import COLLECTED
 from twoarm.runs.study import SCHEDULE
 from twoarm.text.escape import counted, shortened, visible
@@ -91,19 +92,48 @@ _KNOWN = msgspec.json.Decoder(_Known)
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
+class _Lines(msgspec.Struct, frozen=True, kw_only=True):
+    """The lines of `collected.jsonl`, the arms that have runs, and what is odd about the runs."""
+
+    lines: list[bytes]
+    arms: frozenset[str]
+    caveats: tuple[str, ...]
+
+
 def collect_runs(
     folder: RunFolder,
     frozen: Frozen,
     prices: Mapping[str, Prices] | None,
+    upto: int | None = None,
     *,
     over_budget: bool = False,
 ) -> Collected:
     """Write a line for every trial of the schedule as `collected.jsonl`.
 
+    If the run ended at a look, the trials after it were never needed, and have none.
+    """
+    collected = collected_lines(folder, frozen, prices, upto, over_budget=over_budget)
+    content = batched(iter(collected.lines))
+    write([Output(path=folder.at(COLLECTED), content=content, append=False, named=False)])
+    return Collected(arms=collected.arms, caveats=collected.caveats)
+
+
+def collected_lines(
+    folder: RunFolder,
+    frozen: Frozen,
+    prices: Mapping[str, Prices] | None,
+    upto: int | None = None,
+    *,
+    over_budget: bool = False,
+) -> _Lines:
+    """A line for every trial, or for those of the first repeats.
+
     That is its run and its infra failures; without either, that it is missing and why, such as that
     the budget ended the run before it. An attempt that broke off where its agent could bring that
     about is a line as well.
     """
+    trials = [trial for trial in frozen.trials if upto is None or trial.repeat <= upto]
+    looks = looks_taken(folder)
     # What a runner is at has not broken off.
     going_on = folder.held_by_another()
     attempts = [
@@ -118,9 +148,11 @@ def collect_runs(
     done = {attempt.trial for attempt in settled}
     in_order = sorted(attempts, key=lambda attempt: attempt.attempt)
     last = {attempt.trial: attempt for attempt in in_order}
-    for trial in frozen.trials:
+    for trial in trials:
         if trial not in done:
             reason = OVER_BUDGET if over_budget else NOT_YET_RUN
+            if looks.closes(trial):
+                reason = "lost: it was removed after a look"
             if attempt := last.get(trial):
                 how = "lost" if attempt.state == "lost" else "interrupted"
                 reason = f"{how}: {_why(attempt)}"
@@ -136,10 +168,20 @@ def collect_runs(
     collected.sort(key=lambda line: _KNOWN.decode(line).order)
     part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
     collected = [_with_part(line, part_of) for line in collected]
-    content = batched(iter(collected))
-    write([Output(path=folder.at(COLLECTED), content=content, append=False, named=False)])
     caveats += [*_caveats(others), *_doubts(folder)]
-    return Collected(arms=frozenset(run.arm for run in runs), caveats=tuple(caveats))
+    return _Lines(
+        lines=[_with_looks(line, frozen.looks) for line in collected],
+        arms=frozenset(run.arm for run in runs),
+        caveats=tuple(caveats),
+    )
+
+
+def _with_looks(line: bytes, looks: tuple[int, ...] | None) -> bytes:
+    """A line that declares the looks that were planned, if any were."""
+    if looks is None:
+        return line
+    declared = msgspec.json.encode(PlannedLooks(looks=looks))
+    return b'%b,"planned_looks":%b}\n' % (line.rstrip()[:-1], declared)
 
 
 def _with_part(line: bytes, part_of: Mapping[Trial, int]) -> bytes:

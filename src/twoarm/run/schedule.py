@@ -117,7 +117,10 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
     # The tasks that were asked for, by id and by tag; neither asks for all of the suite.
     only: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
+    # After which repeats the runs are judged, the last after all of them; None if only at the end.
     looks: tuple[int, ...] | None = None
+    # What else they are judged by, as it was given.
+    judging: dict[str, str | int | float] = {}
     parts: tuple[SchedulePart, ...]
 
     @property

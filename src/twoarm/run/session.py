@@ -12,18 +12,32 @@ from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
 from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, model_of
 from twoarm.run.ledger import TREES, WHOLE, MachineSettings, RunFolder
+from twoarm.run.looks import (
+    EarlyEnd,
+    Judge,
+    LookTaker,
+    looks_receipt,
+    looks_taken,
+    remember,
+)
 from twoarm.run.loop import End, Loop, LoopView, StoppedError, StopRequest
 from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.prepare import Preparation, Prepared, SetupContext
 from twoarm.run.reopen import Reopened
-from twoarm.run.report import Collected, collect_runs, runs_by_jobs, write_receipt
+from twoarm.run.report import (
+    Collected,
+    collect_runs,
+    collected_lines,
+    runs_by_jobs,
+    write_receipt,
+)
 from twoarm.run.schedule import frozen_bytes
 from twoarm.run.setting import RunOptions, Setting
 from twoarm.run.settle import RunReader
 from twoarm.run.suite import SuiteTask
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.tree import lies_in
-from twoarm.runs.study import SCHEDULE
+from twoarm.runs.study import SCHEDULE, StopReason
 from twoarm.text.escape import counted, named, shortened, visible
 
 # What was made of the suite, in the cache.
@@ -41,6 +55,8 @@ class Session:
         self.machine = machine
         self.place = choose_place(machine.token, os.environ)
         self.executor: Executor = Local(setting.jobs, folder.share)
+        # The look that the run ended at.
+        self.ended: EarlyEnd | None = None
 
     def prepare(self) -> Prepared:
         """Builds and trees; those of an earlier runner, if they are all there."""
@@ -94,6 +110,7 @@ class Session:
         prepared: Prepared,
         stop_request: Callable[[], StopRequest],
         show: Callable[[LoopView], None],
+        judge: Judge,
     ) -> End:
         """The loop, with everything it needs."""
         setting = self.setting
@@ -107,11 +124,19 @@ class Session:
             retries=limits.retries,
             retry_seconds=limits.retry_seconds,
         )
+
+        def judge_whole(look: int) -> Mapping[str, StopReason] | None:
+            # Runs in doubt can be made again only before a look has counted on them.
+            self.check_trees(prepared)
+            return judge(look)
+
+        looks = LookTaker(self.folder, setting.frozen.looks or (), judge_whole)
         try:
-            end = loop.run(setting.frozen.blocks, stop_request, show)
+            end = loop.run(setting.frozen.blocks, looks, stop_request, show)
         except StoppedError:
             self.check_trees(prepared)
             raise
+        self.ended = looks.ended
         if end != "killed":
             self.check_trees(prepared)
         return end
@@ -143,21 +168,43 @@ class Session:
             models={arm: model_of(setting.checked, arm) for arm in setting.checked.arms},
         )
 
+    def lines_before(self, look: int) -> list[bytes]:
+        """What `score` would read of the trials before a look."""
+        return collected_lines(self.folder, self.setting.frozen, self.setting.prices, look).lines
+
     def report(self, prepared: Prepared, end: End) -> Collected:
         """Write what `score` reads, and the receipt."""
+        frozen, ended = self.setting.frozen, self.ended
         collected = collect_runs(
-            self.folder, self.setting.frozen, self.setting.prices, over_budget=end == "budget"
+            self.folder,
+            frozen,
+            self.setting.prices,
+            None if ended is None else ended.after,
+            over_budget=end == "budget",
         )
+        looks = looks_taken(self.folder)
+        if ended is not None:
+            looks = msgspec.structs.replace(looks, ended=ended)
+        elif end == "done":
+            looks = msgspec.structs.replace(looks, taken=frozen.looks or ())
         write_receipt(
             self.folder,
-            self.setting.frozen,
+            frozen,
             self.setting.program,
             prepared,
             isolation=self.machine.isolation,
             budget={"kind": self.setting.terms.kind, "usd": self.setting.terms.budget_usd},
             end=end,
+            looks=looks_receipt(frozen, looks),
         )
+        if end in ("done", "decided") and frozen.looks:
+            # Until here a resume would take the look again, and hear the same.
+            remember(self.folder, looks)
         return collected
+
+    def arms_run(self) -> frozenset[str]:
+        """The arms that have a run."""
+        return frozenset(run.arm for run in self.folder.runs())
 
     def jobs_of_runs(self) -> list[int]:
         """How many trials ran at a time; more than one number if that was changed meanwhile."""

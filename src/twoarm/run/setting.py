@@ -44,6 +44,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     isolation: Isolation = "copy"
     keep: Keep = "none"
+    looks: tuple[int, ...] | None = None
+    judging: dict[str, str | int | float] = {}
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -88,7 +90,15 @@ def set_up(
     commits = commits_of(checked, earlier)
     repeats = options.repeats or REPEATS
     frozen = freeze(checked, program.version, tasks, repeats, options.seed, commits)
-    frozen = sealed(msgspec.structs.replace(frozen, only=options.only, tags=options.tags))
+    frozen = sealed(
+        msgspec.structs.replace(
+            frozen,
+            only=options.only,
+            tags=options.tags,
+            looks=options.looks,
+            judging=options.judging,
+        )
+    )
     values = _secrets(checked, environment)
     text = msgspec.json.encode(frozen).decode()
     for name, value in values.items():

@@ -11,6 +11,7 @@ import msgspec
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.looks import looks_taken
 from twoarm.run.report import collect_runs, is_collected
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import tree_digest
@@ -42,8 +43,11 @@ def open_study(path: str) -> OpenStudy:
         frozen = folder.frozen()
         runs = list(folder.runs())
         infra = [attempt for attempt in folder.attempts() if attempt.state == "infra"]
+        looks = looks_taken(folder)
+        ended, done = looks.ended, {run.trial for run in runs}
         if not is_collected(folder, frozen, (*runs, *infra)):
-            collect_runs(folder, frozen, _prices(folder, frozen))
+            upto = None if ended is None else ended.after
+            collect_runs(folder, frozen, _prices(folder, frozen), upto)
         suite = frozen.suite
         return OpenStudy(
             run_file=os.path.join(path, COLLECTED),
@@ -58,11 +62,14 @@ def open_study(path: str) -> OpenStudy:
                 candidates=frozen.candidates,
                 baseline=frozen.baseline,
                 seed=frozen.seed,
-                unfinished=len(runs) < len(frozen.trials),
+                unfinished=any(
+                    trial not in done and not looks.closes(trial) for trial in frozen.trials
+                ),
                 running=folder.held_by_another(),
                 made=_made(frozen, runs),
                 reports=earlier_reports(folder),
                 planned_looks=frozen.looks is not None,
+                stopped={} if ended is None else ended.because,
             ),
         )
     except OSError as error:

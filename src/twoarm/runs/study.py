@@ -1,11 +1,19 @@
 """Study: what a run folder was made for, as far as a report of its runs says so."""
 
 import os
+from typing import Literal
 
 import msgspec
 
 # What makes a folder a run folder.
 SCHEDULE = "schedule.json"
+# Why no more repeats are needed at a planned look, and the same in words.
+StopReason = Literal["candidate better", "baseline better", "futility"]
+STOPPED_FOR: dict[StopReason, str] = {
+    "candidate better": "candidate better",
+    "baseline better": "baseline better",
+    "futility": "a verdict was unlikely",
+}
 
 
 class EarlierReport(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,6 +51,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[EarlierReport, ...]
     # Whether looks were planned, which reports are then no more than.
     planned_looks: bool
+    # Why it ended at a planned look, by candidate; empty if it did not.
+    stopped: dict[str, StopReason] = {}
 
 
 def is_run_folder(path: str | os.PathLike[str]) -> bool:
