@@ -3,9 +3,9 @@
     make coverage                  two hours on one core; writes docs/coverage.json and the tables
     make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
-    make coverage KINDS=promotion  only some: values, success, per solved, promotion, verdicts,
-                                   family, arms drift, gates, plan, plan success, plan small,
-                                   plan pilots, looks again, calibrate (docs/plan.md)
+    make coverage KINDS=promotion  only some: values, success, per solved, scores, promotion,
+                                   verdicts, family, arms drift, gates, plan, plan success,
+                                   plan small, plan pilots, looks again, calibrate (docs/plan.md)
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
 very tasks drawn (a), or of the population they come from (b). `width` is how much wider an interval
@@ -58,6 +58,7 @@ from benchmarks.planning import (
     plan_cell,
     small_pilot_cell,
 )
+from benchmarks.scores import SCORES, scores_cell
 from benchmarks.shortest import shortest
 from benchmarks.verdicts import GUARDED, PROMOTIONS, promotion_cell, runs_of, verdicts_cell
 from twoarm.evidence import means
@@ -84,6 +85,7 @@ INTERVALS = (
     "per solved, candidate",
     "per solved, baseline",
     "per solved, ratio",
+    "score",
 )
 RESAMPLES = 999
 NAIVE_DATASETS = 300
@@ -205,7 +207,7 @@ def success_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
         rates = PASSES[name].rates(tasks, draw)
         passed = (draw.random((2, tasks, repeats)) < rates[:, :, None]).astype(np.float64)
         runs = runs_of({SUCCESS.name: passed}, (SUCCESS,))[0]
-        found = means.success_estimate(runs, FRAME)
+        found = means.bounded_estimate(runs, FRAME)
         count.interval("success (a)", found.these_tasks, float((rates[0] - rates[1]).mean()))
         count.interval("success (b)", found.tasks_like_these, everywhere)
         if number < SHORTEST_DATASETS and found.these_tasks is not None:
@@ -253,6 +255,7 @@ KINDS = {
             *((tasks, repeats) for tasks in (8, 12, 25, 60) for repeats in (3, 5, 10)),
         ),
     ),
+    "scores": Kind(scores_cell, tuple(SCORES), ((6, 5), (8, 3), (8, 5), (12, 5), (25, 5), (60, 5))),
     "promotion": Kind(
         promotion_cell,
         tuple(PROMOTIONS),

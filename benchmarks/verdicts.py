@@ -18,7 +18,7 @@ from twoarm.evidence.grade import Margins, margin_rule
 from twoarm.evidence.harm import broken_tasks
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.kernel import normal_quantile
-from twoarm.evidence.means import ratio_estimate, success_estimate
+from twoarm.evidence.means import bounded_estimate, ratio_estimate
 from twoarm.evidence.results import Estimate, Grade, Margin
 from twoarm.evidence.solved import among_solved, gain_survives
 from twoarm.evidence.weigh import Tests, grade_of, headline_tests
@@ -216,7 +216,7 @@ def judged(runs: list[TaskRuns], tests: Tests) -> Judged:
     here, by_name = frame(), {measure.metric.name: measure for measure in runs}
     grade = grade_of(runs, tests, None, here)
     passes = by_name[SUCCESS.name]
-    success = success_estimate(passes, here)
+    success = bounded_estimate(passes, here)
     ratios = {name: ratio_estimate(by_name[name], here) for name in RATIOS}
     solved = {SUCCESS.name: None} | {name: among_solved(by_name[name], passes) for name in RATIOS}
     gains = (entry.metric for entry in grade.findings if entry.standing == "better")

@@ -15,11 +15,16 @@ Duplicates = Literal["error", "first", "last"]
 Which = Literal["all", "flips", "none"]
 Missing = Literal["keep", "zero"]
 PromoteBy = Literal["gates", "evidence", "margin"]
-Primary = Literal["success", "duration", "tokens"]
+Primary = Literal["success", "duration", "tokens", "score"]
 GuardBy = Literal["all", "none"]
 
 # What a metric is called where it is named to be tested first.
-PRIMARY = {"success": "success", "duration": "duration_seconds", "tokens": "non_cache_tokens"}
+PRIMARY = {
+    "success": "success",
+    "duration": "duration_seconds",
+    "tokens": "non_cache_tokens",
+    "score": "score",
+}
 
 # Beyond this, quantiles are so far out that no data support them.
 LOWEST_LEVEL, HIGHEST_LEVEL = 0.5, 0.9999

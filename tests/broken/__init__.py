@@ -16,6 +16,7 @@ from tests.broken.reading import READING
 from tests.broken.redacting import REDACTING
 from tests.broken.reports import REPORTS
 from tests.broken.running import RUNNING
+from tests.broken.scored import SCORED
 from tests.broken.scoring import SCORING
 
 __all__ = ["BROKEN", "Broken"]
@@ -24,6 +25,7 @@ BROKEN = [
     *READING,
     *SCORING,
     *EVIDENCE,
+    *SCORED,
     *EXPLAINING,
     *FAILING,
     *PLANNING,

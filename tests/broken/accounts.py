@@ -13,7 +13,7 @@ TESTED = "tests/result/test_tested.py"
 OVER_BUDGET = "tests/result/test_over_budget.py"
 
 ACCOUNTS = [
-    Broken("what broke off is a loss", "one_sided", "(ours.at_risk, theirs.at_risk)", "(ours.lost, theirs.lost)", "tests/result/test_losses.py::test_runs_that_broke_off_and_were_run_again_are_losses"),
+    Broken("what broke off is a loss", "exclusions.one_sided", "(ours.at_risk, theirs.at_risk)", "(ours.lost, theirs.lost)", "tests/result/test_losses.py::test_runs_that_broke_off_and_were_run_again_are_losses"),
     Broken("a run that broke off twice broke off", "account", "interrupted=len({*key[again_run].tolist()}),", "interrupted=int(again_run.sum()),", "tests/result/test_losses.py::test_runs_that_broke_off_and_were_run_again_are_losses"),
     Broken("what broke off and has no run is missing", "_ABSENT", '_ABSENT = ("missing", "interrupted")', '_ABSENT = ("missing",)', "tests/compare/test_trials.py"),
     Broken("where an agent can end its runner, attempts that broke off are lines", "collected_lines", 'if folder.machine().isolation == "copy":', "if False:", ACCOUNTS_TESTS),

@@ -141,4 +141,18 @@ SEVERAL_ARMS = [
         "if False",
         PAGES,
     ),
+    Broken(
+        "several candidates are tested on the models of all",
+        "tested_together",
+        "for subject in subjects for model in subject.models",
+        "for model in subjects[0].models",
+        "tests/result/test_tested.py::test_several_candidates_are_tested_on_what_each_of_them_was",
+    ),
+    Broken(
+        "the baseline is counted beside each candidate",
+        "candidates._of_the_baseline",
+        'if len(trials) > 1 else ""',
+        'if False else ""',
+        "tests/result/test_over_budget.py::test_a_pair_counts_whatever_became_of_a_third_arm",
+    ),
 ]

@@ -16,7 +16,7 @@ GRADING = [
     Broken("who does not say is compared with any", "find_two_graders", "grader is not None for grader", "True for grader", GRADERS),
     Broken("tasks have graders of their own", "find_two_graders", "seen.setdefault(int(runs.task[row]), row)", "seen.setdefault(0, row)", GRADERS),
     Broken("only runs that count need one grader", "refuse_two_graders", "np.concatenate([arm.rows for arm in screening.arms])", "np.arange(len(runs))", GRADERS),
-    Broken("a check finds two graders", "check.check", "*find_two_graders(runs, counted)", "", GRADERS),
+    Broken("a check finds two graders", "check.check", "*graders, *differing", "*differing", GRADERS),
     Broken("the content of files is in the digest", "grader_of", "files = sorted({_digest_of_files(tree, paths) for tree in trees})", "files: list[str] = []", f"{REGRADE}::test_a_grader_is_one_for_all_arms_and_sees_content"),
     Broken("one grader for all arms", "grader_of", "sorted({_digest_of_files(tree, paths) for tree in trees})", "[_digest_of_files(tree, paths) for tree in trees]", f"{REGRADE}::test_a_grader_is_one_for_all_arms_and_sees_content"),
     Broken("a limit is part of a grader", "_OF_LIMITS", '("acceptance_seconds",)', "()", f"{REGRADE}::test_whatever_acceptance_uses_is_in_its_digest"),

@@ -11,6 +11,7 @@ from benchmarks.drift import DRIFTING, drift_cell
 from benchmarks.generators import PASSES, VALUES
 from benchmarks.looking import LOOKED
 from benchmarks.per_solved import SOLVED
+from benchmarks.scores import SCORES
 from twoarm.run.schedule import Block, arrange
 
 ROOT = Path(__file__).parents[2]
@@ -80,6 +81,14 @@ def test_what_a_solved_task_takes_is_in_its_interval(name: str) -> None:
             assert percent(name, design, row) >= bar, (design, row)
 
 
+@pytest.mark.parametrize("name", SCORES)
+def test_the_difference_of_mean_scores_is_in_its_interval(name: str) -> None:
+    assert {"8x3", "12x5", "25x5", "60x5"} <= CELLS[name].keys()
+    for design in CELLS[name]:
+        for row in ("score (a)", "score (b)"):
+            assert percent(name, design, row) >= 94 - error(0.95), (design, row)
+
+
 @pytest.mark.parametrize("name", VALUES)
 def test_intervals_are_no_wider_than_needed(name: str) -> None:
     rows = ("ratio (a)", "ratio (b)", "arm medians (a)", "arm medians (b)")
@@ -123,6 +132,7 @@ def test_tests_cry_wolf_at_most_five_times_in_a_hundred() -> None:
         ("C1 three equal candidates", "false alarm: any of nine, adjusted"),
         ("C2 the same, skewed", "false alarm: any of nine, adjusted"),
         ("S1 null", "false alarm: labels within tasks (a)"),
+        *((name, "false alarm: score, signs of tasks (b)") for name in list(SCORES)[:3]),
     ):
         for design in CELLS[name]:
             assert percent(name, design, row) <= 5 + error(0.05), (name, design)
@@ -155,6 +165,7 @@ def test_looks_are_wrong_no_more_often_and_save_repeats() -> None:
         ("gates", "G1 same arms, all succeed", 5, 5),
         ("promotion", "fails fast", 6, 10),
         ("per solved", "D2 20 to 80% pass", 8, 3),
+        ("scores", "K7 2 checks, breaks 10% of easy tasks", 8, 3),
     ],
 )
 def test_the_simulation_still_gives_what_was_kept(

@@ -52,6 +52,7 @@ def graded(*standings: Any, scope: Any = "tasks_like_these") -> Grade:
         verdict="no clear difference",
         scope=scope,
         primary=None,
+        first=None,
         findings=tuple(
             Finding(metric=name, p=None, adjusted_p=None, standing=standing)
             for name, standing in zip(names, standings, strict=False)

@@ -95,6 +95,11 @@ def _checked(found: Any) -> None:
         _hold(value is None or (_whole(value) and abs(value) <= LARGEST))
     for key in TEXTS:
         _hold(found.get(key) is None or isinstance(found[key], str))
+    _hold(found.get("score") is None or (_amount(found["score"]) and float(found["score"]) <= 1))
+    checks = found.get("checks")
+    _hold(checks is None or (isinstance(checks, dict) and len(checks) <= 50))
+    for name, passed in (checks or {}).items():
+        _hold(name != "" and (passed is None or isinstance(passed, bool)))
     _hold(found.get("acceptance_first_pass") in (None, True, False))
     _hold(not _number(found.get("acceptance_first_pass")))
     _hold(found.get("failure") is None or found["failure"] in ("agent", "infra", "missing"))
@@ -130,11 +135,13 @@ LITERALS = (
     *("[]", "{}", "[1, 2]", '{"a": 1}', '{"a": 1, "a": 2}', r'{"a": 1, "\u0061": 2}'),
     *('{"a": {"b": 1}, "b": {"b": 2}}', '[{"a": 1}, {"a": 2}]', '[{"a": [1e400]}]', "[1e400]"),
     *('{"": 1, "": 2}', '{"a" : 1, "b"\t:\t2}', "[" * 3000 + "]" * 3000, '"agent"', '"infra"'),
+    *("0.5", '{"a": true, "b": null}', r'{"\"": false}', '{"a": true, "a": false}'),
     *('"2026-11-01T10:00:00Z"', r'"prose: \"a\": {\"b\": 1}, it said"'),
 )
 EXTRA = (
     *("step_count", "failure", "failure_reason", "model", "agent", "started_at_utc", "tags"),
     *("agent_exit_code", "opencode_exit_code", "acceptance_first_pass", "schema", "loss", "notes"),
+    *("score", "score", "checks", "checks", r"sc\u006fre", r"check\u0073"),
     *("task_id", "arm", "repeat", "success", "input_tokens", r"re\u0070eat", r"tag\u0073"),
     *(r"l\u006fss", r"quote \"", r"back\\slash", "é", r"\u00e9", r"\u0000", "", "Repeat", "a:b"),
     *(r"\u0022", r"\ud800"),

@@ -330,3 +330,58 @@ def test_opencode_events_that_miss_steps_of_the_export_are_a_caveat(tmp_path: Pa
     record = only("opencode", folder)
     assert record["input_tokens"] == 1400
     assert record["tags"] == ["sources_disagree"]
+
+
+@pytest.mark.parametrize(
+    ("rewards", "settings", "score", "checks"),
+    [
+        ({"reward": 0.25}, {}, 0.25, None),
+        ({"reward": 2.0}, {}, None, None),
+        ({"reward": -0.5}, {}, None, None),
+        ({"reward": 0.5, "unit": 1, "lint": 0.0}, {}, 0.5, {"unit": True, "lint": False}),
+        ({"reward": 0.5, "unit": 1, "prose": 0.7}, {}, 0.5, {"unit": True, "prose": None}),
+        ({"reward": 0.5, "unit": 1, "prose": None}, {}, 0.5, {"unit": True, "prose": None}),
+        ({"reward": 0.5, "prose": 0.7, "": 1}, {}, 0.5, None),
+        ({"reward": 0, "unit": 1}, {"scorer": "unit"}, 1.0, {"reward": False}),
+        (
+            {"reward": 0, **{f"c{i}": 1 for i in range(50)}},
+            {},
+            0.0,
+            {f"c{i}": True for i in range(50)},
+        ),
+        ({"reward": 0, **{f"c{i}": 1 for i in range(51)}}, {}, 0.0, None),
+    ],
+)
+def test_a_harbor_reward_is_the_score_and_the_others_are_checks(
+    trial: Path,
+    rewards: dict[str, float],
+    settings: dict[str, Any],
+    score: float | None,
+    checks: dict[str, bool | None] | None,
+) -> None:
+    set_keys(trial / "result.json", verifier_result={"rewards": rewards})
+    record = only("harbor", trial, settings=settings)
+    assert (record.get("score"), record.get("checks")) == (score, checks)
+
+
+def test_a_harbor_reward_that_is_not_valid_is_no_score(trial: Path) -> None:
+    raised = {"exception_type": "VerifierTimeoutError"}
+    rewards = {"rewards": {"reward": 0.5, "unit": 1}}
+    set_keys(trial / "result.json", verifier_result=rewards, exception_info=raised)
+    assert {"score", "checks"}.isdisjoint(only("harbor", trial))
+    set_keys(trial / "result.json", exception_info={"exception_type": "AgentTimeoutError"})
+    assert only("harbor", trial)["score"] == 0.5
+
+
+def test_a_harbor_trial_in_steps_has_the_least_of_each_reward(trial: Path) -> None:
+    def step(**rewards: float | None) -> dict[str, Any]:
+        return {"verifier_result": {"rewards": rewards}}
+
+    steps = [
+        step(reward=0.5, unit=1, lint=0, types=1, docs=1),
+        step(reward=0.75, unit=0, lint=1, types=1, docs=None),
+    ]
+    set_keys(trial / "result.json", verifier_result=None, step_results=steps)
+    record = only("harbor", trial)
+    assert record["score"] == 0.5
+    assert record["checks"] == {"unit": False, "lint": False, "types": True, "docs": None}

@@ -181,3 +181,44 @@ def test_inspect_tasks_that_share_ids_are_told_apart_on_request(tmp_path: Path) 
         "sums_boom/sum-1",
         "sums_boom/sum-2",
     }
+
+
+@pytest.mark.parametrize(
+    ("value", "threshold", "score"),
+    [
+        ("C", None, 1.0),
+        ("I", None, 0.0),
+        ("P", 0.5, 0.5),
+        (True, None, 1.0),
+        (0.25, 0.5, 0.25),
+        (7, 5, None),
+        (-1, 0, None),
+    ],
+)
+def test_an_inspect_score_from_0_to_1_is_the_score(
+    log: Path, value: Any, threshold: float | None, score: float | None
+) -> None:
+    set_sample(log, scores={"match": {"value": value}})
+    assert only("inspect", log, settings={"threshold": threshold}).get("score") == score
+
+
+def test_the_other_inspect_scores_are_checks(log: Path) -> None:
+    others = {"a": True, "b": "I", "c": 1.0, "d": "P", "e": {"x": 1}, "f": "text", "g": 0.5}
+    values = {"match": "C", **others}
+    set_sample(log, scores={name: {"value": value} for name, value in values.items()})
+    record = only("inspect", log, settings={"scorer": "match"})
+    assert record["score"] == 1.0
+    assert record["checks"] == {
+        "a": True,
+        "b": False,
+        "c": True,
+        "d": None,
+        "e": None,
+        "f": None,
+        "g": None,
+    }
+
+
+def test_an_inspect_sample_that_was_not_scored_has_neither(log: Path) -> None:
+    set_sample(log, scores=None, error={"message": "no sandbox"})
+    assert {"score", "checks"}.isdisjoint(only("inspect", log))

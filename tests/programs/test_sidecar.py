@@ -56,6 +56,8 @@ def test_exit_codes_decide_nothing_but_acceptance_and_set_up(
         ({"repeat": 0}, ">= 1 - at `$.repeat`"),
         ({"acceptance_exit_cod": 1}, "unknown field `acceptance_exit_cod`"),
         ({"started_at_utc": "yesterday"}, "$.started_at_utc"),
+        ({"score": 1.5}, "<= 1.0 - at `$.score`"),
+        ({"checks": {"unit": 1}}, "$.checks"),
         ({"ended_at_utc": "2026-11-15T05:00:00Z"}, "ended_at_utc is before started_at_utc"),
     ],
 )
@@ -130,3 +132,11 @@ def test_a_failed_first_acceptance_command_is_told(run: Path) -> None:
 
     changed_lines(run / "events.jsonl", fail)
     assert only("opencode", run)["acceptance_first_pass"] is False
+
+
+@pytest.mark.parametrize("name", ["opencode", "codex", "claude-code", "mini-swe-agent"])
+def test_a_sidecar_may_have_a_score_and_checks(name: str, tmp_path: Path) -> None:
+    folder = copied(f"{name}/ok", tmp_path)
+    sidecar(folder, score=0.5, checks={"unit": True, "lint": None})
+    record = only(name, folder)
+    assert (record["score"], record["checks"]) == (0.5, {"unit": True, "lint": None})

@@ -84,3 +84,23 @@ def test_another_arm_that_its_budget_ended_changes_nothing() -> None:
     report = package.score(runs, candidate=WITH, baseline=WITHOUT)
     assert report.effective_run_count == 95
     assert report.promotion.verdict == "promote"
+
+
+def test_a_pair_counts_whatever_became_of_a_third_arm() -> None:
+    third = [
+        missing(run["task_id"], "third", run["repeat"], OVER)
+        if run.get("failure") or (run["task_id"], run["repeat"]) == ("t3", 5)
+        else run | {"arm": "third"}
+        for run in over_budget()
+        if run["arm"] == WITH
+    ]
+    several = package.compare_candidates(
+        package.read([*over_budget(), *third]), baseline=WITHOUT, evidence=False
+    )
+    counted = {
+        report.candidate: [arm.counted for arm in report.trials] for report in several.reports
+    }
+    assert counted == {WITH: [40, 40], "third": [39, 39]}
+    notes = several.to_markdown()
+    assert f"Of the baseline, 40 of 48 planned runs are counted beside `{WITH}`: " in notes
+    assert "Of the baseline, 39 of 48 planned runs are counted beside `third`: " in notes

@@ -181,3 +181,17 @@ def test_the_overview_keeps_its_second_line_where_there_is_room() -> None:
     brief = summarize(report).brief
     assert len(brief) > 80
     assert brief in " ".join(report.to_text(width=80).split())
+
+
+def test_several_candidates_are_tested_on_what_each_of_them_was() -> None:
+    third = [
+        run | {"arm": "third", "model": "opus", "started_at_utc": DAY.format(9)}
+        for run in made()
+        if run["arm"] == WITH
+    ]
+    runs = msgspec.structs.replace(package.read([*made(), *third]), studies=(study(),))
+    several = package.compare_candidates(runs, baseline=WITHOUT)
+    first = several.to_text(full=True, width=200).splitlines()[0]
+    assert "`opus`, `sonnet`" in first
+    days = [DAY.format(day).partition("T")[0] for day in (1, 9)]
+    assert " to ".join(days) in first

@@ -249,10 +249,14 @@ def test_a_workspace_that_cannot_be_put_right_is_a_failure_of_the_agent() -> Non
         def own_work(self) -> None:
             raise OSError(errno.EPERM, "Operation not permitted")
 
-        job: ClassVar[dict[str, Any]] = {}
+        job: ClassVar[dict[str, Any]] = {"acceptance": {"": "true"}}
 
     facts = supervisor._checked(cast(RunningAttempt, Stuck()), None, Redactor({}))
     assert facts == {"acceptance_exit_code": 126, "broken": "Operation not permitted"}
+    Stuck.job["acceptance"] = {"unit": "true", "lint": "true"}
+    facts = supervisor._checked(cast(RunningAttempt, Stuck()), None, Redactor({}))
+    assert facts["checks"] == {"unit": False, "lint": False}
+    assert (facts["acceptance_exit_code"], facts["score"]) == (126, 0.0)
 
 
 def test_what_lies_where_an_attempt_begins_is_not_part_of_it(tmp_path: Path) -> None:

@@ -4,9 +4,11 @@ import json
 import os
 import re
 import subprocess
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from tests.conftest import twoarm
@@ -163,3 +165,9 @@ def test_every_option_is_in_the_document() -> None:
     assert "--resume" in own
     for option in own:
         assert option in DOCUMENT, option
+
+
+def test_the_example_of_checks_is_a_task() -> None:
+    (text,) = re.findall(r"^```toml\n(\[\[tasks\]\].*?)^```", DOCUMENT, re.MULTILINE | re.DOTALL)
+    (task,) = msgspec.convert(tomllib.loads(text)["tasks"], list[SuiteTask])
+    assert list(task.acceptance) == ["docs", "lint", "unit"]

@@ -74,7 +74,7 @@ def tree_of(folder: Path) -> Path:
 
 def test_the_patches_applied_to_the_tree_give_what_the_agent_left(tmp_path: Path) -> None:
     tree = tree_of(tmp_path)
-    job = job_of(tmp_path, CHANGES, keep_workspace="all", acceptance_command="true")
+    job = job_of(tmp_path, CHANGES, keep_workspace="all", acceptance={"": "true"})
     ran = attempt(job)
     assert ran.facts["patch"] == {"complete": True, "left_out": [], "left_out_files": 0}
     made = applied(ran, tree, tmp_path / "applied")

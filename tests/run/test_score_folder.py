@@ -124,7 +124,10 @@ def test_folders_of_other_candidates_are_compared_with_their_one_baseline(
             else text
         )
     result = twoarm("score", str(ran), str(other), "--no-evidence")
-    assert result.out.startswith("2 candidates vs. without (baseline)"), result.err
+    assert result.out.splitlines()[:2] == [
+        "suite `fake`; `command`",
+        "2 candidates vs. without (baseline)",
+    ], result.err
 
 
 @pytest.mark.parametrize("how", ["no file", "an old file", "half a file"])

@@ -45,7 +45,7 @@ def test_nothing_that_is_kept_holds_a_secret(tmp_path: Path) -> None:
     env = {**job.env, "agent": {**job.env["agent"], **VALUES}}
     job = job_of(
         tmp_path, SCRIPT, secrets=VALUES, keep_workspace="all", env=env,
-        acceptance_command="cat answer.txt; false",
+        acceptance={"": "cat answer.txt; false"},
     )  # fmt: skip
     ran = attempt(job)
     assert ran.outcome.complete

@@ -15,6 +15,11 @@ from twoarm.run.suite_file import SuiteError, read_suite
 
 TASK = {"id": "one", "prompt": "Do it.", "acceptance_command": "true"}
 
+
+def checks(commands: Any) -> dict[str, Any]:
+    return {"acceptance_command": None, "acceptance_commands": commands}
+
+
 # What is changed in a good suite, the key that is named, and what is said of it.
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"agnet": {}}, "agnet", "unknown key; did you mean `agent`?"),
@@ -72,7 +77,22 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
         "`gone.md` is missing or empty; it belongs next to the suite or in the repository",
     ),
     ({"tasks": [TASK | {"acceptance_files": ["../t"]}]}, "tasks[0].acceptance_files", "inside"),
-    ({"tasks": [{"id": "one"}]}, "tasks[0].acceptance_command", "missing"),
+    ({"tasks": [{"id": "one", "prompt": "p"}]}, "tasks[0]", "write either acceptance_command or"),
+    ({"tasks": [TASK | {"acceptance_commands": {"a": "x"}}]}, "tasks[0]", "or acceptance_commands"),
+    ({"tasks": [TASK | checks({})]}, "tasks[0]", "write either acceptance_command or"),
+    ({"tasks": [TASK | checks({"a b": "x"})]}, "tasks[0].acceptance_commands.a b", "a name of"),
+    (
+        {"tasks": [TASK | checks({"::error::": "x"})]},
+        "tasks[0].acceptance_commands.::error::",
+        "a name of letters",
+    ),
+    ({"tasks": [TASK | checks({"a": ""})]}, "tasks[0].acceptance_commands.a", "not empty"),
+    ({"tasks": [TASK | checks(["x"])]}, "tasks[0].acceptance_commands", "expected a table"),
+    (
+        {"tasks": [TASK | checks({f"c{i}": "x" for i in range(51)})]},
+        "tasks[0].acceptance_commands",
+        "51 commands; at most 50",
+    ),
 ]
 
 

@@ -165,7 +165,7 @@ def test_a_run_folder_inside_the_folder_that_is_copied_is_refused(
     assert not (tmp_path / "s" / "out").exists()
     result = run(suite, tmp_path / "out")
     assert result.code == 0, result.err
-    assert "the suite is in the folder that is copied, so agents of both arms can" in result.err
+    assert "the suite is in the folder that is copied, so agents of all arms can" in result.err
     monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "s" / "cache"))
     for more in ((), ("--dry-run",)):
         words = ("run", str(suite), *(more or ("--out", str(tmp_path / "out2"))))

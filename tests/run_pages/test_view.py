@@ -103,6 +103,19 @@ def line(**keys: Any) -> Any:
             ],
         ),
         (
+            {"score": 2 / 3, "checks": {"unit": True, "lint": False, "docs": True}},
+            [
+                "counts as passed",
+                "score 0.667",
+                "checks passed: `unit`, `docs`",
+                "checks failed: `lint`",
+            ],
+        ),
+        (
+            {"checks": {"a": None, "\x1b[2J": False}},
+            ["counts as passed", "checks failed: `\\x1b[2J`", "checks not known: `a`"],
+        ),
+        (
             {"tags": ["cost_unknown", "of-my-own", 7]},
             [
                 "counts as passed",

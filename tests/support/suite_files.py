@@ -103,7 +103,7 @@ def job_of(folder: Path, script: str, **changed: Any) -> Job:
             after=(),
             keep={},
             restore=(),
-            acceptance_command="sh tests/check.sh",
+            acceptance={"": "sh tests/check.sh"},
             acceptance_seconds=20,
             keep_workspace="none",
             result=None,

@@ -88,6 +88,8 @@ def settle(
         acceptance_exit_code=attempt.acceptance_exit_code,
         setup_exit_code=attempt.setup_exit_code,
         arm_setup_exit_code=attempt.arm_setup_exit_code,
+        score=attempt.score,
+        checks=None if attempt.checks is None else dict(attempt.checks),
         failure=None if failure is None else failure.failure,
         failure_reason=None if failure is None else failure.reason,
         run_id=attempt.run_id,

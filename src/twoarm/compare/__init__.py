@@ -1,6 +1,7 @@
 """Two arms, compared with each other: from runs to one decision.
 
 screen      which runs count; every excluded run keeps its reason
+same_checks whether all runs of a task were put to the same checks
 trials      what became of every planned run
 graders     runs of a task that were graded in two ways
 summarize   each arm on its own

@@ -4,6 +4,7 @@ import msgspec
 import numpy as np
 
 from twoarm.compare.graders import find_two_graders
+from twoarm.compare.same_checks import differing_checks
 from twoarm.compare.screen import find_duplicates
 from twoarm.compare.trials import left_out
 from twoarm.errors import BadRunsError, Problem
@@ -12,8 +13,8 @@ from twoarm.text.escape import visible
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """Bad lines, runs given twice, tasks graded in two ways, and what the good lines hold, missing
-    runs among them.
+    """Bad lines, runs given twice, tasks graded in two ways or by other checks, and what the good
+    lines hold, missing runs among them.
     """
 
     problems: tuple[Problem, ...]
@@ -38,14 +39,17 @@ def check(source: Source) -> Check:
             unknown_keys=(),
         )
     files = {visible(given.path): number for number, given in enumerate(runs.inputs)}
+    missing = left_out(runs, keep_infra=True)[runs.outcome]
     counted = np.flatnonzero(~left_out(runs, keep_infra=False)[runs.outcome])
-    problems = (*runs.problems, *find_duplicates(runs), *find_two_graders(runs, counted))
+    differing = differing_checks(runs, np.flatnonzero(~missing))
+    graders = find_two_graders(runs, counted)
+    problems = (*runs.problems, *find_duplicates(runs), *graders, *differing)
     return Check(
         problems=tuple(
             sorted(problems, key=lambda problem: (files.get(problem.source, 0), problem.line or 0))
         ),
         run_count=len(runs),
-        missing_count=int(left_out(runs, keep_infra=True)[runs.outcome].sum()),
+        missing_count=int(missing.sum()),
         task_count=len(runs.tasks),
         arms=tuple(sorted(runs.arms)),
         unknown_keys=runs.unknown_keys,

@@ -5,7 +5,7 @@ import numpy as np
 
 from twoarm.compare.screen import Screening
 from twoarm.runs.arrays import Floats, Ints, mean, measured, median
-from twoarm.runs.metric import METRICS
+from twoarm.runs.metric import METRICS, SCORE
 
 
 class Pairing(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,7 +66,7 @@ def pair(screening: Screening) -> Pairing:
         task=candidate.task[ours],
         deltas={
             metric.name: candidate.values[metric.name][ours] - baseline.values[metric.name][theirs]
-            for metric in METRICS
+            for metric in (*METRICS, SCORE)
         },
         unpaired=len(candidate) + len(baseline) - 2 * len(ours),
     )

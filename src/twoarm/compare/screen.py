@@ -5,11 +5,12 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from twoarm.compare.same_checks import differing_checks
 from twoarm.compare.trials import Excluded, ExcludedKind, Trials, account, left_out
 from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem, Problems
 from twoarm.options import Missing, Options, either, option, refused
 from twoarm.runs.arrays import Flags, Floats, Ints, measured
-from twoarm.runs.metric import METRICS
+from twoarm.runs.metric import METRICS, SCORE
 from twoarm.runs.runs import Runs
 from twoarm.text.escape import counted, named
 from twoarm.text.sentence import Name, listed
@@ -163,6 +164,9 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
         chosen = of_parts(runs, options.part)
         others += _other_parts(runs, arms, ~chosen)
         kept, lines = ([rows[chosen[rows]] for rows in side] for side in (kept, lines))
+    differing = differing_checks(runs, np.concatenate(kept))
+    if differing:
+        raise BadRunsError(Problems(differing))
     if options.duplicates == "error":
         problems = Problems(
             problem for rows in kept for problem in _duplicate_problems(runs, rows, runs.key[rows])
@@ -289,13 +293,16 @@ def _arm_runs(runs: Runs, arm: str, rows: Ints, missing: Missing, caveats: list[
             )
         )
     numbers["success"] = success
+    # A score that is missing is never taken for a zero.
+    numbers["score"] = runs.score[rows]
     return ArmRuns(
         arm=arm,
         rows=rows,
         task=runs.task[rows],
         key=runs.key[rows],
         values={
-            metric.name: _added([numbers[part] for part in metric.parts]) for metric in METRICS
+            metric.name: _added([numbers[part] for part in metric.parts])
+            for metric in (*METRICS, SCORE)
         },
     )
 

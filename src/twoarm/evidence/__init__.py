@@ -18,6 +18,7 @@ exclusions  whether excluded runs could change the decision
 solved      whether a gain is there among solved runs
 design      what the records say about how the runs were made
 repeats     pass@k and pass^k
+scores      mean scores, and which checks differ; `score_parts` is that as plain data
 per_solved  dollars and minutes per solved task, failed runs included
 pilot       what the runs say about those to come: how much runs and tasks vary
 odds        success rates of tasks, and what a change of the odds does to them

@@ -38,6 +38,7 @@ def evidence_caveats(
     yield from _on_the_winner(evidence, comparison.decision)
     yield from _on_excluded(evidence, comparison)
     yield from _on_missing(evidence, comparison)
+    yield from _on_scores(evidence, comparison)
     yield from _on_single_tasks(evidence)
     yield from _on_weights(evidence)
     yield from _on_zeros(evidence)
@@ -228,6 +229,22 @@ def _on_missing(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
                 other.values,
                 Name(other.arm),
             )
+
+
+def _on_scores(evidence: Evidence, comparison: Comparison) -> Iterator[Caveat]:
+    """A score that one arm lacks more often may be missing where it would have been low."""
+    lost = None if evidence.scores is None else evidence.scores.one_sided
+    if lost is not None:
+        yield Caveat.say(
+            "uneven_scores",
+            "a score is missing in {} and {}: one arm was scored less often (p = {}, exact test), "
+            "perhaps where its score would have been low",
+            *(
+                say("{} of {} of {}", missing, counted(runs, "run"), Name(arm))
+                for missing, runs, arm in zip(lost.lost, lost.of, comparison.arms.both, strict=True)
+            ),
+            f"{lost.p:.3g}",
+        )
 
 
 def _on_single_tasks(evidence: Evidence) -> Iterator[Caveat]:

@@ -9,10 +9,12 @@ import numpy as np
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.screen import ArmRuns, Screening
 from twoarm.runs.arrays import Flags, Floats, Ints, squares, starts_of, sums
-from twoarm.runs.metric import SUCCESS, Metric
+from twoarm.runs.metric import SCORE, SUCCESS, Metric
 
 # Up to this share of zeros, each is taken for a small value; with more there are no ratios.
 MOST_ZEROS = 0.05
+# What lies between 0 and 1, where all runs may well have the same value.
+BOUNDED = (SUCCESS, SCORE)
 
 
 class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -113,9 +115,9 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return msgspec.structs.replace(self, values=np.where(kept, self.values, np.nan))
 
     def on_test_scale(self) -> "TaskRuns":
-        """On the scale of ratios, unless many values are zero or the metric is success."""
+        """On the scale of ratios, unless many values are zero or the metric is bounded."""
         known = int((~np.isnan(self.values)).sum())
-        if self.metric is SUCCESS or not known or sum(self.zeros) > MOST_ZEROS * known:
+        if self.metric in BOUNDED or not known or sum(self.zeros) > MOST_ZEROS * known:
             return self
         return msgspec.structs.replace(self, logs=True, values=self._logarithms())
 
@@ -185,7 +187,7 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def played_again(self) -> bool:
         """Whether the repeats of every task are all alike: one run played back, not several."""
-        if self.metric is SUCCESS or not self.sizes.size or self.sizes.max() <= 1:
+        if self.metric in BOUNDED or not self.sizes.size or self.sizes.max() <= 1:
             return False
         return not self.spreads.any()
 

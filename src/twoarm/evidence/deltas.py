@@ -16,7 +16,9 @@ from twoarm.evidence.interval import (
 from twoarm.evidence.resample import shared_resamples
 from twoarm.evidence.results import FEWEST_TASKS, Bootstrap, DeltaEvidence, Interval, P, SolvedRuns
 from twoarm.runs.arrays import mean, median, sums
-from twoarm.runs.metric import SUCCESS
+from twoarm.runs.metric import SCORE, SUCCESS
+
+_ESTIMATES = {SUCCESS.name: means.bounded_estimate, SCORE.name: means.score_estimate}
 
 
 def weigh_deltas(
@@ -24,7 +26,7 @@ def weigh_deltas(
 ) -> DeltaEvidence:
     """All intervals of one metric, from the runs on the scale of the tests and as they are."""
     these, like = medians.these_tasks(pairs, frame), medians.tasks_like_these(pairs, frame)
-    estimate = means.success_estimate if raw.metric is SUCCESS else means.mean_estimate
+    estimate = _ESTIMATES.get(raw.metric.name, means.mean_estimate)
     return DeltaEvidence(
         tasks=int(runs.shared.sum()),
         pairs=len(pairs),

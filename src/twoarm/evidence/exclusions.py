@@ -130,7 +130,7 @@ def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
     candidate, baseline = comparison.summaries
     runs = candidate.runs, baseline.runs
     losses = (
-        _one_sided(
+        lost_more(
             comparison.arms,
             None,
             (ours.at_risk, theirs.at_risk),
@@ -138,7 +138,7 @@ def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
             (ours.interrupted, theirs.interrupted),
         ),
         *(
-            _one_sided(
+            lost_more(
                 comparison.arms, name, (candidate.missing[name], baseline.missing[name]), runs
             )
             for name in (gate.metric.name for gate in GATES)
@@ -147,13 +147,14 @@ def one_sided(comparison: Comparison) -> tuple[OneSided, ...]:
     return tuple(loss for loss in losses if loss is not None)
 
 
-def _one_sided(
+def lost_more(
     arms: Arms,
     metric: str | None,
     lost: tuple[int, int],
     of: tuple[int, int],
     run_again: tuple[int, int] = (0, 0),
 ) -> OneSided | None:
+    """What an arm lost of something that both have so many of, if that is clearly one-sided."""
     p = p_of_losses(lost, of)
     if p is None:
         return None

@@ -32,14 +32,24 @@ class Tested(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def grade(
-    tested: list[Tested], scope: Scope, primary: str | None, most: float, fewest: float
+    tested: list[Tested],
+    first: Tested | None,
+    scope: Scope,
+    primary: str | None,
+    most: float,
+    fewest: float,
 ) -> Grade:
     """Better somewhere and worse nowhere, the mirror image, both, or neither.
 
-    `most` is the largest p-value that is clear, `fewest` the smallest there can be.
+    `first` was named to be tested first although no gate looks at it: worse, it stands against the
+    candidate; better, it does not make it better. `most` is the largest p-value that is clear,
+    `fewest` the smallest there can be.
     """
     findings = tuple(map(_finding, tested))
     standings = {finding.standing for finding in findings}
+    named = None if first is None else _finding(first)
+    if named is not None and named.standing == "worse":
+        standings.add("worse")
     verdict: EvidenceVerdict
     if fewest > most:
         verdict = "too few tasks"
@@ -51,7 +61,7 @@ def grade(
         verdict = "baseline better"
     else:
         verdict = "no clear difference"
-    return Grade(verdict=verdict, scope=scope, primary=primary, findings=findings)
+    return Grade(verdict=verdict, scope=scope, primary=primary, first=named, findings=findings)
 
 
 def _finding(tested: Tested) -> Finding:

@@ -161,12 +161,13 @@ def _exp_interval(interval: Interval | None) -> Interval | None:
     )
 
 
-def success_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
-    """The mean over tasks of the difference of success rates, guarded by pseudo observations.
+def bounded_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
+    """The mean over tasks of a difference of success rates or scores, guarded by pseudo
+    observations.
 
     Without them an arm without failures would have an interval of no width.
     """
-    deltas, sizes = runs.deltas, runs.sizes
+    deltas, sizes = runs.deltas[runs.shared], runs.sizes[:, runs.shared]
     tasks = len(deltas)
     if not tasks:
         return estimated(None, NO_RUNS, NO_RUNS)
@@ -177,7 +178,7 @@ def success_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
     if repeats == 1:
         these = ONE_REPEAT
     else:
-        error = within_tasks(runs.spreads, sizes)
+        error = within_tasks(runs.spreads[:, runs.shared], sizes)
         # The df of the pooled variance: with no variation at all there is nothing to weigh it by.
         df = max(1.0, float((sizes - 1).sum()))
         error = StandardError(variance=error.variance if error else 0.0, df=df)
@@ -194,6 +195,16 @@ def success_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
     else:
         like = no_interval_over(tasks)
     return estimated(difference, these, like)
+
+
+def score_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
+    """The mean over tasks of the difference of mean scores; over other tasks, from six on."""
+    estimate = bounded_estimate(runs, frame)
+    tasks = int(runs.shared.sum())
+    if estimate.tasks_like_these is None or tasks >= FEWEST_TASKS:
+        return estimate
+    withheld = (*estimate.withheld, no_interval_over(tasks))
+    return msgspec.structs.replace(estimate, tasks_like_these=None, withheld=withheld)
 
 
 def tasks_within(margin: float, level: float) -> int:

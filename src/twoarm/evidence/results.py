@@ -7,6 +7,7 @@ import msgspec
 
 from twoarm.compare.decide import Decision
 from twoarm.evidence.losses import Exclusions
+from twoarm.evidence.score_parts import Scores
 from twoarm.runs.study import StopReason
 
 Scope = Literal["these_tasks", "tasks_like_these"]
@@ -76,7 +77,7 @@ class P(msgspec.Struct, frozen=True, kw_only=True):
     """Two-sided p-values of "no difference": on these tasks, over tasks like these, and adjusted.
 
     `adjusted` is that of the headline question, allowing for looking at all gates; null for a
-    metric that is not a gate's.
+    metric that is not a gate's and was not named to be tested first.
     """
 
     these_tasks: float | None
@@ -105,7 +106,7 @@ class DeltaEvidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the runs support about one metric; a ratio of 1 is no change.
 
     Mean and ratio see every counted run of the tasks that both arms have, each task weighed alike;
-    `median` is that of the paired deltas; `solved` is null for success. `zeros` are
+    `median` is that of the paired deltas; `solved` is null for success and score. `zeros` are
     the candidate's and the baseline's values of zero: where there is a ratio, each is taken for
     half of the smallest other value of its task.
     """
@@ -149,12 +150,14 @@ class Finding(msgspec.Struct, frozen=True, kw_only=True):
 class Grade(msgspec.Struct, frozen=True, kw_only=True):
     """What the evidence supports, for which tasks, and what that rests on.
 
-    `primary` is the metric that was named to be tested first.
+    `primary` is the metric that was named to be tested first; `first` is what its test shows where
+    no gate looks at it, and is null otherwise.
     """
 
     verdict: EvidenceVerdict
     scope: Scope
     primary: str | None
+    first: Finding | None
     findings: tuple[Finding, ...]
 
 
@@ -387,7 +390,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     """What the data can support beyond the point estimates.
 
     `on_shared_tasks` is the decision of the gates on the tasks that both arms have; `next_runs` is
-    null where nothing can be planned, or nothing more is needed.
+    null where nothing can be planned, or nothing more is needed. `scores` is null where no counted
+    run has a score or a check.
     """
 
     level: float
@@ -408,6 +412,7 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     variance: Variance | None
     repeats: tuple[ArmRepeats, ArmRepeats]
     per_solved: PerSolved
+    scores: Scores | None
     order: RunOrder
     next_runs: NextRuns | None
     looks: Looks | None

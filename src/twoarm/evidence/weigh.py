@@ -9,7 +9,15 @@ from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import GATES, Decision
 from twoarm.evidence import means
 from twoarm.evidence.arm_medians import weigh_gate
-from twoarm.evidence.cells import TaskRuns, group_pairs, lay_out, shared_tasks, task_runs
+from twoarm.evidence.cells import (
+    BOUNDED,
+    Layout,
+    TaskRuns,
+    group_pairs,
+    lay_out,
+    shared_tasks,
+    task_runs,
+)
 from twoarm.evidence.deltas import weigh_deltas
 from twoarm.evidence.design import order_of_arms
 from twoarm.evidence.exclusions import audit
@@ -47,6 +55,7 @@ from twoarm.evidence.results import (
     Stability,
     Variance,
 )
+from twoarm.evidence.scores import has_scores, weigh_scores
 from twoarm.evidence.solved import among_solved
 from twoarm.evidence.stability import (
     decision_stability,
@@ -56,14 +65,17 @@ from twoarm.evidence.stability import (
     without_tasks,
 )
 from twoarm.options import PRIMARY, Options, refused
-from twoarm.runs.metric import DURATION, JUDGED, SUCCESS
+from twoarm.runs.arrays import Ints
+from twoarm.runs.metric import DURATION, JUDGED, SCORE, SUCCESS
 from twoarm.runs.study import StopReason
 from twoarm.text.escape import counted
 
 # No table of random draws is larger, in numbers of 8 bytes.
 MOST_CELLS = 2**25
 
-_COLUMNS = {metric.name: column for column, metric in enumerate(JUDGED)}
+# The score comes last, where there is one.
+_METRICS = (*JUDGED, SCORE)
+_COLUMNS = {metric.name: column for column, metric in enumerate(_METRICS)}
 _FAMILY = [_COLUMNS[gate.metric.name] for gate in GATES]
 
 
@@ -110,7 +122,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
     layout, rows = lay_out(comparison)
     plan = planned(comparison, layout, rows, options)
     frame = _frame(options, len(layout.tasks), plan)
-    measured = [task_runs(metric, comparison, layout, rows) for metric in JUDGED]
+    measured = _measured(comparison, layout, rows, options)
     runs = [measure.on_test_scale() for measure in measured]
     tests = headline_tests(runs, frame, options.primary, family)
     if plan is not None:
@@ -150,9 +162,10 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         variance=_variance(runs[_COLUMNS[DURATION.name]]),
         repeats=both_repeats(comparison.screening, len(comparison.runs.tasks)),
         per_solved=per_solved(comparison.screening, frame),
+        scores=weigh_scores(comparison, layout, rows, frame),
         order=order,
         next_runs=next_runs(
-            runs,
+            runs[: len(JUDGED)],
             graded,
             options,
             (1.0 - frame.tests) / family.candidates,
@@ -160,6 +173,15 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         ),
         looks=None if plan is None else _looks(runs, tests, plan, graded, options),
     )
+
+
+def _measured(
+    comparison: Comparison, layout: Layout, rows: tuple[Ints, Ints], options: Options
+) -> list[TaskRuns]:
+    """What is weighed; a score that was named first has its place even if no run has one."""
+    scored = has_scores(comparison) or options.primary == SCORE.name
+    metrics = _METRICS if scored else JUDGED
+    return [task_runs(metric, comparison, layout, rows) for metric in metrics]
 
 
 def _fewest(runs: list[TaskRuns]) -> dict[str, int]:
@@ -187,7 +209,7 @@ def _metric_by_metric(
     for scaled, raw, chances in zip(runs, measured, p, strict=True):
         # There may be millions of pairs: one metric at a time.
         pairs = group_pairs(scaled.metric, comparison)
-        solved = None if scaled is passes else among_solved(scaled, passes)
+        solved = None if scaled.metric in BOUNDED else among_solved(scaled, passes)
         deltas[scaled.metric.name] = weigh_deltas(scaled, raw, pairs, chances, frame, solved)
         single = mean_without(pairs, comparison.runs.tasks)
         if single is not None:
@@ -258,7 +280,7 @@ def at_look(
     family: Family,
 ) -> Tests:
     """The same tests, by what the looks so far may spend."""
-    tested = [column for column in _FAMILY if column in tests.adjusted]
+    tested = [column for column in range(len(runs)) if column in tests.adjusted]
     named = None if primary is None else _COLUMNS[PRIMARY[primary]]
     if named is not None and named not in tested:
         # Nothing is clear before what was named first, which never differs.
@@ -282,7 +304,7 @@ def _looks(
         known = [chance for chance in chances if chance is not None]
         if graded.verdict in ("candidate better", "baseline better"):
             stop = graded.verdict
-        elif not tests.clear and known and max(known) < FUTILE:
+        elif not tests.clear.keys() & set(_FAMILY) and known and max(known) < FUTILE:
             stop = "futility"
     return Looks(
         looks=plan.looks,
@@ -290,7 +312,7 @@ def _looks(
         after=plan.after,
         level=options.level,
         spent=spending(plan.after, plan.r_max, options.level),
-        clear={JUDGED[column].name: after for column, after in tests.clear.items()},
+        clear={_METRICS[column].name: after for column, after in tests.clear.items()},
         incomplete=plan.incomplete,
         stop=stop,
         planned_runs=2 * len(runs[0].layout.tasks) * plan.r_max,
@@ -317,9 +339,10 @@ def _p_values(runs: list[TaskRuns], tests: Tests, frame: Frame) -> list[P]:
 def grade_of(runs: list[TaskRuns], tests: Tests, primary: str | None, frame: Frame) -> Grade:
     """The verdict on the metrics of the gates."""
     most = 1.0 - frame.tests + 1e-12
-    tested = [
-        Tested(
-            metric=gate.metric,
+
+    def tested(column: int) -> Tested:
+        return Tested(
+            metric=_METRICS[column],
             direction=math.fsum(np.nan_to_num(runs[column].deltas)),
             p=tests.p(column),
             adjusted=tests.adjusted.get(column),
@@ -327,11 +350,12 @@ def grade_of(runs: list[TaskRuns], tests: Tests, primary: str | None, frame: Fra
             if tests.clear is not None
             else tests.adjusted.get(column, 1.0) <= most,
         )
-        for gate, column in zip(GATES, _FAMILY, strict=True)
-    ]
+
     name = None if primary is None else PRIMARY[primary]
+    gated = name is None or _COLUMNS[name] in _FAMILY
+    first = None if name is None or gated else tested(_COLUMNS[name])
     fewest = 1.0 if tests.relabelled is None else tests.relabelled.fewest
-    return grade(tested, tests.scope, name, most, fewest)
+    return grade(list(map(tested, _FAMILY)), first, tests.scope, name, most, fewest)
 
 
 def _hanging(

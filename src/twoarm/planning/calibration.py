@@ -10,7 +10,7 @@ from twoarm.compare.screen import Arms
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.grade import Margins, margin_rule
 from twoarm.evidence.interval import Frame
-from twoarm.evidence.means import ratio_estimate, success_estimate
+from twoarm.evidence.means import bounded_estimate, ratio_estimate
 from twoarm.evidence.solved import among_solved, gain_survives
 from twoarm.evidence.weigh import grade_of, headline_tests
 from twoarm.runs.arrays import Flags, Floats, Ints
@@ -140,7 +140,7 @@ def winners(runs: list[TaskRuns], frame: Frame, margins: Margins) -> tuple[bool,
         for gate in GATES
     }
     rule = margin_rule(
-        success_estimate(passes, frame),
+        bounded_estimate(passes, frame),
         {
             gate.metric.name: ratio_estimate(by_name[gate.metric.name], frame)
             for gate in GATES

@@ -15,6 +15,7 @@ failure     who failed: by what a program said, and by how its run ended
 caveats     what a record could not know, by code
 tokens, prices, moment, version, value
             counts, costs, times, versions and other values as programs write them
+scores      grades of other programs, as a score and as checks
 shell       the commands inside a shell command; `script` reads the shell's language
 uptake      what an agent called, and which of it is a use of the change
 event       what a run did, event by event, and what reading that takes; `entry` is what is kept

@@ -103,6 +103,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     acceptance_exit_code: int | None = None
     setup_exit_code: int | None = None
     arm_setup_exit_code: int | None = None
+    # From 0 to 1.
+    score: float | None = None
+    # What each check of the task found.
+    checks: Mapping[str, bool | None] | None = None
     run_id: str | None = None
     model: str | None = None
     agent: str | None = None

@@ -147,6 +147,8 @@ def finish(folder: Folder, sidecar: Sidecar, output: AgentOutput) -> Attempt:
         acceptance_exit_code=sidecar.acceptance_exit_code,
         setup_exit_code=sidecar.setup_exit_code,
         arm_setup_exit_code=sidecar.arm_setup_exit_code,
+        score=sidecar.score,
+        checks=sidecar.checks,
         run_id=sidecar.run_id,
         model=output.model or sidecar.model,
         agent=output.agent,

@@ -7,7 +7,14 @@ import msgspec
 
 from twoarm.programs.failure import EndedBy
 from twoarm.programs.folder import Folder
-from twoarm.runs.record import MaybeExitCode, MaybeNumber, NonEmptyText, Repeat
+from twoarm.runs.record import (
+    MaybeChecks,
+    MaybeExitCode,
+    MaybeNumber,
+    MaybeScore,
+    NonEmptyText,
+    Repeat,
+)
 
 NAME = "run.json"
 
@@ -26,6 +33,8 @@ class Sidecar(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     agent_exit_code: MaybeExitCode = None
     ended_by: EndedBy | None = None
     duration_seconds: MaybeNumber = None
+    score: MaybeScore = None
+    checks: MaybeChecks = None
     arm: str | None = None
     model: str | None = None
     run_id: str | None = None
@@ -52,6 +61,9 @@ _MEANINGS = {
     "failure; null if not known",
     "duration_seconds": "how long the agent ran by the clock of its runner, "
     "which wins over its own",
+    "score": "how much of the task was done, from 0 to 1; null if nobody says",
+    "checks": "what each check of acceptance found, by its name: true, false, or null if not "
+    "known; the same names in every run of a task",
     "arm": "what --arm-key arm looks at",
     "model": "the model, where the agent's output does not name it",
     "run_id": "any name for the run",

@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterator
 
 from twoarm.compare.decide import GATES, number_of_gates
-from twoarm.evidence.cells import MOST_ZEROS
+from twoarm.evidence.cells import BOUNDED, MOST_ZEROS
 from twoarm.evidence.results import (
     ArmsPerSolved,
     DeltaEvidence,
@@ -14,12 +14,14 @@ from twoarm.evidence.results import (
     Scope,
 )
 from twoarm.render.failures import failure_tables
+from twoarm.render.scores import score_tables
 from twoarm.render.tables import (
     Cell,
     Column,
     Table,
     arm_columns,
     arms,
+    chance,
     deltas,
     excluded,
     gates,
@@ -32,7 +34,7 @@ from twoarm.render.tools import tool_tables
 from twoarm.render.uptake import uptake_tables
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import difference_range, ratio_range
-from twoarm.runs.metric import COST, JUDGED, SUCCESS, Metric
+from twoarm.runs.metric import COST, JUDGED, SCORE, Metric
 from twoarm.text.escape import counted
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 
@@ -58,6 +60,7 @@ def report_tables(analysis: Analysis, most: int) -> Iterator[Table]:
             yield intervals(evidence, scope)
     yield tasks(analysis, most)
     if evidence is not None:
+        yield from score_tables(evidence, most)
         yield repeats(analysis, evidence)
     yield arms(analysis)
     yield from failure_tables(analysis.failures)
@@ -109,9 +112,9 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
                 number("", None),
             )
         )
-    for metric in JUDGED:
+    for metric in (*JUDGED, SCORE) if SCORE.name in evidence.deltas else JUDGED:
         delta = evidence.deltas[metric.name]
-        if delta.ratio is None and metric is not SUCCESS and delta.pairs:
+        if delta.ratio is None and metric not in BOUNDED and delta.pairs:
             notes.setdefault(_NO_RATIO, []).append(metric.label)
         _note(notes, metric.label, delta.ratio or delta.mean, scope)
         rows.append(_metric_row(metric, delta, scope))
@@ -139,8 +142,7 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
 
 
 def _metric_row(metric: Metric, delta: DeltaEvidence, scope: Scope) -> tuple[Cell, ...]:
-    p: float | None = getattr(delta.p, scope)
-    tested = number(NOT_MEASURED if p is None else "<0.001" if p < 0.001 else f"{p:.3f}", p)
+    tested = chance(getattr(delta.p, scope))
     if delta.ratio is not None:
         return _ratio_row(f"{metric.label}, ratio per task", delta.ratio, scope, tested)
     return (

@@ -59,6 +59,9 @@ def _suite(analysis: Analysis, tested: list[Case]) -> Iterator[str]:
         properties[f"promotion by {PROMOTED_BY[other.by]}"] = other.verdict
     if any(arm.at_risk for arm in analysis.trials):
         properties["runs"] = runs_counted(analysis)
+    for amount in summarize(analysis).amounts:
+        if amount.points and amount.gate is None:
+            properties[amount.label] = f"{amount.candidate} vs. {amount.baseline}"
     failed = failed_said(analysis.failures)
     if failed is not None:
         properties["failed"] = failed

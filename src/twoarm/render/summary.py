@@ -30,10 +30,11 @@ from twoarm.result.findings import (
     is_clear,
     ratio_range,
     stability_word,
+    tests_shown,
 )
 from twoarm.result.promote import Promotion, Verdict, gates_decide, here, solved_change
 from twoarm.result.tested import tested_said
-from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Better, Metric
+from twoarm.runs.metric import BY_NAME, COST, SCORE, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name, Sentence, joined, say
@@ -82,6 +83,8 @@ class Amount(msgspec.Struct, frozen=True, kw_only=True):
     mark_note: str
     solved: str
     why: str
+    # Whether the change is in points, where more is better; otherwise it is in percent.
+    points: bool
     # The change and its interval as numbers, in points or percent; None if it is in neither.
     at: float | None
     low: float | None
@@ -196,7 +199,8 @@ def _fails(analysis: Analysis) -> str:
 
 
 def _amounts(analysis: Analysis) -> Iterator[Amount]:
-    """A row for each gate, and what people ask for: what a solved task takes, or a run costs."""
+    """A row for each gate, one for the score where there is one, and what people ask for: what a
+    solved task takes, or a run costs."""
     for gate in analysis.gates:
         yield _amount(
             analysis,
@@ -206,6 +210,9 @@ def _amounts(analysis: Analysis) -> Iterator[Amount]:
             gate,
         )
     evidence = analysis.evidence
+    if evidence is not None and SCORE.name in evidence.deltas and evidence.scores is not None:
+        ours, theirs = (arm.mean for arm in evidence.scores.arms)
+        yield _amount(analysis, SCORE, f"mean {SCORE.label}", (ours, theirs), None)
     if evidence is not None and _has_figures(evidence.per_solved.cost_usd):
         for what, unit, figures in per_solved(evidence):
             yield _of_solved(what, unit, figures, evidence.headline)
@@ -271,6 +278,7 @@ def _amount(
         mark_note=note,
         solved=solved,
         why=why,
+        points=metric.unit == SUCCESS.unit,
         at=at,
         low=low if high is not None else None,
         high=high if low is not None else None,
@@ -305,6 +313,7 @@ def _of_solved(what: str, unit: str, figures: ArmsPerSolved, scope: Scope) -> Am
         mark_note="",
         solved="",
         why=" ".join(ratio.reasons(scope)) if limits is None else "",
+        points=False,
         at=at,
         low=low if high is not None else None,
         high=high if low is not None else None,
@@ -320,8 +329,8 @@ def _why_unclear(evidence: Evidence) -> str:
 
 
 def _drawn(value: float, metric: Metric, *, ratio: bool) -> float | None:
-    """A change in percent, or in points of success; None for what an axis of these cannot show."""
-    if not ratio and metric is not SUCCESS:
+    """A change in percent, or in points; None for what an axis of these cannot show."""
+    if not ratio and metric.unit != SUCCESS.unit:
         return None
     shown = (value - 1.0 if ratio else value) * 100
     return shown if isfinite(shown) else None
@@ -348,7 +357,7 @@ def _estimate(evidence: Evidence, metric: Metric) -> tuple[Estimate, bool]:
 
 def _mark(evidence: Evidence, metric: Metric) -> tuple[str, Role | None]:
     """Better, worse or no clear difference: by the adjusted test of a gate's metric."""
-    for finding in evidence.grade.findings:
+    for finding in tests_shown(evidence):
         if finding.metric == metric.name:
             standing = finding.standing
             if standing == "no test":

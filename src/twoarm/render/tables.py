@@ -83,6 +83,11 @@ def number(text: str, value: float | None, role: Role | None = None) -> Cell:
     return Cell(text, value, role)
 
 
+def chance(p: float | None) -> Cell:
+    """A cell with a p-value."""
+    return number(NOT_MEASURED if p is None else "<0.001" if p < 0.001 else f"{p:.3f}", p)
+
+
 def arm_columns(analysis: Analysis) -> tuple[Column, Column]:
     """A column for each arm, headed by its name."""
     return Column(Name(analysis.candidate)), Column(Name(analysis.baseline))

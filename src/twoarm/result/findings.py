@@ -43,6 +43,12 @@ def _named_first(evidence: Evidence) -> str:
     if first is None:
         return ""
     label = BY_NAME[first].short
+    named = evidence.grade.first
+    if named is not None and named.standing == "no test":
+        return f"{label}, named first, cannot be tested, so nothing else can be clear: "
+    if named is not None and is_clear(evidence, first):
+        way = "higher" if named.standing == "better" else "lower"
+        return f"{label}, named first, is {way}: "
     if is_clear(evidence, first):
         return f"with {label} named first: "
     return f"{label}, named first, is not clear, so nothing else can be: "
@@ -52,8 +58,14 @@ def has_standing(evidence: Evidence, metric: str, *standings: str) -> bool:
     """Whether the verdict on a metric is one of these."""
     return any(
         finding.metric == metric and finding.standing in standings
-        for finding in evidence.grade.findings
+        for finding in tests_shown(evidence)
     )
+
+
+def tests_shown(evidence: Evidence) -> tuple[Finding, ...]:
+    """What the tests of the gates' metrics show, and of another that was named first."""
+    first = evidence.grade.first
+    return evidence.grade.findings if first is None else (first, *evidence.grade.findings)
 
 
 def is_clear(evidence: Evidence, metric: str) -> bool:

@@ -14,7 +14,7 @@ from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.harm import HARM, Held, held_back, held_by_margin
 from twoarm.evidence.losses import OneSided
-from twoarm.evidence.results import Evidence, MarginRange, Paid, fewest_tasks
+from twoarm.evidence.results import Evidence, Grade, MarginRange, Paid, fewest_tasks
 from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options, PromoteBy
 from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS
@@ -202,13 +202,13 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         fewest = fewest_tasks(options.level)
         reason = say(
             "{} on {}; it takes at least {} to speak for others",
-            _FOUND.get(grade.verdict, grade.verdict),
+            _verdict(grade),
             here(evidence),
             fewest,
         )
         return _settled("not enough data", reason)
     if grade.verdict != "candidate better":
-        reason = say("{} for tasks like these", _FOUND.get(grade.verdict, grade.verdict))
+        reason = say("{} for tasks like these", _verdict(grade))
         return _settled("do not promote", reason)
     reason = say("{} for tasks like these", series(_gains(evidence)))
     if evidence.guard.gain_survives:
@@ -223,6 +223,14 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
     if not held:
         return _settled("promote", reason, *_passed(evidence))
     return _withheld(held, evidence, reason)
+
+
+def _verdict(grade: Grade) -> str:
+    """What the evidence says, in words."""
+    first = grade.first
+    if grade.verdict == "trade-off" and first is not None and first.standing == "worse":
+        return f"a trade-off, better in one gate but with a lower {LABELS[first.metric]},"
+    return _FOUND.get(grade.verdict, grade.verdict)
 
 
 def _withheld(held: tuple[Held, ...], evidence: Evidence, otherwise: Sentence) -> Promotion:

@@ -11,7 +11,7 @@ from twoarm.run.tree import tree_digest
 
 # What acceptance uses of a suite, by table: another value of any of these is another grader.
 _OF_SUITE = ("acceptance_files",)
-_OF_TASK = ("acceptance_command", "acceptance_files")
+_OF_TASK = ("acceptance_command", "acceptance_commands", "acceptance_files")
 _OF_LIMITS = ("acceptance_seconds",)
 _OF_WORKSPACE = ("env",)
 

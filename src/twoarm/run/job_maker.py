@@ -95,7 +95,7 @@ class JobMaker:
             after=launch.after,
             keep=launch.keep,
             restore=(*checked.suite.acceptance_files, *task.acceptance_files),
-            acceptance_command=task.acceptance_command,
+            acceptance=task.acceptance,
             acceptance_seconds=limits.acceptance_seconds,
             keep_workspace=context.keep_workspace,
         )
@@ -125,7 +125,7 @@ def values_of(
         "prompt_file": scratch.prompt,
         "model": model_of(checked, arm) or "",
         "task_id": task.id,
-        "acceptance_command": task.acceptance_command,
+        "acceptance_command": task.whole_acceptance,
         "suite": checked.folder,
         "workspace": scratch.workspace,
         "build": build,

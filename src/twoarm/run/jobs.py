@@ -43,8 +43,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     patches: tuple[str, ...] = ()
     # Paths that acceptance finds as they were.
     restore: tuple[str, ...] = ()
-    # Empty for none.
-    acceptance_command: str = ""
+    # Commands by the names of their checks, a single one without a name; empty for none.
+    acceptance: dict[str, str] = {}
+    # For each of them.
     acceptance_seconds: float
     keep_workspace: str = "none"
     # Where the workspace goes once it is set up; None to remove it.
@@ -56,12 +57,13 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
         # A copy of the tree and of each file of HOME has the time of a set-up command.
         setups = 1 + len(self.setup) + len(self.home_files)
         after = sum(after.seconds * after.most for after in self.after)
-        graces = self.grace_seconds * (setups + 3)
+        graces = self.grace_seconds * (setups + 2 + len(self.acceptance))
         agent = self.timeout_seconds + after if self.argv else 0.0
         restores = self.setup_seconds * len(self.restore)
         # What was printed is searched for secrets; an agent can make that a megabyte a second.
         kept = self.output_bytes / 2**20
-        work = setups * self.setup_seconds + agent + restores + self.acceptance_seconds
+        acceptance = self.acceptance_seconds * len(self.acceptance)
+        work = setups * self.setup_seconds + agent + restores + acceptance
         return work + graces + kept
 
 

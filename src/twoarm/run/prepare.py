@@ -2,7 +2,7 @@
 
 import marshal
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 
 import msgspec
@@ -20,6 +20,7 @@ from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.manifest import Manifest, changes, manifest_of, written
 from twoarm.run.tree import check_paths, commit_all, copy, export, overlay, tree_digest
 from twoarm.text.escape import named, visible
+from twoarm.text.sentence import listed
 
 # What a shell says of a command that it cannot start.
 NOT_RUNNABLE = (126, 127)
@@ -54,8 +55,8 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     digests: dict[str, str]
     # Of what grades the runs, by task.
     graders: dict[str, str]
-    # Exit codes of acceptance on the untouched workspace, by task.
-    untouched: dict[str, tuple[int, ...]]
+    # What acceptance found in the untouched workspace each time, by task.
+    untouched: dict[str, "tuple[Untouched, ...]"]
 
     def paths(self) -> set[str]:
         """The folders that have to be there."""
@@ -71,9 +72,13 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
                 yield written(os.path.normpath(os.path.join(tree.path, path)))
 
 
-class _Facts(msgspec.Struct, frozen=True, kw_only=True):
+class Untouched(msgspec.Struct, frozen=True, kw_only=True):
+    """What acceptance found in an untouched workspace."""
+
     setup_exit_code: int
-    acceptance_exit_code: int | None = None
+    acceptance_exit_code: int = 0
+    check_exit_codes: dict[str, int] = {}
+    score_error: str | None = None
 
 
 class SetupContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -194,25 +199,31 @@ class Preparation:
 
     def _untouched(
         self, tasks: Sequence[SuiteTask], trees: Mapping[str, Tree], checks: int
-    ) -> dict[str, tuple[int, ...]]:
+    ) -> dict[str, tuple[Untouched, ...]]:
         """Acceptance where nothing was done; one that cannot be run stops everything."""
         waiting = [(task, check) for task in tasks for check in range(checks)]
         jobs = []
         for task, check in waiting:
             folder = self._folder(f"acceptance.{task.id}.{check + 1}")
-            command = task.acceptance_command
-            jobs.append(self._job(folder, trees[task.id].path, acceptance_command=command))
+            jobs.append(self._job(folder, trees[task.id].path, acceptance=task.acceptance))
         facts = self._all(jobs)
-        codes: dict[str, tuple[int, ...]] = {task.id: () for task in tasks}
+        untouched: dict[str, tuple[Untouched, ...]] = {task.id: () for task in tasks}
         for (task, _), job, fact in zip(waiting, jobs, facts, strict=True):
-            code = fact.acceptance_exit_code or 0
-            if code in NOT_RUNNABLE:
+            log = f"see {visible(job.folder)}/acceptance.log"
+            for name, code in (fact.check_exit_codes or {"": fact.acceptance_exit_code}).items():
+                if code in NOT_RUNNABLE:
+                    which = f" {named(name)}" if name else ""
+                    raise InputError(
+                        f"task {named(task.id)}: its acceptance command{which} cannot be run "
+                        f"(exit code {code}); {log}"
+                    )
+            if fact.score_error is not None:
                 raise InputError(
-                    f"task {named(task.id)}: its acceptance command cannot be run "
-                    f"(exit code {code}); see {visible(job.folder)}/acceptance.log"
+                    f"task {named(task.id)}: the file that $TWOARM_SCORE names: "
+                    f"{visible(fact.score_error)}; {log}"
                 )
-            codes[task.id] += (code,)
-        return codes
+            untouched[task.id] += (fact,)
+        return untouched
 
     def _run(
         self, what: str, name: str, tree: str, commands: Sequence[str], result: str | None
@@ -240,7 +251,7 @@ class Preparation:
         commands: Sequence[str] = (),
         *,
         result: str | None = None,
-        acceptance_command: str = "",
+        acceptance: Mapping[str, str] = {},
     ) -> Job:
         limits = self._checked.suite.limits
         return Job(
@@ -255,12 +266,12 @@ class Preparation:
             setup_seconds=limits.setup_seconds,
             output_bytes=_LOG_BYTES,
             grace_seconds=limits.grace_seconds,
-            acceptance_command=acceptance_command,
+            acceptance=dict(acceptance),
             acceptance_seconds=limits.acceptance_seconds,
             result=result,
         )
 
-    def _all(self, jobs: Sequence[Job]) -> list[_Facts]:
+    def _all(self, jobs: Sequence[Job]) -> list[Untouched]:
         """Run the jobs, as many at a time as there are slots."""
         waiting = list(enumerate(jobs))[::-1]
         running = 0
@@ -276,18 +287,35 @@ class Preparation:
         return [_facts(job.folder) for job in jobs]
 
 
-def _facts(path: str) -> _Facts:
+def _facts(path: str) -> Untouched:
     with OpenFolder(path) as folder:
-        return msgspec.convert(read_outcome(folder), _Facts)
+        return msgspec.convert(read_outcome(folder), Untouched)
 
 
-def warnings_of(untouched: Mapping[str, Iterable[int]]) -> list[str]:
+def warnings_of(untouched: Mapping[str, Sequence[Untouched]]) -> list[str]:
     """What acceptance on the untouched workspace tells about each task."""
     warnings = []
-    for task, codes in untouched.items():
-        passed = {code == 0 for code in codes}
+    for task, tries in untouched.items():
+        passed = {each.acceptance_exit_code == 0 for each in tries}
         if passed == {True}:
             warnings.append(f"task {named(task)}: acceptance passes on the untouched workspace")
-        elif len(passed) > 1:
+            continue
+        if len(passed) > 1:
             warnings.append(f"task {named(task)}: acceptance is flaky on the untouched workspace")
+        warnings += _untouched_checks(task, tries)
     return warnings
+
+
+def _untouched_checks(task: str, tries: Sequence[Untouched]) -> Iterator[str]:
+    """The checks that pass where nothing was done: they are in the score of every run."""
+    results = {
+        name: {each.check_exit_codes[name] == 0 for each in tries}
+        for name in tries[0].check_exit_codes
+    }
+    for passed, what in (({True}, "pass"), ({True, False}, "are flaky")):
+        names = [name for name, seen in results.items() if seen == passed]
+        if names:
+            yield (
+                f"task {named(task)}: checks that {what} on the untouched workspace: "
+                f"{listed(names)}"
+            )

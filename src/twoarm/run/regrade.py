@@ -53,11 +53,12 @@ from twoarm.run.setting import Setting, check_isolation, default_jobs, plain_env
 from twoarm.run.settle import abandon, regraded
 from twoarm.run.suite_file import read_suite
 from twoarm.run.tree import lies_in
+from twoarm.runs.runfile import COLLECTED
 from twoarm.text.escape import counted, named, shortened, visible
 
 _TICK_SECONDS = 0.25
 # What a folder says of its runs besides, which holds for them however they are graded.
-_CARRIED = ("doubts.json",)
+_CARRIED = ("doubts.json", "reports.jsonl")
 # How the facts that acceptance tells begin, and how its logs do.
 _GRADED = ("acceptance_", "check", "score", "broken")
 _LOG = "acceptance"
@@ -357,7 +358,7 @@ class Regrading(Session):
         caveat = (
             f"{counted(len(left), 'run')} could not be graded again and {keep} the verdict of "
             f"then: {visible(shortened(listing, 500))}; to count {them} as missing instead, "
-            f"remove {folders} below {visible(self.folder.at('runs'))}"
+            f"remove {folders} below {visible(self.folder.at('runs'))} and {COLLECTED}, then score"
         )
         return msgspec.structs.replace(collected, caveats=(*collected.caveats, caveat))
 

@@ -168,7 +168,7 @@ def collected_lines(
     collected.sort(key=lambda line: _KNOWN.decode(line).order)
     part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
     collected = [_with_part(line, part_of) for line in collected]
-    caveats += [*_caveats(others), *_doubts(folder)]
+    caveats += [*_caveats(others), *_doubts(folder), *_bad_scores(folder, runs)]
     return _Lines(
         lines=[_with_looks(line, frozen.looks) for line in collected],
         arms=frozenset(run.arm for run in runs),
@@ -204,6 +204,18 @@ def is_collected(folder: RunFolder, frozen: Frozen, settled: Iterable[Attempted]
     # The first was there when the file was written, whether or not its lines say so.
     grown = {part.number for part in frozen.parts[1:]}
     return all(made.id in ids for made in settled) and grown <= parts
+
+
+def _bad_scores(folder: RunFolder, runs: Sequence[Attempted]) -> Iterator[str]:
+    """What acceptance wrote down as a score that is none."""
+    wrong = [run for run in runs if "score_error" in run.facts]
+    if wrong:
+        first = os.path.relpath(folder.run_of(wrong[0].trial), folder.path)
+        yield (
+            f"the file that $TWOARM_SCORE names holds no score, so the score is null: "
+            f"{counted(len(wrong), 'run')}, first {visible(first)}: "
+            f"{visible(wrong[0].facts['score_error'])}"
+        )
 
 
 def _doubts(folder: RunFolder) -> Iterator[str]:
@@ -283,6 +295,8 @@ def _as_settled(folder: RunFolder, frozen: Frozen, attempt: Attempted) -> Run:
         cache_write_tokens=None,
         agent_exit_code=facts.get("agent_exit_code"),
         acceptance_exit_code=facts.get("acceptance_exit_code"),
+        score=facts.get("score"),
+        checks=facts.get("checks"),
         arm_setup_exit_code=facts.get("setup_exit_code"),
         failure=attempt.failure,  # type: ignore[arg-type]
         failure_reason=attempt.reason,
@@ -290,7 +304,7 @@ def _as_settled(folder: RunFolder, frozen: Frozen, attempt: Attempted) -> Run:
         started_at_utc=_utc(facts.get("started_at_utc")),
         ended_at_utc=_utc(facts.get("ended_at_utc")),
         acceptance_command=next(
-            (task.acceptance_command for task in frozen.suite.tasks if task.id == attempt.task),
+            (task.whole_acceptance for task in frozen.suite.tasks if task.id == attempt.task),
             None,
         ),
         run_path=os.path.relpath(os.path.join(where, next(names, NAME)), folder.path),

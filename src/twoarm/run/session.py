@@ -163,7 +163,7 @@ class Session:
         return RunReader(
             format=setting.agent.format,
             prices=setting.prices,
-            acceptance_commands={t.id: t.acceptance_command for t in setting.checked.tasks},
+            acceptance_commands={t.id: t.whole_acceptance for t in setting.checked.tasks},
             graders=prepared.graders,
             models={arm: model_of(setting.checked, arm) for arm in setting.checked.arms},
         )

@@ -225,6 +225,8 @@ def _sidecar(attempted: Attempted, facts: dict[str, Any], reader: RunReader) -> 
         "model": reader.models[attempted.arm],
         "acceptance_command": reader.acceptance_commands[attempted.task],
         "acceptance_exit_code": facts.get("acceptance_exit_code"),
+        "score": facts.get("score"),
+        "checks": facts.get("checks"),
         "agent_exit_code": facts.get("agent_exit_code"),
         "arm_setup_exit_code": facts["setup_exit_code"],
         "started_at_utc": facts.get("started_at_utc", now),

@@ -34,16 +34,31 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 class SuiteTask(_Table, frozen=True, kw_only=True):
-    """One task: what the agent is asked, and the command that tells whether it was done."""
+    """One task: what the agent is asked, and what tells whether it was done."""
 
     id: Slug
-    acceptance_command: Text
+    # One of both: a command, or a command for each check.
+    acceptance_command: Text | None = None
+    acceptance_commands: dict[Slug, Text] = {}
     prompt: Text | None = None
     prompt_file: Text | None = None
     acceptance_files: tuple[Text, ...] = ()
     setup_commands: tuple[Text, ...] = ()
     timeout_seconds: LimitSeconds | None = None
     tags: tuple[str, ...] = ()
+
+    @property
+    def acceptance(self) -> dict[str, str]:
+        """The commands by the names of their checks, in that order; a single one has no name.
+
+        A schedule does not keep the order in which a suite spells its keys.
+        """
+        return dict(sorted(self.acceptance_commands.items())) or {"": self.acceptance_command or ""}
+
+    @property
+    def whole_acceptance(self) -> str:
+        """All of it as one shell command, for agents and for records."""
+        return " && ".join(self.acceptance.values())
 
 
 class SourceRepo(_Table, frozen=True, kw_only=True):
@@ -148,6 +163,8 @@ _MEANINGS = {
     "SuiteTask": {
         "id": "the name of the task; letters, digits, dot, dash and underscore",
         "acceptance_command": "a shell command; exit code 0 is success",
+        "acceptance_commands": "instead of acceptance_command, name = shell command for each "
+        "check, in the order of their names; success is exit code 0 of all of them",
         "prompt": "what the agent is asked",
         "prompt_file": "a file with the prompt, beside the suite or in the root of the repository",
         "acceptance_files": "paths restored from the untouched workspace before acceptance",
@@ -193,7 +210,7 @@ _MEANINGS = {
     "Limits": {
         "timeout_seconds": "how long the agent may take",
         "setup_seconds": "how long each setup command may take",
-        "acceptance_seconds": "how long acceptance may take",
+        "acceptance_seconds": "how long each acceptance command may take",
         "grace_seconds": "from SIGTERM to SIGKILL",
         "budget_usd": "what all trials together may cost",
         "trial_usd": "what one trial may cost",

@@ -26,6 +26,7 @@ from twoarm.run.suite import (
     Workspace,
     placeholders,
 )
+from twoarm.runs.record import MOST_CHECKS
 from twoarm.text.escape import named, value_in_words, visible
 
 # A suite is written by people; nothing longer is one.
@@ -357,6 +358,12 @@ def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, SuiteTask]]) -> 
         first = seen.setdefault(task.id.lower(), task.id)
         if first is not task.id:
             yield _problem(file, f"tasks[{i}].id", f"{named(task.id)} appears twice")
+        if (task.acceptance_command is None) == (not task.acceptance_commands):
+            message = "write either acceptance_command or acceptance_commands"
+            yield _problem(file, f"tasks[{i}]", message)
+        if len(task.acceptance_commands) > MOST_CHECKS:
+            message = f"{len(task.acceptance_commands)} commands; at most {MOST_CHECKS}"
+            yield _problem(file, f"tasks[{i}].acceptance_commands", message)
         for place in (*task.acceptance_files, *suite.acceptance_files):
             if not inside(place):
                 yield _problem(file, f"tasks[{i}].acceptance_files", _OUTSIDE.format(named(place)))

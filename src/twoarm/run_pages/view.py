@@ -19,8 +19,8 @@ from twoarm.programs.program import installed
 from twoarm.programs.registry import events_of, load_formats, recognized
 from twoarm.programs.run_folder import OUTPUTS
 from twoarm.programs.sidecar import NAME as SIDECAR
-from twoarm.runs.record import Line
-from twoarm.text.sentence import Name, Sentence, say
+from twoarm.runs.record import MOST_CHECKS, Line
+from twoarm.text.sentence import Name, Sentence, listed, say
 
 # Logs beside a run, in the order in which they are shown; what each may take on a page, and
 # whether an empty one says something: a check that printed nothing, a run that changed nothing.
@@ -184,9 +184,21 @@ def why(record: Line) -> Iterator[Sentence]:
         ended = None if because else ended
     if ended is not None:
         yield ended
+    yield from _graded(record)
     if record.uptake_count is not None:
         yield say("uses of the change: {}", record.uptake_count)
     tags = record.tags if isinstance(record.tags, Sequence) else ()
     for tag in () if isinstance(tags, str) else tags[:20]:
         known = CAVEATS.get(tag) if isinstance(tag, str) else None
         yield say("{}", known) if known else say("tag {}", Name(str(tag)))
+
+
+def _graded(record: Line) -> Iterator[Sentence]:
+    """How much of the task was done, and which checks found that."""
+    if record.score is not None:
+        yield say("score {}", f"{record.score:.3g}")
+    checks = record.checks or {}
+    for what, passed in (("passed", True), ("failed", False), ("not known", None)):
+        names = [name for name in checks if checks[name] is passed]
+        if names:
+            yield say("checks {}: {}", what, listed(names, MOST_CHECKS))

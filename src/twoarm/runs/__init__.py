@@ -12,5 +12,6 @@ repeated_keys  keys that a line has twice
 foreign        files of other programs, recognized and named
 frame          frames of pandas, polars and Arrow
 tool_columns   which tools were called how often
+check_columns  the score of each run, and its checks by name
 endings        what exit codes say, and why a run failed
 """

@@ -85,6 +85,16 @@ NON_CACHE_TOKENS = Metric(
     spread=True,
     words=("fewer tokens", "more tokens"),
 )
+# In records that have it; no gate looks at it.
+SCORE = Metric(
+    name="score",
+    label="score",
+    unit="points",
+    better=Better.HIGHER,
+    parts=("score",),
+    delta="score_delta",
+    words=("higher score", "lower score"),
+)
 
 
 def _diagnostic(name: str, label: str, unit: str) -> Metric:
@@ -120,6 +130,6 @@ METRICS = (
     ACCEPTANCE_CMD_COUNT,
 )
 JUDGED = tuple(metric for metric in METRICS if metric.judged)
-BY_NAME = {metric.name: metric for metric in METRICS}
-LABELS = {metric.name: metric.label for metric in METRICS}
+BY_NAME = {metric.name: metric for metric in (*METRICS, SCORE)}
+LABELS = {name: metric.label for name, metric in BY_NAME.items()}
 DIAGNOSTICS = tuple(metric for metric in METRICS if metric.better is Better.NEITHER)

@@ -20,11 +20,14 @@ from twoarm.runs.arrays import Ints
 from twoarm.runs.record import (
     Line,
     LineColumns,
+    MaybeChecks,
     MaybeCount,
     MaybeCounts,
     MaybeExitCode,
     MaybeFlag,
     MaybeNumber,
+    MaybePart,
+    MaybeScore,
     NonEmptyText,
     Number,
     Repeat,
@@ -35,7 +38,10 @@ MOST_UNKNOWN_KEYS = 100
 
 _KNOWN = {field.name: field for field in msgspec.structs.fields(Line)}
 # What stands there is never in quotes.
-_UNQUOTED = (Repeat, bool, Number, MaybeNumber, MaybeFlag, MaybeExitCode, MaybeCount)
+_UNQUOTED = (
+    *(Repeat, bool, Number, MaybeNumber, MaybeFlag, MaybeExitCode, MaybeCount),
+    *(MaybeScore, MaybePart),
+)
 _encode = msgspec.json.Encoder().encode
 _QUOTE, _OPENING, _CLOSING = b'"{}'
 # What may stand beside a line end; a line with more of it is read one by one.
@@ -118,7 +124,7 @@ class Key(NamedTuple):
     def _around(self, values: Sequence[Any]) -> int:
         if self.type in _UNQUOTED:
             return 0
-        if self.type in (Any, MaybeCounts):
+        if self.type in (Any, MaybeCounts, MaybeChecks):
             return _quotes(_encode(values))
         # A string or null.
         return 2 * (len(values) - values.count(None))

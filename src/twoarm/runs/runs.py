@@ -14,6 +14,7 @@ from msgspec import UNSET, UnsetType
 
 from twoarm.errors import Position, Problem
 from twoarm.runs.arrays import Floats, Ints
+from twoarm.runs.check_columns import CheckBuilder, CheckColumns
 from twoarm.runs.endings import (
     FAILURE_WORDS,
     NEVER_RAN_EXIT_CODE,
@@ -97,6 +98,9 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     key: Ints
     started: Floats
     tools: ToolColumns
+    # From 0 to 1; NaN where there is none.
+    score: Floats
+    checks: CheckColumns
     endings: Endings
     makers: tuple[Maker, ...]
     maker: Ints
@@ -168,6 +172,7 @@ class Builder:
         self._looks: set[PlannedLooks | None] = set()
         self._positions = Positions()
         self._tools = ToolBuilder()
+        self._checks = CheckBuilder()
         self._endings = EndingBuilder()
 
     def __len__(self) -> int:
@@ -179,6 +184,7 @@ class Builder:
         absent = (UNSET,) * size
         self._positions.stretch(len(self), source, first_line)
         self._tools.add(columns, len(self))
+        self._checks.add(columns, len(self))
         self._endings.add(columns)
         _extend_codes(self._task, self._tasks, columns["task_id"])
         _extend_codes(self._arm, self._arms, columns["arm"])
@@ -270,6 +276,8 @@ class Builder:
             key=_keys(task, repeat),
             started=np.frombuffer(self._started, dtype=np.float64),
             tools=self._tools.finish(len(self)),
+            score=self._checks.scores(len(self)),
+            checks=self._checks.finish(),
             endings=self._endings.finish(),
             makers=tuple(Maker(*maker) for maker in self._makers),
             maker=np.frombuffer(self._maker, dtype=np.int64),

@@ -92,7 +92,7 @@ class ToolBuilder:
         _extend(self._uptake, columns.get("uptake_count", ()), first_row)
         _extend(self._failed_uptake, columns.get("failed_uptake_count", ()), first_row)
         tags = columns.get("tags", ())
-        if _any(tags):
+        if any_known(tags):
             self._not_shown.extend(
                 row
                 for row, caveats in enumerate(tags, first_row)
@@ -112,7 +112,7 @@ class ToolBuilder:
 
 
 def _extend(column: "array[float]", values: Sequence[Any], first_row: int) -> None:
-    if _any(values):
+    if any_known(values):
         column.extend([math.nan] * (first_row - len(column)))
         column.extend(value if isinstance(value, int) else math.nan for value in values)
 
@@ -123,14 +123,15 @@ def _whole(column: "array[float]", rows: int) -> Floats:
     return np.frombuffer(column, dtype=np.float64)
 
 
-def _any(values: Sequence[Any]) -> bool:
+def any_known(values: Sequence[Any]) -> bool:
+    """Whether some line has a value there."""
     return values.count(None) < len(values) and any(
         v is not None and v is not UNSET for v in values
     )
 
 
 def _each(tally: _Tally, values: Sequence[Any], first_row: int, names: dict[str, int]) -> None:
-    if _any(values):
+    if any_known(values):
         for row, counts in enumerate(values, first_row):
             if counts is not None and counts is not UNSET:
                 tally.add(row, counts, names)

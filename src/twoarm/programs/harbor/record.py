@@ -12,6 +12,7 @@ from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder
 from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.moment import between, seconds
+from twoarm.programs.scores import as_checks, as_score
 from twoarm.programs.tokens import Count, Quantity, Spend, model_name, outside_cache
 from twoarm.programs.uptake import Call, Calls, Kind, takes_command
 from twoarm.programs.version import opencode_output_includes_reasoning
@@ -187,13 +188,15 @@ class Harbor:
         results = trial.results
         caveats: list[str] = []
         failure = _failure(trial, steps)
-        reward = _reward(folder, trial, steps, settings)
+        reward, others = _rewards(folder, trial, steps, settings)
         threshold = FULL_REWARD if settings.threshold is None else settings.threshold
         passed = reward is not None and reward >= threshold
         if failure is None and reward is None:
             failure = infra("no reward: the verifier did not run")
         if reward is not None and not passed and reward > 0:
             caveats.append("partial_reward")
+        # An exception that is not the agent's makes every reward invalid.
+        valid = failure is None or failure.failure == "agent"
         duration = _agent_time(steps)
         if duration is None:
             duration = between(seconds(trial.started_at), seconds(trial.finished_at))
@@ -218,18 +221,14 @@ class Harbor:
             spends=None if spend is None else (spend,),
             took_steps=bool(results),
             document=document,
-            configuration=(
-                ("config.agent", bytes(trial.config.agent)),
-                ("source", trial.source),
-                ("config.extra_instruction_paths", bytes(trial.config.extra_instruction_paths)),
-                ("config.extra_instructions", bytes(trial.config.extra_instructions)),
-                ("agent_info.version", info.version),
-            ),
+            configuration=_configuration(trial),
             scope="",
             caveats=tuple(caveats),
             step_count=None if trajectory is None else trajectory.step_count,
             tool_call_count=None if trajectory is None else trajectory.tool_call_count,
             calls=None if trajectory is None else _calls(trajectory, info.name),
+            score=as_score(reward) if valid else None,
+            checks=as_checks(others) if valid else None,
             run_id=trial.id,
             model=model,
             agent=info.name,
@@ -238,6 +237,16 @@ class Harbor:
 
 
 record: type[Format] = Harbor
+
+
+def _configuration(trial: HarborTrial) -> tuple[tuple[str, Any], ...]:
+    return (
+        ("config.agent", bytes(trial.config.agent)),
+        ("source", trial.source),
+        ("config.extra_instruction_paths", bytes(trial.config.extra_instruction_paths)),
+        ("config.extra_instructions", bytes(trial.config.extra_instructions)),
+        ("agent_info.version", trial.agent_info.version),
+    )
 
 
 # Agents whose trajectories hold their commands, and those that have a tool for skills.
@@ -271,20 +280,27 @@ def _failure(trial: HarborTrial, steps: Sequence[_Step]) -> Failed | None:
     return agent(raised[0].exception_type) if raised else None
 
 
-def _reward(
+_Rewards = tuple[float | None, dict[str, float | None]]
+
+
+def _rewards(
     folder: Folder, trial: HarborTrial, steps: Sequence[_Step], settings: Settings
-) -> float | None:
-    """The reward of the trial; of a trial in steps that has none, the least of its steps."""
+) -> _Rewards:
+    """The reward of the trial, and the others by name.
+
+    Of a trial in steps that has none of its own, each is the least of its steps.
+    """
     verified = [trial.verifier_result] if trial.verifier_result else []
     if not verified:
         verified = [step.verifier_result for step in steps if step.verifier_result is not None]
         if len(verified) < len(steps):
-            return None
-    least: float | None = None
+            return None, {}
+    least: dict[str, float | None] = {}
+    reward: float | None = None
     for result in verified:
         rewards = result.rewards or {}
         if not rewards:
-            return None
+            return None, {}
         key = settings.scorer or ("reward" if "reward" in rewards else None)
         if key is None and len(rewards) == 1:
             key = next(iter(rewards))
@@ -293,9 +309,13 @@ def _reward(
             raise folder.refuse(f"rewards {listing}; choose one with {option('scorer')}", RESULT)
         value = rewards[key]
         if value is None:
-            return None
-        least = value if least is None else min(least, value)
-    return least
+            return None, {}
+        reward = value if reward is None else min(reward, value)
+        for name, other in rewards.items():
+            if name != key:
+                earlier = least.get(name, other)
+                least[name] = None if other is None or earlier is None else min(other, earlier)
+    return reward, least
 
 
 def _agent_time(steps: Sequence[_Step]) -> float | None:

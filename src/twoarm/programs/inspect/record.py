@@ -13,6 +13,7 @@ from twoarm.programs.folder import Folder, SourceError, decoded
 from twoarm.programs.format import Attempt, Failed, Format, Settings
 from twoarm.programs.inspect.archive import Archive, open_archive
 from twoarm.programs.moment import seconds
+from twoarm.programs.scores import as_checks, as_score
 from twoarm.programs.tokens import Count, Quantity, Spend, outside_cache
 from twoarm.programs.uptake import KINDS, Call, Calls
 from twoarm.programs.version import numbers, unsupported
@@ -212,11 +213,14 @@ def _attempt(sample: InspectSample, where: Position, log: _Log, settings: Settin
     model = model if isinstance(model, str) else None
     caveats: list[str] = []
     failure: Failed | None = None
-    passed = False
+    passed, score, checks = False, None, None
     if sample.error is not None:
         failure = infra(sample.error.message.strip().split("\n", 1)[0])
     else:
-        passed = _passed(sample, where, log, settings)
+        scorer = _scorer(sample, where, log, settings)
+        passed = _passed(sample, scorer, where, settings)
+        grades = {name: _number(graded.value) for name, graded in (sample.scores or {}).items()}
+        score, checks = as_score(grades.pop(scorer)), as_checks(grades)
         if sample.limit is not None:
             if sample.limit.type == "operator":
                 failure = infra("stopped by the operator")
@@ -246,23 +250,29 @@ def _attempt(sample: InspectSample, where: Position, log: _Log, settings: Settin
         spends=spends,
         took_steps=steps > 0,
         document={"eval": header, "status": log.status, "version": log.version},
-        configuration=(
-            ("eval.task", header.get("task")),
-            ("eval.model", model),
-            ("eval.task_args", header.get("task_args")),
-            ("eval.model_args", header.get("model_args")),
-            ("eval.model_generate_config", header.get("model_generate_config")),
-            ("eval.packages.inspect_ai", _version_text(header)),
-        ),
+        configuration=_configuration(header, model),
         # Samples of two tasks may share their ids: one arm has one task, unless ids are qualified.
         scope=str(header.get("task")) if settings.task_names else "",
         caveats=tuple(caveats),
         step_count=steps,
         tool_call_count=kinds.count("tool") if kinds else None,
         calls=_calls(sample.events) if kinds else None,
+        score=score,
+        checks=checks,
         run_id=sample.uuid,
         model=model,
         agent="inspect",
+    )
+
+
+def _configuration(header: Mapping[str, Any], model: str | None) -> tuple[tuple[str, Any], ...]:
+    return (
+        ("eval.task", header.get("task")),
+        ("eval.model", model),
+        ("eval.task_args", header.get("task_args")),
+        ("eval.model_args", header.get("model_args")),
+        ("eval.model_generate_config", header.get("model_generate_config")),
+        ("eval.packages.inspect_ai", _version_text(header)),
     )
 
 
@@ -295,10 +305,11 @@ def _duration(sample: InspectSample, where: Position, settings: Settings) -> flo
     return took
 
 
-def _passed(sample: InspectSample, where: Position, log: _Log, settings: Settings) -> bool:
+def _scorer(sample: InspectSample, where: Position, log: _Log, settings: Settings) -> str:
+    """The scorer that decides success."""
     scores = sample.scores or {}
     chosen = settings.scorer or _default_scorer(log)
-    if chosen not in scores:
+    if chosen is None or chosen not in scores:
         if not scores:
             raise SourceError(where, "neither a score nor an error; the sample was not scored")
         listing = ", ".join(named(name) for name in sorted(scores))
@@ -306,11 +317,21 @@ def _passed(sample: InspectSample, where: Position, log: _Log, settings: Setting
             where,
             f"no score of {named(str(chosen))}; choose one of {listing} with {option('scorer')}",
         )
-    value = scores[chosen].value
+    return chosen
+
+
+def _number(value: Any) -> float | None:
+    """A score as Inspect counts it; None for what is no number."""
     number = _LETTERS.get(value) if isinstance(value, str) else value
+    return number if isinstance(number, int | float) and abs(number) <= LARGEST else None
+
+
+def _passed(sample: InspectSample, scorer: str, where: Position, settings: Settings) -> bool:
+    value = (sample.scores or {})[scorer].value
+    number = _number(value)
     if isinstance(number, bool):
         return number
-    if not isinstance(number, int | float) or not -LARGEST <= number <= LARGEST:
+    if number is None:
         raise SourceError(where, f"a score of {named(str(value))}; expected C, I or a number")
     if settings.threshold is not None:
         return number >= settings.threshold

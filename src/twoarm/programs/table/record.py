@@ -29,7 +29,9 @@ _COUNTS = (
     "tool_call_count",
     "acceptance_cmd_count",
 )
-_NUMBERS = ("duration_seconds", "total_cost_usd")
+_NUMBERS = ("duration_seconds", "total_cost_usd", "score")
+# An object of checks, or what the columns of checks begin with.
+_CHECKS, CHECK = "checks", "checks."
 _CODES = ("agent_exit_code", "acceptance_exit_code", "setup_exit_code", "arm_setup_exit_code")
 _FLAGS = ("success", "acceptance_first_pass")
 _TIMES = ("started_at_utc", "ended_at_utc")
@@ -88,8 +90,8 @@ class TableFormat:
     ) -> Iterator[Attempt | Problem | LeftOut]:
         """The rows of one table."""
         for field in settings.columns:
-            if field not in FIELDS:
-                listing = ", ".join(FIELDS)
+            if field not in FIELDS and not _is_check(field):
+                listing = ", ".join((*FIELDS, f"{CHECK}NAME"))
                 given = either(flag="--map", argument="`columns=`")
                 raise UsageError(f"{given}: no such field {named(field)}; fields are {listing}")
         checked: Set[str] = frozenset()
@@ -163,6 +165,10 @@ def _columns_of(field: str, column: str, cells: Row) -> list[str]:
     return [column]
 
 
+def _is_check(column: str) -> bool:
+    return column.startswith(CHECK) and column != CHECK
+
+
 def _holds(condition: Condition, cells: Row) -> bool:
     value = at_path(cells, condition.column)
     text = "" if value is None else as_text(value)
@@ -232,7 +238,7 @@ class _Row:
             raise self.refuse(field, kind, self.value(field))
         return None if number is None else int(number)
 
-    def _number(self, field: str, least: int, kind: str) -> float | None:
+    def _number(self, field: str, least: int, kind: str, most: int = LARGEST) -> float | None:
         number = value = self.value(field)
         if isinstance(value, str):
             try:
@@ -243,13 +249,32 @@ class _Row:
             return None
         if isinstance(number, bool) or not isinstance(number, int | float):
             raise self.refuse(field, kind, value)
-        if not least <= number <= LARGEST:
-            raise self.refuse(field, f"{kind} from {least} to {LARGEST}", value)
+        if not least <= number <= most:
+            raise self.refuse(field, f"{kind} from {least} to {most}", value)
         return number
+
+    def score(self) -> float | None:
+        """A number from 0 to 1."""
+        return self._number("score", 0, "a score", 1)
+
+    def checks(self) -> dict[str, bool | None] | None:
+        """What columns and an object of that name say of each check; None if they say nothing."""
+        nested = self.row.get(_CHECKS)
+        cells = (
+            {f"{CHECK}{name}": nested[name] for name in nested if name}
+            if isinstance(nested, Mapping)
+            else {}
+        )
+        cells |= {column: self.row[column] for column in self.row if _is_check(column)}
+        cells |= {field: self.value(field) for field in self._columns if _is_check(field)}
+        checks = {field.removeprefix(CHECK): self._flag(cells[field], field) for field in cells}
+        return checks if any(passed is not None for passed in checks.values()) else None
 
     def flag(self, field: str) -> bool | None:
         """True or false, 1 or 0, yes or no."""
-        value = self.value(field)
+        return self._flag(self.value(field), field)
+
+    def _flag(self, value: Any, field: str) -> bool | None:
         if value is None or isinstance(value, bool):
             return value
         word = str(value).strip().lower().removesuffix(".0")
@@ -314,6 +339,8 @@ def _attempt(row: _Row, task: str, settings: Settings) -> Attempt:
         acceptance_exit_code=row.code("acceptance_exit_code"),
         setup_exit_code=row.code("setup_exit_code"),
         arm_setup_exit_code=row.code("arm_setup_exit_code"),
+        score=row.score(),
+        checks=row.checks(),
         run_id=row.text("run_id"),
         model=model,
         agent=row.text("agent"),

@@ -106,14 +106,20 @@ def changes(summary: Summary) -> Chart:
     return Chart(
         name="gates",
         heading=heading,
-        how="Success in points: right is better. All else in percent: left is better. Gray is not "
-        "clear.",
+        how=f"{_in_points(drawn)} in points: right is better. All else in percent: left is better. "
+        "Gray is not clear.",
         shows="; ".join(
             f"{page_label(amount)}: {amount.change}, {amount.interval}" for amount in drawn
         )
         + ".",
         spec=_changes(rows),
     )
+
+
+def _in_points(drawn: list[Amount]) -> str:
+    """What is drawn in points."""
+    scored = any(amount.points and amount.gate is None for amount in drawn)
+    return "Success and score" if scored else "Success"
 
 
 def page_label(amount: Amount) -> str:

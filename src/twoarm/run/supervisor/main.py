@@ -15,6 +15,7 @@ import sys
 import time
 
 from twoarm.files.safe import OpenFolder
+from twoarm.run.supervisor.grading import grade, not_graded
 from twoarm.run.supervisor.manifest import LINK, OTHER, changed_below, kind_of, walk, written
 from twoarm.run.supervisor.patch import Base, Patches
 from twoarm.run.supervisor.processes import (
@@ -35,9 +36,6 @@ if TYPE_CHECKING:
 # The exit codes of this process: done, told to end, could not write.
 DONE, CANCELLED, FAILED = 0, 75, 74
 
-_NOT_RUNNABLE = 126
-# `collect` takes this one for "never ran"; here acceptance did run.
-_NEVER_RAN = 99
 # The processes of one attempt, with their threads; far above what builds and tests need.
 MOST_PROCESSES = 8192
 _DIFF, _IGNORED = "diff.patch", "ignored.patch"
@@ -156,7 +154,7 @@ def run_after(attempt: RunningAttempt, after: "dict[str, Any]", number: int) -> 
             attempt.drop(name)
 
 
-def accept(attempt: RunningAttempt, base: "Base | None") -> "dict[str, Any]":
+def accept(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -> "dict[str, Any]":
     """Acceptance, with the tests as they were and none of the agent's variables."""
     job = attempt.job
     attempt.own_work()
@@ -168,9 +166,7 @@ def accept(attempt: RunningAttempt, base: "Base | None") -> "dict[str, Any]":
                 _restore(attempt, tree, path)
     attempt.clean_home = attempt.own.made(f"home-{os.urandom(6).hex()}")
     attempt.clean_home.made("tmp").close()
-    command, seconds = job["acceptance_command"], job["acceptance_seconds"]
-    code, why = attempt.shell(command, "acceptance", "acceptance.log", seconds)
-    return {"acceptance_exit_code": 1 if code == _NEVER_RAN else code, "acceptance_ended_by": why}
+    return grade(attempt, redactor)
 
 
 def _restore(attempt: RunningAttempt, tree: OpenFolder, path: str) -> None:
@@ -266,7 +262,7 @@ def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
         why = put_back(attempt.own, attempt.work, attempt.git, job["patches"])
         if why is not None:
             ready, facts["not_put_back"] = False, why
-    if ready and job["acceptance_command"]:
+    if ready and job["acceptance"]:
         facts |= _checked(attempt, base, redactor)
     facts["attempt_seconds"] = round(time.monotonic() - begun, 3)
     if job["result"] is not None and not facts["setup_exit_code"]:
@@ -287,9 +283,9 @@ def _checked(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -
             facts["patch"] = patches.write(attempt.work, base, log(_DIFF), log(_IGNORED))
             if not os.fstat(log(_IGNORED)).st_size:
                 attempt.drop(_IGNORED)
-        return facts | accept(attempt, base)
+        return facts | accept(attempt, base, redactor)
     except OSError as error:
-        return facts | {"acceptance_exit_code": _NOT_RUNNABLE, "broken": error.strerror}
+        return facts | not_graded(attempt.job, error.strerror)
 
 
 def main() -> None:

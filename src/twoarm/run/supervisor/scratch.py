@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 # The exit code of a shell's `timeout`, for a command that took too long.
 TIMED_OUT = 124
+# In the HOME of acceptance, which is made when the agent is gone: none can know its path.
+SCORE = "score"
 _GIT_SECONDS = 60.0
 _GIT = (
     *("git", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "gc.auto=0"),
@@ -58,11 +60,13 @@ class RunningAttempt:
     def env(self, kind: str) -> "dict[str, str]":
         """The variables of set-up, agent or acceptance: built from nothing."""
         home, temporary = self.home.path, self.temporary.path
+        score = {}
         if kind == "acceptance":
             assert self.clean_home is not None
             home = self.clean_home.path
             temporary = os.path.join(home, "tmp")
-        own = {"HOME": home, "TMPDIR": temporary}
+            score = {"TWOARM_SCORE": os.path.join(home, SCORE)}
+        own = {"HOME": home, "TMPDIR": temporary, **score}
         # A git that finds no repository in the workspace must not find somebody else's above it.
         return {**self.job["env"][kind], **own, "GIT_CEILING_DIRECTORIES": self.box.path}
 

@@ -1,0 +1,80 @@
+"""`collect table`: scores and checks, in columns and in objects."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.collect_fixtures import collected, refused
+from twoarm.errors import UsageError
+
+ROW = {"task_id": "t", "repeat": 1, "success": True, "duration_seconds": 1.5}
+
+
+def table(folder: Path, *rows: dict[str, Any], kind: str = "csv") -> Path:
+    path = folder / f"t.{kind}"
+    whole = [ROW | {"repeat": number} | row for number, row in enumerate(rows, 1)]
+    if kind == "csv":
+        cells = [[("" if cell is None else str(cell)) for cell in row.values()] for row in whole]
+        path.write_text("".join(",".join(line) + "\n" for line in [[*whole[0]], *cells]))
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in whole))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl"])
+def test_columns_named_so_are_the_score_and_the_checks(kind: str, tmp_path: Path) -> None:
+    path = table(
+        tmp_path,
+        {"score": 0.5, "checks.unit": True, "checks.lint": "no"},
+        {"score": None, "checks.unit": 1, "checks.lint": None},
+        {"score": 1, "checks.unit": None, "checks.lint": None},
+        kind=kind,
+    )
+    first, second, third = collected("table", path)
+    assert (first["score"], first["checks"]) == (0.5, {"unit": True, "lint": False})
+    assert "score" not in second
+    assert second["checks"] == {"unit": True, "lint": None}
+    assert third["score"] == 1.0
+    assert "checks" not in third
+
+
+def test_an_object_of_checks_is_read_as_it_is(tmp_path: Path) -> None:
+    checks = {"unit": True, "a.b": False, "lint": None, "": True}
+    path = table(tmp_path, {"checks": checks}, {"checks": 12}, kind="jsonl")
+    first, second = collected("table", path)
+    assert first["checks"] == {"unit": True, "a.b": False, "lint": None}
+    assert "checks" not in second
+
+
+def test_any_column_may_be_mapped_to_a_check(tmp_path: Path) -> None:
+    path = table(tmp_path, {"tests": "yes", "share": 0.75})
+    columns = {"checks.unit": "tests", "score": "share"}
+    (record,) = collected("table", path, settings={"columns": columns})
+    assert (record["score"], record["checks"]) == (0.75, {"unit": True})
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"score": 87}, "score: expected a score from 0 to 1, got `87`"),
+        ({"score": -1}, "score: expected a score from 0 to 1, got `-1`"),
+        ({"score": "much"}, "score: expected a score, got `much`"),
+        ({"score": "nan"}, "score: expected a score from 0 to 1, got `nan`"),
+        ({"checks.unit": "maybe"}, "checks.unit: expected true or false, 1 or 0, yes or no"),
+        ({f"checks.c{i}": True for i in range(51)}, "checks: expected an object of at most 50"),
+    ],
+)
+def test_what_is_no_score_and_no_check_is_refused_by_row(
+    row: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path = table(tmp_path, row)
+    assert f"t.csv:2: {message}" in refused("table", path)
+
+
+def test_the_fields_of_a_mapping_tell_of_checks(tmp_path: Path) -> None:
+    path = table(tmp_path, {"x": 1})
+    for field in ("checks", "checks.", "check.unit"):
+        with pytest.raises(UsageError, match=r"no such field .*, checks\.NAME"):
+            collected("table", path, settings={"columns": {field: "x"}})
