@@ -4,16 +4,22 @@ VENV ?= .venv
 BIN = $(VENV)/bin
 # The products are small: on a busy machine the threads of one would only wait for each other.
 export OPENBLAS_NUM_THREADS ?= 1
+# Where it is set, each of the thousands of processes that the tests start would compile anew.
+unexport PYTHONDONTWRITEBYTECODE
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test agents attacks core check golden broken fuzz bench bench-run coverage coverage-page clean
+.PHONY: demo compiled test agents attacks core check golden broken fuzz bench bench-run coverage coverage-page clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
 
+# Some of those processes may not write, so that nothing is left for them to compile.
+compiled: $(VENV)/dev
+	@$(BIN)/python -m compileall -q src
+
 # A file stays with one worker, so that what a module starts, such as the real agents, starts once.
 # The last lines say what was skipped for want of a browser or of agents, and how to have it.
-test: $(VENV)/dev
+test: compiled
 	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks
 
 # The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
@@ -21,22 +27,25 @@ agents:
 	@tools/agents.sh
 
 # What `twoarm run` must withstand: about 750 agents, suites and run folders that mean harm.
-attacks: $(VENV)/dev
+attacks: compiled
 	$(BIN)/python -m pytest -n auto tests/attacks
 
-# What can differ between Pythons: reading, scoring, the evidence, collecting, running, the command line.
-CORE = tests/compare/test_rules.py tests/compare/test_adequacy.py tests/compare/test_screening.py tests/compare/test_trials.py \
-  tests/result/test_losses.py tests/runs/test_reading.py \
-  tests/runs/test_nothing_lost.py tests/runs/test_arrays.py tests/evidence/test_kernels.py tests/evidence/test_resampling.py \
-  tests/evidence/test_evidence.py tests/evidence/test_uneven_suites.py tests/evidence/test_stability.py tests/evidence/test_grade.py \
-  tests/evidence/test_design.py tests/evidence/test_repeats.py tests/evidence/test_evidence_words.py tests/compare/test_properties.py \
-  tests/commands/test_options.py tests/result/test_promotion.py tests/text/test_sentence.py \
+# What can differ between Pythons: numbers and text read and written, argparse, signals and processes,
+# the calls of the file system, the tables of Unicode. Of each room the files that do most of it and
+# take least; what is arithmetic alone is the same everywhere.
+CORE = tests/text tests/files/test_safe_files.py \
+  tests/runs/test_reading.py tests/runs/test_nothing_lost.py tests/runs/test_arrays.py \
   tests/programs/test_formats.py tests/programs/test_codex.py tests/programs/test_cells.py \
-  tests/programs/test_harbor.py tests/programs/test_inspect.py tests/collect/test_rules.py \
-  tests/collect/test_arms.py tests/collect/test_prices.py tests/programs/test_sidecar.py \
-  tests/commands/test_cli.py tests/commands/test_terminal.py tests/render/test_hostile_names.py tests/render/test_golden.py \
-  tests/run/test_suite.py tests/run/test_loop.py tests/run/test_supervisor.py
-core: $(VENV)/dev
+  tests/programs/test_harbor.py tests/programs/test_inspect.py tests/programs/test_sidecar.py \
+  tests/collect/test_rules.py tests/collect/test_arms.py tests/collect/test_prices.py \
+  tests/run/test_suite.py tests/run/test_loop.py tests/run/test_supervisor.py \
+  tests/compare/test_rules.py tests/compare/test_screening.py tests/compare/test_trials.py \
+  tests/evidence/test_evidence.py tests/evidence/test_resampling.py tests/evidence/test_stability.py \
+  tests/explain/test_tool_use.py tests/result/test_one_voice.py tests/planning/test_power.py \
+  tests/render/test_hostile_names.py tests/render/test_golden.py tests/run_pages/test_tokens.py \
+  tests/commands/test_options.py tests/commands/test_mistakes.py tests/commands/test_cli.py
+core: $(VENV)/core
+	@$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n auto --dist loadfile $(CORE)
 
 check: $(VENV)/dev
@@ -85,7 +94,11 @@ $(VENV)/runtime: $(VENV)/python pyproject.toml constraints.txt
 
 $(VENV)/dev: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e ".[dev]"
-	@touch $@ $(VENV)/runtime
+	@touch $@ $(VENV)/core $(VENV)/runtime
+
+$(VENV)/core: $(VENV)/python pyproject.toml constraints.txt
+	$(PIP) install -c constraints.txt -e ".[core]"
+	@touch $@
 
 clean:
 	rm -rf $(VENV) .venv-* build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

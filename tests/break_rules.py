@@ -29,6 +29,9 @@ PATIENCE_SECONDS = 120
 # Writes a file where nobody else sees it. What else goes wrong, such as a mount, may end with 1.
 _NOTICED = 17
 _BREAK = f'cat >"$1" || exit; shift; "$@" </dev/null; [ $? != 1 ] || exit {_NOTICED}'
+# One test is over before these would be imported.
+_UNUSED = ("cacheprovider", "hypothesispytest", "xdist")
+_PYTEST = (sys.executable, "-m", "pytest", "-x", *(f"-pno:{name}" for name in _UNUSED))
 
 
 def survives(entry: Broken) -> str | None:
@@ -37,9 +40,8 @@ def survives(entry: Broken) -> str | None:
         file, text = TWOARM.breaking(entry)
     except StaleError as stale:
         return f"{entry.rule}: {stale}"
-    tests = (sys.executable, "-m", "pytest", "-x", "-p", "no:cacheprovider", entry.tests)
     try:
-        code = apart("sh", "-c", _BREAK, "sh", str(file), *tests, text=text)
+        code = apart("sh", "-c", _BREAK, "sh", str(file), *_PYTEST, entry.tests, text=text)
     except subprocess.TimeoutExpired:
         # Tests that never end have noticed, too.
         return None
@@ -81,6 +83,18 @@ def chosen(only: list[str], parts: int, seed: str) -> list[Broken]:
     return share(entries, parts, seed)
 
 
+def _compile(files: set[str]) -> None:
+    """The program and the tests, once: whatever is compiled apart is thrown away."""
+    compileall.compile_dir(ROOT / "src", quiet=1)
+    # pytest compiles in a way of its own.
+    subprocess.run(
+        [*_PYTEST, "--collect-only", *sorted(files)],
+        cwd=ROOT,
+        stdout=subprocess.DEVNULL,
+        check=True,
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make broken")
     parser.add_argument("only", nargs="*")
@@ -97,12 +111,15 @@ def main() -> int:
         parser.error(f"no rule names {' or '.join(wanted.only)}: see tests/broken")
     if apart("true"):
         sys.exit("rules are broken apart from everything else, which takes root and unshare")
-    # Whatever is compiled apart is thrown away.
-    compileall.compile_dir(ROOT / "src", quiet=1)
+    _compile({entry.tests.partition("::")[0] for entry in entries})
+    unnoticed = 0
     with ThreadPoolExecutor(os.cpu_count()) as workers:
-        unnoticed = [line for line in workers.map(survives, entries) if line]
-    sys.stdout.write("".join(f"{line}\n" for line in unnoticed))
-    sys.stdout.write(f"{len(entries) - len(unnoticed)} of {len(entries)} broken rules noticed\n")
+        for line in filter(None, workers.map(survives, entries)):
+            unnoticed += 1
+            sys.stdout.write(f"{line}\n")
+            # All of them take long; whoever stops them has seen what there was to see.
+            sys.stdout.flush()
+    sys.stdout.write(f"{len(entries) - unnoticed} of {len(entries)} broken rules noticed\n")
     return 1 if unnoticed else 0
 
 

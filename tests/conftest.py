@@ -120,6 +120,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONG))
 
 
+@pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
     """More workers than processors: many tests wait, for a process, a browser or a clock."""
     return (os.cpu_count() or 1) * 3 // 2

@@ -226,9 +226,9 @@ def test_schema_prints_both_schemas() -> None:
 @pytest.mark.parametrize(
     ("arguments", "without"),
     [
-        (["--version"], {"rich", "altair", "vl_convert", "scipy"}),
-        (["score", "{runs}"], {"rich", "altair", "vl_convert"}),
-        (["score", "{runs}", "--no-evidence"], {"rich", "altair", "vl_convert", "scipy"}),
+        (["--version"], {"rich", "vl_convert", "scipy"}),
+        (["score", "{runs}"], {"rich", "vl_convert"}),
+        (["score", "{runs}", "--no-evidence"], {"rich", "vl_convert", "scipy"}),
     ],
 )
 def test_what_is_not_used_is_not_imported(

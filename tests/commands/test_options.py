@@ -33,7 +33,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"missing": None}, "missing: expected one of `keep`, `zero`, got None"),
     ({"promote_by": "rule"}, "promote_by: expected one of `gates`, `evidence`, `margin`, got 'rul"),
     ({"guard": "off"}, "guard: expected one of `all`, `none`, got 'off'"),
-    ({"primary": "cost"}, "primary: expected one of `success`, `duration`, `tokens`, got 'cost'"),
+    (
+        {"primary": "cost"},
+        "primary: expected one of `success`, `duration`, `tokens`, `score`, got 'cost'",
+    ),
     ({"primary": "duration_seconds"}, "primary: expected one of"),
     ({"allow_broken": -1}, "allow_broken: expected 0 or more tasks, got -1"),
     ({"level": 1.0}, "level: expected a number from 0.5 to 0.9999, got 1.0"),

@@ -11,7 +11,6 @@ from twoarm.collect.gather import gather
 from twoarm.commands import cli
 
 NEVER = (
-    "altair",
     "numpy.ma",
     "rich",
     "shutil",
@@ -20,6 +19,7 @@ NEVER = (
     "twoarm.programs",
     "twoarm.run",
     "scipy",
+    "vl_convert",
 )
 REPORTS = ("render.chart_points", "render.page", "render.html", "render.github", "render.junit")
 COMMANDS = {f"twoarm.commands.{name}" for name in cli._COMMANDS}

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import both, lines, run, twoarm
 from tests.files.test_files import COLLECT
+from tests.support.scriptless import scriptless
 
 
 @pytest.fixture
@@ -32,8 +33,7 @@ def runs(tmp_path: Path) -> Path:
 
 
 def started(*arguments: str, **options: Any) -> "subprocess.Popen[bytes]":
-    environment = {**os.environ, **options.pop("env", {})}
-    environment["SOURCE_DATE_EPOCH"] = "1793520000"
+    environment = scriptless(**options.pop("env", {}), SOURCE_DATE_EPOCH="1793520000")
     return subprocess.Popen(
         [sys.executable, "-m", "twoarm", *arguments], env=environment, **options
     )

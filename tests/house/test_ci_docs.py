@@ -11,6 +11,7 @@ from typing import Any
 import yaml
 
 from tests.conftest import both, lines, twoarm
+from tests.support.scriptless import scriptless
 from twoarm.render import github
 
 DOCUMENT = Path(__file__).parents[2] / "docs" / "ci.md"
@@ -78,11 +79,9 @@ def shell(command: str, folder: Path, **environment: str) -> subprocess.Complete
     return subprocess.run(
         ["bash", "-e", "-c", command],
         cwd=folder,
-        env={
-            **os.environ,
-            "PATH": f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}",
-            **environment,
-        },
+        env=scriptless(
+            PATH=f"{folder}:{Path(sys.executable).parent}:{os.environ['PATH']}", **environment
+        ),
         capture_output=True,
         check=False,
     )

@@ -15,6 +15,7 @@ import pytest
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
 from tests.support.planned_runs import missing
+from tests.support.scriptless import scriptless
 
 ROOT = Path(__file__).parents[2]
 SCHEMA_FILE = ROOT / "src" / "twoarm" / "run_record.schema.json"
@@ -34,11 +35,10 @@ def blocks(path: Path, language: str) -> list[str]:
 def test_every_console_block_prints_what_it_says(
     path: Path, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
-    environment = {
-        **os.environ,
-        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
-        "PYTHONIOENCODING": "utf-8",
-    }
+    environment = scriptless(
+        PATH=f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        PYTHONIOENCODING="utf-8",
+    )
     for block in blocks(path, "console"):
         for step in re.split(r"^\$ ", block, flags=re.M)[1:]:
             command, _, expected = step.partition("\n")
@@ -72,7 +72,11 @@ def test_the_python_examples_run_and_are_typed(tmp_path: Path) -> None:
         script = tmp_path / f"example_{number}.py"
         script.write_text(example, encoding="utf-8")
         ran = subprocess.run(
-            [sys.executable, script], cwd=tmp_path, capture_output=True, check=False
+            [sys.executable, script],
+            cwd=tmp_path,
+            env=scriptless(),
+            capture_output=True,
+            check=False,
         )
         assert ran.returncode == 0, ran.stderr.decode()
         assert ran.stdout.decode().startswith("prefer with_skelly")

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -129,11 +130,12 @@ def test_the_same_runs_give_the_same_page() -> None:
 def test_a_page_without_its_extra_is_an_error_that_names_it(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    renderer._scripts.cache_clear()
-    monkeypatch.setitem(__import__("sys").modules, "altair", None)
+    # As before anything is cached, and without bundling the scripts again for the next test.
+    monkeypatch.setattr(renderer, "_scripts", renderer._scripts.__wrapped__)
+    monkeypatch.setitem(sys.modules, "vl_convert", None)
     path = tmp_path / "runs.jsonl"
     path.write_bytes(lines(both()))
-    message = 'the page needs `altair`: pip install "twoarm[html]"'
+    message = 'the page needs `vl_convert`: pip install "twoarm[html]"'
     with pytest.raises(package.TwoarmError, match=re.escape(message)):
         package.score(path).to_html()
     result = twoarm("score", str(path), "--format", "html")
@@ -145,6 +147,11 @@ def test_a_page_without_its_extra_is_an_error_that_names_it(
         "analysis.md",
     ]
     assert f"twoarm: no report.html: {message}\n" in result.err
+
+
+def test_the_page_needs_nothing_that_only_the_tests_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "altair", None)
+    assert "<svg" in package.score(both()).to_html()
 
 
 def test_json_in_a_script_cannot_end_it() -> None:

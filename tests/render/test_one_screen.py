@@ -81,6 +81,11 @@ def lopsided() -> list[dict[str, Any]]:
     return runs
 
 
+def with_scores(runs: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """A figure more, which no gate looks at."""
+    return [one | {"score": None if one.get("failure") else float(one["success"])} for one in runs]
+
+
 def large() -> list[dict[str, Any]]:
     """Figures as wide as they come, and a zero, which allows no ratio."""
     return [
@@ -100,6 +105,8 @@ def large() -> list[dict[str, Any]]:
 
 RUNS: dict[str, Callable[[], list[dict[str, Any]]]] = {
     "demo": demo,
+    "scored": lambda: with_scores(demo()),
+    "scored and unfinished": lambda: with_scores(unfinished()),
     "mixed": mixed,
     "few": both,
     "nothing": lambda: [run(total_cost_usd=None, input_tokens=None)],
@@ -147,6 +154,7 @@ ARMS = {
     "wide words": WIDE_WORDS,
     "troubled": ("with_skelly", "without_skelly"),
     "unfinished": ("with_skelly", "without_skelly"),
+    "scored and unfinished": ("with_skelly", "without_skelly"),
 }
 
 
@@ -214,6 +222,12 @@ def test_the_default_report_is_one_screen_of_any_width(kind: str, mode: str) -> 
                 assert wide, f"{word!r} in {line!r}"
 
 
+def test_the_second_line_of_the_overview_gives_way_before_a_figure_does() -> None:
+    shown = scored("demo", "gates").to_text(width=60)
+    assert "planned runs: …\n\n" in shown
+    assert all(label in shown for label in ("cost/solved", "min/solved"))
+
+
 @pytest.mark.parametrize("kind", RUNS)
 def test_the_parts_stand_in_one_order_and_what_is_cut_says_so(kind: str) -> None:
     report = scored(kind, "gates")
@@ -230,6 +244,8 @@ def test_the_parts_stand_in_one_order_and_what_is_cut_says_so(kind: str) -> None
             and (label != "BROKEN" or summary.broken)
         ]
         assert found == expected
+        # What the intervals are about is never crowded out.
+        assert any(line.startswith("Intervals") for line in shown) == bool(summary.scope)
         for label, text, end in (
             ("PROMOTE", summary.promote, summary.others),
             ("EVIDENCE", summary.evidence, ""),

@@ -185,7 +185,7 @@ def test_the_overview_keeps_its_second_line_where_there_is_room() -> None:
 
 def test_several_candidates_are_tested_on_what_each_of_them_was() -> None:
     third = [
-        run | {"arm": "third", "model": "opus", "started_at_utc": DAY.format(9)}
+        run | {"arm": "with_third", "model": "opus", "started_at_utc": DAY.format(9)}
         for run in made()
         if run["arm"] == WITH
     ]

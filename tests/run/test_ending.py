@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 def test_the_demo_ends_with_where_its_results_are_and_a_command_that_works() -> None:
     result = twoarm("run", "--demo", "--repeats", "1", "--no-evidence")
     assert result.code == 0, result.err
-    page, command = result.err.splitlines()[-2:]
+    page, command, _ = result.err.splitlines()[-3:]
     path = re.fullmatch(r"twoarm: the report is (\S+/report\.html)", page)
     assert path is not None, page
     assert Path(path[1]).exists()

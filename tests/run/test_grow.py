@@ -296,24 +296,24 @@ def test_fewer_repeats_are_refused_with_both_numbers(tmp_path: Path) -> None:
 
 
 def test_a_run_with_planned_looks_does_not_grow(tmp_path: Path) -> None:
-    import msgspec
-
-    from twoarm.run.ledger import RunFolder
-    from twoarm.run.parts import sealed
-    from twoarm.run.schedule import frozen_bytes
-
     out = tmp_path / "out"
-    assert run(suite_of(tmp_path), out, "--repeats", "2").code == 0
-    frozen = msgspec.structs.replace(RunFolder(str(out)).frozen(), looks=(1, 2))
-    (out / "schedule.json").write_bytes(frozen_bytes(sealed(frozen)))
-    assert refused(out, "--repeats", "3") == (
+    quick = ("--display", "quiet", "--format", "json", "--resamples", "100")
+    first = twoarm("run", str(suite_of(tmp_path)), "--out", str(out), "--looks", "1,2", *quick)
+    assert first.code == 0, first.err
+    before, schedule = files(out), (out / "schedule.json").read_bytes()
+    result = twoarm("run", "--resume", str(out), "--repeats", "3")
+    assert (result.code, result.err) == (
+        2,
         f"twoarm: {out} has planned looks, the last after 2 repeats, and so cannot grow (1 more "
-        "repeat of 2 tasks: 4 more trials); start another run with --out\n"
+        "repeat of 2 tasks: 4 more trials); start another run with --out\n",
     )
     suite_of(tmp_path, tasks=tasks("one", "two", "new"))
-    assert "cannot grow (1 task added: 4 more trials)" in refused(out)
+    result = twoarm("run", "--resume", str(out))
+    assert result.code == 2
+    assert "cannot grow (1 task added: 4 more trials)" in result.err
+    assert (files(out), (out / "schedule.json").read_bytes()) == (before, schedule)
     suite_of(tmp_path)
-    assert resumed(out).code == 0
+    assert twoarm("run", "--resume", str(out), *quick).code == 0
 
 
 def test_a_folder_of_an_older_layout_is_scored_and_not_continued(tmp_path: Path) -> None:

@@ -22,17 +22,17 @@ def put_back(folder: Path, ran: Ran, **changed: object) -> Ran:
 
 def test_what_was_put_back_is_what_the_agent_left(tmp_path: Path) -> None:
     tree_of(tmp_path)
-    ran = attempt(job_of(tmp_path, CHANGES, acceptance_command=LISTING))
+    ran = attempt(job_of(tmp_path, CHANGES, acceptance={"": LISTING}))
     assert ran.facts["patch"]["complete"]
-    again = put_back(tmp_path, ran, acceptance_command=LISTING)
+    again = put_back(tmp_path, ran, acceptance={"": LISTING})
     assert again.kept("acceptance.log") == ran.kept("acceptance.log")
     assert "linked l" in ran.kept("acceptance.log")
     assert "patch" not in again.facts
 
 
 def test_an_agent_that_changed_nothing_left_the_tree(tmp_path: Path) -> None:
-    ran = attempt(job_of(tmp_path, "true", acceptance_command=LISTING))
-    again = put_back(tmp_path, ran, acceptance_command=LISTING)
+    ran = attempt(job_of(tmp_path, "true", acceptance={"": LISTING}))
+    again = put_back(tmp_path, ran, acceptance={"": LISTING})
     assert again.kept("acceptance.log") == ran.kept("acceptance.log")
 
 
@@ -43,17 +43,15 @@ def test_settings_in_the_workspace_do_not_change_what_is_put_back(tmp_path: Path
     (tree / "a.txt").write_bytes(b"one\ntwo\n")
     committed(tree)
     script = "printf 'one\\nmore \\ntwo\\n' > a.txt; printf 'new\\r\\n' > b.txt"
-    ran = attempt(job_of(tmp_path, script, acceptance_command=LISTING))
-    again = put_back(tmp_path, ran, acceptance_command=LISTING)
+    ran = attempt(job_of(tmp_path, script, acceptance={"": LISTING}))
+    again = put_back(tmp_path, ran, acceptance={"": LISTING})
     assert again.kept("acceptance.log") == ran.kept("acceptance.log")
 
 
 def test_set_up_comes_before_what_is_put_back(tmp_path: Path) -> None:
     setup = ("echo built > made.txt",)
-    ran = attempt(
-        job_of(tmp_path, "echo more >> made.txt", setup=setup, acceptance_command=LISTING)
-    )
-    again = put_back(tmp_path, ran, setup=setup, acceptance_command=LISTING)
+    ran = attempt(job_of(tmp_path, "echo more >> made.txt", setup=setup, acceptance={"": LISTING}))
+    again = put_back(tmp_path, ran, setup=setup, acceptance={"": LISTING})
     assert again.kept("acceptance.log") == ran.kept("acceptance.log")
 
 

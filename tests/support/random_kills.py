@@ -1,7 +1,6 @@
 """Kill the runner at random moments, resume it each time, and look at what became of the trials."""
 
 import json
-import os
 import random
 import signal
 import subprocess
@@ -10,6 +9,7 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.support.scriptless import scriptless
 from tests.support.suite_files import processes_with, suite_of
 
 # Leaves a child in a session of its own, and takes a moment.
@@ -90,7 +90,7 @@ def _runner(suite: Path, out: Path, cache: Path, repeats: int) -> "subprocess.Po
             [sys.executable, "-m", "twoarm", "run", *words,
              "--display", "quiet", "--no-evidence", "--format", "json"],
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=log,
-            env={**os.environ, "TWOARM_CACHE": str(cache)}, start_new_session=True,
+            env=scriptless(TWOARM_CACHE=str(cache)), start_new_session=True,
         )  # fmt: skip
 
 

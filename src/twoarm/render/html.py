@@ -398,7 +398,6 @@ def require_extra() -> None:
 def _scripts() -> tuple[str, str]:
     """Vega with all it needs, from the installed package, and the page's own script."""
     try:
-        import altair  # noqa: F401
         import vl_convert
     except ImportError as error:
         raise ExtraError(f'the page needs `{error.name}`: pip install "twoarm[html]"') from error

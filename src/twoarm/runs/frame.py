@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from twoarm.errors import ExtraError, UsageError
-from twoarm.runs.record import Line, MaybeExitCode, MaybeNumber, Repeat
+from twoarm.runs.record import Line, MaybeExitCode, MaybeNumber, MaybePart, Repeat
 
 _ROWS = 4_096
 
@@ -21,7 +21,9 @@ _FIELDS = msgspec.structs.fields(Line)
 # Columns that a frame may lack: they would hold nothing but nulls.
 _NULLABLE = tuple(field.name for field in _FIELDS if field.required and field.type == MaybeNumber)
 # pandas has no null in a column of whole numbers; it makes them floats.
-_WHOLE = frozenset(field.name for field in _FIELDS if field.type in (Repeat, MaybeExitCode))
+_WHOLE = frozenset(
+    field.name for field in _FIELDS if field.type in (Repeat, MaybeExitCode, MaybePart)
+)
 
 
 class ArrowFrame(Protocol):

@@ -5,7 +5,17 @@ from typing import Any
 from twoarm.render.calibrate import WAYS, sheet_of
 from twoarm.render.html import require_extra
 from twoarm.render.page import sheet_page
-from twoarm.render.page.marks import CANDIDATE, INK, MUTED, SURFACE, Chart, chart_spec, layer
+from twoarm.render.page.marks import (
+    CANDIDATE,
+    INK,
+    MUTED,
+    SURFACE,
+    Chart,
+    chart_spec,
+    field,
+    layer,
+    mark,
+)
 from twoarm.result.calibration_file import Calibration
 
 
@@ -25,8 +35,6 @@ def render(calibration: Calibration) -> str:
 
 
 def _spec(calibration: Calibration) -> dict[str, Any]:
-    import altair as alt
-
     rows = []
     for name, way in WAYS.items():
         share = getattr(calibration.false_winners, name)
@@ -34,23 +42,20 @@ def _spec(calibration: Calibration) -> dict[str, Any]:
         ends = {"low": share.low, "high": share.high, "said": interval}
         rows.append({"way": way, "at": share.share, **ends})
     nominal = 1.0 - calibration.level
-    y = alt.Y("way:N", sort=None).scale(domain=list(WAYS.values())).title(None)
-    x = alt.X("at:Q").title("share of trials").axis(format=".0%")
+    y = field("way:N", sort=None, scale={"domain": list(WAYS.values())}, title=None)
+    x = field("at:Q", title="share of trials", axis={"format": ".0%"})
     hint = [
-        alt.Tooltip("way:N", title="by"),
-        alt.Tooltip("at:Q", title="share", format=".1%"),
-        alt.Tooltip("said:N", title="range"),
+        field("way:N", title="by"),
+        field("at:Q", title="share", format=".1%"),
+        field("said:N", title="range"),
     ]
+    bar = mark("rule", strokeWidth=3, color=INK)
+    ends = {"x": field("low:Q"), "x2": field("high")}
+    dot = mark("point", filled=True, size=150, opacity=1, stroke=SURFACE, color=CANDIDATE)
     return chart_spec(
-        layer("nominal", "nominal")
-        .mark_rule(strokeDash=[4, 4], color=MUTED)
-        .encode(x=alt.X("at:Q")),
-        layer("ranges", "rows")
-        .mark_rule(strokeWidth=3, color=INK)
-        .encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=hint),
-        layer("shares", "rows")
-        .mark_point(filled=True, size=150, opacity=1, stroke=SURFACE, color=CANDIDATE)
-        .encode(x=x, y=y, tooltip=hint),
+        layer("nominal", "nominal", mark("rule", strokeDash=[4, 4], color=MUTED), x=field("at:Q")),
+        layer("ranges", "rows", bar, **ends, y=y, tooltip=hint),
+        layer("shares", "rows", dot, x=x, y=y, tooltip=hint),
         datasets={"rows": rows, "nominal": [{"at": nominal}]},
         height=110,
     )

@@ -12,7 +12,9 @@ from twoarm.render.page.marks import (
     Chart,
     by_side,
     chart_spec,
+    field,
     layer,
+    mark,
     shape_by_side,
     side_of,
     zero_line,
@@ -128,50 +130,40 @@ def page_label(amount: Amount) -> str:
 
 
 def _changes(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    import altair as alt
-
-    y = alt.Y("row:N", sort=[row["row"] for row in rows]).title(None)
-    x = alt.X("at:Q").title("points or percent").axis(format="+~f")
-    hint = [alt.Tooltip("row:N", title="figure"), alt.Tooltip("said:N", title="change")]
+    y = field("row:N", sort=[row["row"] for row in rows], title=None)
+    x = field("at:Q", title="points or percent", axis={"format": "+~f"})
+    hint = [field("row:N", title="figure"), field("said:N", title="change")]
     ranged = [row for row in rows if row["low"] is not None]
     layers = [zero_line()]
     if ranged:
-        layers.append(
-            layer("intervals", "ranged")
-            .mark_rule(strokeWidth=3, color=INK)
-            .encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=hint)
-        )
-    layers.append(
-        layer("changes", "rows")
-        .mark_point(filled=True, size=130, opacity=1, stroke=SURFACE, strokeWidth=1.5)
-        .encode(x=x, y=y, color=by_side(), shape=shape_by_side(), tooltip=hint)
-    )
+        bar = mark("rule", strokeWidth=3, color=INK)
+        ends = {"x": field("low:Q"), "x2": field("high")}
+        layers.append(layer("intervals", "ranged", bar, **ends, y=y, tooltip=hint))
+    dot = mark("point", filled=True, size=130, opacity=1, stroke=SURFACE, strokeWidth=1.5)
+    look = {"color": by_side(), "shape": shape_by_side(), "tooltip": hint}
+    layers.append(layer("changes", "rows", dot, x=x, y=y, **look))
     return chart_spec(*layers, datasets={"rows": rows, "ranged": ranged}, height=26 * len(rows))
 
 
 def _forest(rows: list[dict[str, Any]], unit: str) -> dict[str, Any]:
-    import altair as alt
-
-    y = alt.Y("row:N", sort=[row["row"] for row in rows]).title(None)
-    x = alt.X("at:Q").title(f"{unit}, candidate minus baseline").axis(format=AXIS_FORMAT[unit])
+    y = field("row:N", sort=[row["row"] for row in rows], title=None)
+    x = field("at:Q", title=f"{unit}, candidate minus baseline", axis={"format": AXIS_FORMAT[unit]})
     hint = [
-        alt.Tooltip("moved:N", title="difference"),
-        alt.Tooltip("row:N", title="interval for"),
-        alt.Tooltip("said:N", title="interval"),
+        field("moved:N", title="difference"),
+        field("row:N", title="interval for"),
+        field("said:N", title="interval"),
     ]
     layers = [zero_line()]
     if "low" in rows[0]:
-        end: dict[str, Any] = {"color": INK, "thickness": 2, "size": 12}
+        bar = mark("rule", strokeWidth=3, color=INK)
+        end = mark("tick", color=INK, thickness=2, size=12)
+        ends = {"x": field("low:Q"), "x2": field("high")}
         layers += [
-            layer("intervals", "rows")
-            .mark_rule(strokeWidth=3, color=INK)
-            .encode(x=alt.X("low:Q"), x2="high:Q", y=y, tooltip=hint),
-            layer("lows", "rows").mark_tick(**end).encode(x=alt.X("low:Q"), y=y),
-            layer("highs", "rows").mark_tick(**end).encode(x=alt.X("high:Q"), y=y),
+            layer("intervals", "rows", bar, **ends, y=y, tooltip=hint),
+            layer("lows", "rows", end, x=field("low:Q"), y=y),
+            layer("highs", "rows", end, x=field("high:Q"), y=y),
         ]
-    layers.append(
-        layer("differences", "rows")
-        .mark_point(filled=True, size=150, opacity=1, stroke=SURFACE, strokeWidth=1.5)
-        .encode(x=x, y=y, color=by_side(), shape=shape_by_side(), tooltip=hint)
-    )
+    dot = mark("point", filled=True, size=150, opacity=1, stroke=SURFACE, strokeWidth=1.5)
+    look = {"color": by_side(), "shape": shape_by_side(), "tooltip": hint}
+    layers.append(layer("differences", "rows", dot, x=x, y=y, **look))
     return chart_spec(*layers, datasets={"rows": rows}, height=26 * len(rows))

@@ -4,7 +4,17 @@ from typing import Any
 
 from twoarm.render.html import require_extra
 from twoarm.render.page import sheet_page
-from twoarm.render.page.marks import BASELINE, CANDIDATE, MUTED, Chart, chart_spec, layer, short
+from twoarm.render.page.marks import (
+    BASELINE,
+    CANDIDATE,
+    MUTED,
+    Chart,
+    chart_spec,
+    field,
+    layer,
+    mark,
+    short,
+)
 from twoarm.render.plan import amount, label, sheet_of
 from twoarm.result.plan_advice import percent, what_to_run
 from twoarm.result.plan_file import Plan
@@ -36,8 +46,6 @@ def _chart(plan: Plan) -> Chart:
 
 
 def _spec(plan: Plan, priced: bool) -> dict[str, Any]:
-    import altair as alt
-
     points = [
         {
             "at": short(point.usd if point.usd is not None else point.more_runs),
@@ -51,26 +59,30 @@ def _spec(plan: Plan, priced: bool) -> dict[str, Any]:
     ]
     title = "dollars" if priced else "runs"
     title = title if plan.assumed else f"additional {title}"
-    x = alt.X("at:Q").title(title).axis(format="$,~f" if priced else ",~f")
-    y = alt.Y("power:Q").title("power").axis(format=".0%").scale(domain=[0, 1])
+    x = field("at:Q", title=title, axis={"format": "$,~f" if priced else ",~f"})
+    y = field("power:Q", title="power", axis={"format": ".0%"}, scale={"domain": [0, 1]})
     ways = list(_LINES.values())
-    color = alt.Color("way:N").scale(domain=ways, range=[CANDIDATE, BASELINE])
-    shape = alt.Shape("way:N").scale(domain=ways, range=["circle", "square"])
-    legend = alt.Legend(title=None, orient="bottom", labelColor=MUTED, labelFontSize=12)
+    legend = {"title": None, "orient": "bottom", "labelColor": MUTED, "labelFontSize": 12}
+    colors = {"domain": ways, "range": [CANDIDATE, BASELINE]}
+    line = {"x": x, "y": y, "color": field("way:N", scale=colors, legend=legend)}
+    shapes = {"domain": ways, "range": ["circle", "square"]}
     hint = [
-        alt.Tooltip("way:N", title="way"),
-        alt.Tooltip("design:N", title="design"),
-        alt.Tooltip("cost:N", title="dollars"),
-        alt.Tooltip("chance:N", title="power"),
+        field("way:N", title="way"),
+        field("design:N", title="design"),
+        field("cost:N", title="dollars"),
+        field("chance:N", title="power"),
     ]
     return chart_spec(
-        layer("wanted", "wanted")
-        .mark_rule(strokeDash=[4, 4], color=MUTED)
-        .encode(y=alt.Y("power:Q")),
-        layer("lines", "points").mark_line().encode(x=x, y=y, color=color.legend(legend)),
-        layer("points", "points")
-        .mark_point(filled=True, size=70, opacity=1)
-        .encode(x=x, y=y, color=color.legend(legend), shape=shape.legend(legend), tooltip=hint),
+        layer("wanted", "wanted", mark("rule", strokeDash=[4, 4], color=MUTED), y=field("power:Q")),
+        layer("lines", "points", mark("line"), **line),
+        layer(
+            "points",
+            "points",
+            mark("point", filled=True, size=70, opacity=1),
+            **line,
+            shape=field("way:N", scale=shapes, legend=legend),
+            tooltip=hint,
+        ),
         datasets={"points": points, "wanted": [{"power": plan.wanted_power}]},
         height=300,
     )

@@ -14,7 +14,9 @@ from twoarm.render.page.marks import (
     axis_title,
     by_side,
     chart_spec,
+    field,
     layer,
+    mark,
     moment,
     rate_domain,
     shape_by_side,
@@ -95,8 +97,6 @@ def _band(spread: RunSpread, row: float, side: str, tooltip: str) -> dict[str, A
 
 
 def _spread(by_arm: MetricSpread, metric: Metric, arms: tuple[str, str]) -> dict[str, Any]:
-    import altair as alt
-
     points: list[dict[str, Any]] = []
     bands: list[dict[str, Any]] = []
     for row, arm, side, spread in zip(
@@ -106,35 +106,49 @@ def _spread(by_arm: MetricSpread, metric: Metric, arms: tuple[str, str]) -> dict
             points += _dots(spread, row, side, metric.unit)
             middle = figure(spread.quartiles[1], metric.unit)
             bands.append(_band(spread, row, side, f"{shortened(arm, 24)}: median {middle}"))
-    y = alt.Y("row:Q").scale(domain=[-0.4, 1.62], nice=False, zero=False).axis(None).title(None)
-    x = (
-        alt.X("at:Q")
-        .scale(type="log", nice=False, padding=12)
-        .axis(format=AXIS_FORMAT[metric.unit])
-        .title(f"{axis_title(metric)}, logarithmic")
+    rows = {"domain": [-0.4, 1.62], "nice": False, "zero": False}
+    x = field(
+        "at:Q",
+        scale={"type": "log", "nice": False, "padding": 12},
+        axis={"format": AXIS_FORMAT[metric.unit]},
+        title=f"{axis_title(metric)}, logarithmic",
     )
-    height = {"y": alt.Y("from:Q").axis(None).title(None), "y2": "to:Q"}
+    width = {"x": field("low:Q"), "x2": field("high")}
+    height = {"y": field("from:Q", axis=None, title=None), "y2": field("to")}
     return chart_spec(
-        layer("bands", "bands")
-        .mark_rect(opacity=0.22)
-        .encode(x=alt.X("low:Q"), x2="high:Q", **height, color=by_side()),
-        layer("points", "points")
-        .mark_point(filled=True, size=22, opacity=0.6)
-        .encode(
+        layer("bands", "bands", mark("rect", opacity=0.22), **width, **height, color=by_side()),
+        layer(
+            "points",
+            "points",
+            mark("point", filled=True, size=22, opacity=0.6),
             x=x,
-            y=y,
+            y=field("row:Q", scale=rows, axis=None, title=None),
             color=by_side(),
             shape=shape_by_side(),
-            tooltip=[alt.Tooltip("said:N", title=metric.label)],
+            tooltip=[field("said:N", title=metric.label)],
         ),
-        layer("medians", "bands")
-        .mark_rule(strokeWidth=3, color=INK)
-        .encode(x=alt.X("middle:Q"), **height),
-        layer("arms", "bands")
-        .mark_text(align="left", baseline="bottom", color=INK)
-        .encode(x=alt.value(0), y=alt.Y("top:Q").axis(None).title(None), text="said:N"),
+        layer(
+            "medians",
+            "bands",
+            mark("rule", strokeWidth=3, color=INK),
+            x=field("middle:Q"),
+            **height,
+        ),
+        _names("arms", "bands", "top:Q"),
         datasets={"points": points, "bands": bands},
         height=170,
+    )
+
+
+def _names(name: str, points: str, row: str) -> dict[str, Any]:
+    """The names of the arms, each at the left of its row."""
+    return layer(
+        name,
+        points,
+        mark("text", align="left", baseline="bottom", color=INK),
+        x={"value": 0},
+        y=field(row, axis=None, title=None),
+        text=field("said:N"),
     )
 
 
@@ -166,8 +180,6 @@ def costs(analysis: Analysis, points: ChartPoints) -> Chart:
 
 
 def _costs(analysis: Analysis, points: ChartPoints) -> dict[str, Any]:
-    import altair as alt
-
     tasks: list[dict[str, Any]] = [
         {
             "task": shortened(point.task_id, NAME),
@@ -193,26 +205,23 @@ def _costs(analysis: Analysis, points: ChartPoints) -> dict[str, Any]:
         if summary.median_cost_usd is not None
     ]
     positive = all(point["at"] > 0 for point in (*tasks, *arms))
-    x = (
-        alt.X("at:Q")
-        .scale(type="log" if positive else "linear", nice=False, padding=24)
-        .axis(format="$,~f")
-        .title(f"median cost of a run in US dollars{', logarithmic' if positive else ''}")
+    x = field(
+        "at:Q",
+        scale={"type": "log" if positive else "linear", "nice": False, "padding": 24},
+        axis={"format": "$,~f"},
+        title=f"median cost of a run in US dollars{', logarithmic' if positive else ''}",
     )
     domain = rate_domain(point["rate"] for point in (*tasks, *arms))
-    y = alt.Y("rate:Q").scale(domain=domain).axis(format="~%").title("success rate")
+    y = field("rate:Q", scale={"domain": domain}, axis={"format": "~%"}, title="success rate")
     hint = [
-        alt.Tooltip("task:N", title="task"),
-        alt.Tooltip("said:N", title="success and median cost"),
+        field("task:N", title="task"),
+        field("said:N", title="success and median cost"),
     ]
-    look = {"color": by_side(), "shape": shape_by_side(), "tooltip": hint}
+    look = {"x": x, "y": y, "color": by_side(), "shape": shape_by_side(), "tooltip": hint}
+    large = mark("point", filled=True, size=320, opacity=1, stroke=SURFACE, strokeWidth=2)
     return chart_spec(
-        layer("tasks", "tasks")
-        .mark_point(filled=True, size=46, opacity=0.65)
-        .encode(x=x, y=y, **look),
-        layer("arms", "arms")
-        .mark_point(filled=True, size=320, opacity=1, stroke=SURFACE, strokeWidth=2)
-        .encode(x=x, y=y, **look),
+        layer("tasks", "tasks", mark("point", filled=True, size=46, opacity=0.65), **look),
+        layer("arms", "arms", large, **look),
         datasets={"tasks": tasks, "arms": arms},
         height=240,
     )
@@ -256,8 +265,6 @@ def timeline(analysis: Analysis, points: ChartPoints) -> Chart:
 
 
 def _timeline(by_arm: Starts, arms: tuple[str, str]) -> dict[str, Any]:
-    import altair as alt
-
     many = by_arm.timed > MOST_STARTS
     marks = []
     for row, side, starts in zip(
@@ -265,7 +272,7 @@ def _timeline(by_arm: Starts, arms: tuple[str, str]) -> dict[str, Any]:
     ):
         most = max((start.runs for start in starts), default=1)
         for start in starts:
-            mark = {
+            drawn = {
                 "at": round(start.at * 1000),
                 "low": row - 0.25,
                 "high": row + 0.25,
@@ -276,41 +283,29 @@ def _timeline(by_arm: Starts, arms: tuple[str, str]) -> dict[str, Any]:
                 "when": moment(start.at),
             }
             if many:
-                mark["until"] = round(start.until * 1000)
-                mark["share"] = round(0.15 + 0.85 * start.runs / most, 3)
-            marks.append(mark)
+                drawn["until"] = round(start.until * 1000)
+                drawn["share"] = round(0.15 + 0.85 * start.runs / most, 3)
+            marks.append(drawn)
     names = [
         {"row": row + 0.3, "said": shortened(arm, 40)}
         for row, arm in zip((1.0, 0.0), arms, strict=True)
     ]
-    y = alt.Y("low:Q").scale(domain=[-0.35, 1.65], nice=False, zero=False).axis(None).title(None)
-    x = alt.X("at:T").scale(type="utc", padding=6).title("start of the run (UTC)")
+    rows = {"domain": [-0.35, 1.65], "nice": False, "zero": False}
+    place = {
+        "x": field("at:T", scale={"type": "utc", "padding": 6}, title="start of the run (UTC)"),
+        "y": field("low:Q", scale=rows, axis=None, title=None),
+        "y2": field("high"),
+    }
+    shade = {"x2": field("until"), "opacity": field("share:Q", scale=None, legend=None)}
+    look = mark("rect") if many else mark("rule", strokeWidth=2, opacity=0.75)
     hint = [
-        alt.Tooltip("said:N", title="runs" if many else "task"),
-        alt.Tooltip("when:N", title="start (UTC)"),
+        field("said:N", title="runs" if many else "task"),
+        field("when:N", title="start (UTC)"),
     ]
-    drawn = (
-        layer("starts", "starts")
-        .mark_rect()
-        .encode(
-            x=x,
-            x2="until:T",
-            y=y,
-            y2="high:Q",
-            color=by_side(),
-            opacity=alt.Opacity("share:Q").scale(None).legend(None),
-            tooltip=hint,
-        )
-        if many
-        else layer("starts", "starts")
-        .mark_rule(strokeWidth=2, opacity=0.75)
-        .encode(x=x, y=y, y2="high:Q", color=by_side(), tooltip=hint)
-    )
+    place |= shade if many else {}
     return chart_spec(
-        drawn,
-        layer("names", "names")
-        .mark_text(align="left", baseline="bottom", color=INK)
-        .encode(x=alt.value(0), y=alt.Y("row:Q").axis(None).title(None), text="said:N"),
+        layer("starts", "starts", look, **place, color=by_side(), tooltip=hint),
+        _names("names", "names", "row:Q"),
         datasets={"starts": marks, "names": names},
         height=200,
     )

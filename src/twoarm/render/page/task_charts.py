@@ -17,9 +17,11 @@ from twoarm.render.page.marks import (
     axis_title,
     by_side,
     chart_spec,
+    field,
     height,
     labels_of,
     layer,
+    mark,
     narrow,
     rate_domain,
     shape_by_side,
@@ -107,53 +109,38 @@ def _delta_points(
 
 
 def _deltas(paired: MetricDeltas, metric: Metric) -> dict[str, Any]:
-    import altair as alt
-
     names = [task.task_id for task in paired.tasks]
     labels = labels_of(names)
     axis: dict[str, Any] = {"format": AXIS_FORMAT[metric.unit]}
-    by_task, value = axes(alt, labels, axis, axis_title(metric))
-    task_hint = alt.Tooltip("task:N", title="task")
+    by_task, value = axes(labels, axis, axis_title(metric))
+    task_hint = field("task:N", title="task")
     few = len(labels) <= NAMED_TASKS
+    look = {"color": by_side(), "shape": shape_by_side()}
     if _spans(paired):
-        spread = (
-            layer("spans", "means")
-            .mark_rule(opacity=0.45)
-            .encode(**by_task, y=alt.Y("low:Q"), y2="high:Q", color=by_side())
+        ends = {"y": field("low:Q"), "y2": field("high")}
+        spread = layer(
+            "spans", "means", mark("rule", opacity=0.45), **by_task, **ends, color=by_side()
         )
     else:
-        spread = (
-            layer("pairs", "pairs")
-            .mark_point(filled=True, size=26 if few else 8, opacity=0.6)
-            .encode(
-                **by_task,
-                **value,
-                color=by_side(),
-                shape=shape_by_side(),
-                tooltip=[task_hint, alt.Tooltip("said:N", title="pair")],
-            )
+        spread = layer(
+            "pairs",
+            "pairs",
+            mark("point", filled=True, size=26 if few else 8, opacity=0.6),
+            **(by_task | value | look),
+            tooltip=[task_hint, field("said:N", title="pair")],
         )
-    layers = [
+    edge = {"stroke": SURFACE, "strokeWidth": 1.5 if few else 0}
+    means = layer(
+        "means",
+        "means",
+        mark("point", filled=True, size=110 if few else 22, opacity=1, **edge),
+        **(by_task | value | look),
+        tooltip=[task_hint, field("said:N", title="task mean")],
+    )
+    return chart_spec(
         zero_line(upright=few),
         spread,
-        layer("means", "means")
-        .mark_point(
-            filled=True,
-            size=110 if few else 22,
-            opacity=1,
-            stroke=SURFACE,
-            strokeWidth=1.5 if few else 0,
-        )
-        .encode(
-            **by_task,
-            **value,
-            color=by_side(),
-            shape=shape_by_side(),
-            tooltip=[task_hint, alt.Tooltip("said:N", title="task mean")],
-        ),
-    ]
-    return chart_spec(
-        *layers,
+        means,
         datasets=_delta_points(paired, metric, labels),
         narrow=narrow(labels, names),
         height=height(labels),
@@ -214,44 +201,37 @@ def _success_points(rates: Successes, labels: list[str]) -> list[dict[str, Any]]
 
 
 def _successes(rates: Successes) -> dict[str, Any]:
-    import altair as alt
-
     names = [task.task_id for task in rates.tasks]
     labels = labels_of(names)
     few = len(labels) <= NAMED_TASKS
     domain = rate_domain(_rates(rates))
-    by_task, value = axes(alt, labels, {"format": "~%"}, "success rate", domain=domain)
-    start = {("x" if few else "y"): (alt.X if few else alt.Y)("from:Q")}
-    end = {"x2" if few else "y2": "at:Q"}
+    by_task, value = axes(labels, {"format": "~%"}, "success rate", domain=domain)
+    start = {"x" if few else "y": field("from:Q")}
+    end = {"x2" if few else "y2": field("at")}
     hint = [
-        alt.Tooltip("task:N", title="task"),
-        alt.Tooltip("said:N", title="candidate vs. baseline"),
-        alt.Tooltip("gained:Q", title="flipped to passed"),
-        alt.Tooltip("lost:Q", title="flipped to failed"),
+        field("task:N", title="task"),
+        field("said:N", title="candidate vs. baseline"),
+        field("gained:Q", title="flipped to passed"),
+        field("lost:Q", title="flipped to failed"),
     ]
-    layers = [
-        layer("joins", "tasks")
-        .mark_rule(strokeWidth=3 if few else 1, opacity=0.55)
-        .encode(**by_task, **start, **end, color=by_side(), tooltip=hint)
-    ]
+    join = mark("rule", strokeWidth=3 if few else 1, opacity=0.55)
+    joined = by_task | start | end
+    layers = [layer("joins", "tasks", join, **joined, color=by_side(), tooltip=hint)]
     if few:
+        square = mark("point", shape="square", size=130, strokeWidth=2.5, opacity=1, color=BASELINE)
+        circle = mark("point", filled=True, size=70, opacity=1, color=CANDIDATE)
+        flips = {"x": {"value": "width"}, "text": field("flips:N")}
         layers += [
-            layer("baselines", "tasks")
-            .mark_point(shape="square", size=130, strokeWidth=2.5, opacity=1, color=BASELINE)
-            .encode(**by_task, **start, tooltip=hint),
-            layer("candidates", "tasks")
-            .mark_point(filled=True, size=70, opacity=1, color=CANDIDATE)
-            .encode(**by_task, **value, tooltip=hint),
-            layer("flips", "tasks")
-            .mark_text(align="left", dx=12, color=INK)
-            .encode(**by_task, x=alt.value("width"), text="flips:N"),
+            layer("baselines", "tasks", square, **by_task, **start, tooltip=hint),
+            layer("candidates", "tasks", circle, **by_task, **value, tooltip=hint),
+            layer(
+                "flips", "tasks", mark("text", align="left", dx=12, color=INK), **by_task, **flips
+            ),
         ]
     else:
-        layers.append(
-            layer("candidates", "tasks")
-            .mark_point(filled=True, size=20, opacity=0.9)
-            .encode(**by_task, **value, color=by_side(), shape=shape_by_side(), tooltip=hint)
-        )
+        dot = mark("point", filled=True, size=20, opacity=0.9)
+        look = {"color": by_side(), "shape": shape_by_side(), "tooltip": hint}
+        layers.append(layer("candidates", "tasks", dot, **by_task, **value, **look))
     padding = {"left": 5, "top": 5, "bottom": 5, "right": 62 if few else 5}
     return chart_spec(
         *layers,
