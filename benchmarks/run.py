@@ -306,7 +306,7 @@ def regrade() -> None:
         session.close(finished=True)
         again = start_regrading(str(at / "out"), None, str(at / "new"), 1, os.environ)
         prepared = again.prepare()
-        act = partial(again.run, prepared, lambda: "go", lambda _: None)
+        act = partial(again.run, prepared, lambda: "go", lambda _: None, lambda _: None)
         each = measured(act, 8)[1]
         copies += [measured(partial(copied, tree, at / "copied"), 1)[1] for _ in range(5)]
         again.close(finished=True)

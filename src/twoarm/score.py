@@ -51,6 +51,8 @@ def score(
     known = folders.known()
     if options is not None:
         known = {name: arm for name, arm in known.items() if getattr(options, name) is None}
+    elif keywords.get("evidence") is False:
+        known.pop("promote_by", None)
     options = chosen(options, {**known, **keywords})
     runs = read_studies(
         folders.files if folders.studies else source, folders.studies, options, progress
@@ -77,12 +79,20 @@ class OpenFolders(msgspec.Struct, frozen=True, kw_only=True):
     studies: tuple[Study, ...]
 
     def known(self) -> dict[str, Any]:
-        """What the run folders say of the arms and the seed, as far as they agree."""
+        """What the run folders say of the arms, the seed and the rule, as far as they agree."""
         values = {
             name: {getattr(study, name) for study in self.studies} for name in ("baseline", "seed")
         }
         values["candidate"] = {*self.candidates} if len(self.candidates) == 1 else set()
-        return {name: each.pop() for name, each in values.items() if len(each) == 1}
+        known = {name: each.pop() for name, each in values.items() if len(each) == 1}
+        return known | self._judging()
+
+    def _judging(self) -> dict[str, Any]:
+        """What runs with looks are judged by, which was said before the first of them."""
+        plans = [study.judging for study in self.studies if study.planned_looks]
+        if not plans or len(plans) < len(self.studies) or any(plan != plans[0] for plan in plans):
+            return {}
+        return {"promote_by": "evidence", **plans[0]}
 
     @property
     def candidates(self) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from tests.broken.entry import Broken
 PUT_BACK = "tests/run/test_put_back.py"
 REGRADE = "tests/run/test_regrade.py"
 GRADERS = "tests/compare/test_graders.py"
+TOGETHER = "tests/run/test_together.py"
 
 GRADING = [
     Broken("a patch gives what was left, or is none", "put_back.put_back", "if content is not None and _content(work, path) != content:", "if False:", f"{PUT_BACK}::test_a_patch_that_gives_something_else_is_told"),
@@ -20,7 +21,7 @@ GRADING = [
     Broken("the content of files is in the digest", "grader_of", "files = sorted({_digest_of_files(tree, paths) for tree in trees})", "files: list[str] = []", f"{REGRADE}::test_a_grader_is_one_for_all_arms_and_sees_content"),
     Broken("one grader for all arms", "grader_of", "sorted({_digest_of_files(tree, paths) for tree in trees})", "[_digest_of_files(tree, paths) for tree in trees]", f"{REGRADE}::test_a_grader_is_one_for_all_arms_and_sees_content"),
     Broken("a limit is part of a grader", "_OF_LIMITS", '("acceptance_seconds",)', "()", f"{REGRADE}::test_whatever_acceptance_uses_is_in_its_digest"),
-    Broken("variables are part of a grader", "_OF_WORKSPACE", '("env",)', "()", f"{REGRADE}::test_whatever_acceptance_uses_is_in_its_digest"),
+    Broken("variables are part of a grader", "_OF_WORKSPACE", '("env",)', "()", f"{REGRADE}::test_a_grader_is_one_for_all_arms_and_sees_content"),
     Broken("what acceptance does not use may not change", "regrade._set_up", "refuse_all_but_acceptance(then, frozen)", "", f"{REGRADE}::test_whatever_else_has_changed_is_refused_by_its_key"),
     Broken("trees to grade in are those of then", "Regrading.prepare", 'if key.startswith("trees.") and now != then:', "if False:", f"{REGRADE}::test_trees_that_are_not_those_of_then_are_refused"),
     Broken("half a patch is left alone", "Graded.why_not", 'if patch["complete"]:', "if True:", f"{REGRADE}::test_a_run_whose_patch_is_incomplete_is_named_and_left_as_it_was"),
@@ -35,4 +36,14 @@ GRADING = [
     Broken("what is graded is not graded again", "Regrading.run", "if run is not None and trial.id not in done:", "if run is not None:", f"{REGRADE}::test_regrading_what_was_regraded_is_the_same_again"),
     Broken("a second Ctrl-C ends acceptance", "Regrading._go", 'if request == "kill":', "if False:", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
     Broken("nothing new starts after a Ctrl-C", "Regrading._go", 'while request == "go" and self._waiting', "while self._waiting", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
+    Broken("a run is not continued before it is graded", "reopen.reopen", "if regraded is not None and not regraded.finished:", "if False:", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
+    Broken("the look that runs ended at is taken again", "Regrading._finish", "because = judge(after)", "because = looks.ended.because", TOGETHER),
+    Broken("a look that no longer ends the run was taken", "Regrading._finish", "looks = msgspec.structs.replace(looks, taken=(*looks.taken, after))", "pass", TOGETHER),
+    Broken("a folder that grew is not graded into", "start_regrading", "if len(folder.frozen().parts) != len(setting.frozen.parts):", "if False:", TOGETHER),
+    Broken("the rule of planned looks is that of later reports", "OpenFolders._judging", 'return {"promote_by": "evidence", **plans[0]}', "return {}", TOGETHER),
+    Broken("a worse candidate needs no five repeats", "_over_at_look", 'if looks.stop == "baseline better":', "if False:", TOGETHER),
+    Broken("who is worse at a look runs no more", "next_steps", "and not over:", "and True:", TOGETHER),
+    Broken("what looks cannot do is said first", "setting.notes", "yield from _on_looks(setting.frozen)", "", TOGETHER),
+    Broken("serious caveats of several candidates are on the first screen", "render.candidates._promotions", "*_serious(analyses),", "", TOGETHER),
+    Broken("scores missing on one side withhold what goes by them", "_by_one_way", "if scores is not None and scores.one_sided is not None:", "if False:", TOGETHER),
 ]  # fmt: skip

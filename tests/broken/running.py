@@ -23,7 +23,7 @@ RUNNING = [
     Broken("records declare the looks", "_with_looks", "if looks is None:", "if True:", f"{LOOKED}::test_a_clear_difference_ends_a_run_at_the_first_look_that_can_be_promoted"),
     Broken("what a look has seen is lost if it is removed", "collected_lines", "if looks.closes(trial):", "if False:", f"{LOOKED}::test_what_was_removed_after_a_look_is_lost_and_not_run_again"),
     Broken("nobody is told to finish what has ended", "advice._unfinished", "if study is None and len(studies) == len(comparison.runs.inputs):", "if False:", f"{LOOKED}::test_what_was_removed_after_a_look_is_lost_and_not_run_again"),
-    Broken("between looks no report is shown", "run_to_end.finish", 'between_looks = end == "budget" and bool(frozen.looks)', "between_looks = False", f"{LOOKED}::test_between_looks_a_run_shows_counts_alone"),
+    Broken("between looks no report is shown", "run_to_end.finish", 'session.between_looks or (end == "budget" and bool(frozen.looks))', "session.between_looks", f"{LOOKED}::test_between_looks_a_run_shows_counts_alone"),
     Broken("a run that has ended runs nothing", "run_to_end.finish", "if (ended := looks_taken(session.folder).ended) is not None:", "if (ended := None) is not None:", f"{LOOKED}::test_a_clear_difference_ends_a_run_at_the_first_look_that_can_be_promoted"),
     Broken("the last look is after all repeats", "repeats_of", "if repeats is not None and repeats != last:", "if False:", f"{LOOKED}::test_looks_that_make_no_sense_are_refused"),
     Broken("looks promote by the evidence", "with_looks", 'if given.get("promote_by", "evidence") != "evidence":', "if False:", f"{LOOKED}::test_looks_that_make_no_sense_are_refused"),

@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import select
 import subprocess
 import sys
 import time
@@ -64,6 +65,7 @@ def test_a_terminal_that_has_to_wait_sees_a_progress_bar(runs: Path) -> None:
     def until_drawn() -> None:
         nonlocal drawn
         while not (b"starting" in drawn or b"reading" in drawn):
+            assert select.select([leader], [], [], 40)[0], "nothing is drawn"
             drawn += os.read(leader, 4096)
 
     shown = scored_slowly(runs, follower, until_drawn)

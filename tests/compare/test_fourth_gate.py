@@ -107,6 +107,9 @@ def test_it_can_fail_alone(
     assert "and more expensive" in text
     assert "looking at four gates" in text
     assert "median cost (" not in text
+    roles = ("--candidate", "changed", "--baseline", "usual")
+    plain = four_gates("score", runs((0.2, 0.1)), *roles, "--no-evidence")
+    assert [line[:11] for line in plain.splitlines()].count("median cost") == 1
     assert Path(out, "report.html").read_text().count("The four gates") == 1
     assert '<testcase classname="twoarm" name="gate median cost"' in (
         Path(out, "gates.xml").read_text()

@@ -239,6 +239,12 @@ def test_ordinary_durations_hardly_ever_look_cut() -> None:
     assert cuts <= len(kinds) * 20 / 100
 
 
+def test_durations_that_nobody_measured_are_no_limit() -> None:
+    task = np.repeat(np.arange(6), 5)
+    values = {DURATION.name: np.zeros(len(task))}
+    assert limit_of(ArmRuns(arm="a", rows=task, task=task, key=task, values=values)) is None
+
+
 def limited(ours: int, theirs: int, **changed: Any) -> list[dict[str, Any]]:
     """Ten tasks; so many runs of each arm are at a limit of 600 s, spread over the tasks."""
     draw = random.Random(4)

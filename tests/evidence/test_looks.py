@@ -210,7 +210,7 @@ def test_going_on_in_vain_is_said_and_does_not_bind() -> None:
 
 
 def test_looks_that_do_not_match_the_runs_are_refused() -> None:
-    with pytest.raises(UsageError, match="after 3, 5 and 10 repeats, but the runs have 4: finish"):
+    with pytest.raises(UsageError, match="after 3, 5 and 10 repeats, but the runs have 4: run on"):
         twoarm.score(runs_at(4), looks=LOOKS)
     for looks in ((5, 3), (0, 5)):
         with pytest.raises(UsageError, match="rise"):

@@ -348,9 +348,10 @@ def test_every_report_says_how_many_failed_and_why() -> None:
 def test_failures_are_one_line_and_say_of_how_many_where_that_fits() -> None:
     report = library.score(budget_runs())
     told = "FAILED     candidate 1 of 20 (acceptance); baseline 8 of 20 (7 budget, 1 acceptance)\n"
-    assert told in report.to_text(width=100)
-    assert told in report.to_text(full=True, width=100)
+    assert all(told in report.to_text(full=full, width=100) for full in (False, True))
     assert told.replace(" of 20", "") in report.to_text(width=80)
+    narrow = library.score(budget_runs(), evidence=False).to_text(width=60)
+    assert "1\n           acceptance)\n" in narrow
 
 
 def test_an_arm_without_a_failure_and_one_without_a_run_are_told_apart() -> None:

@@ -1,12 +1,14 @@
 """More runs in NEXT: a small plan, as `twoarm plan` makes it, and what a second look costs."""
 
+import math
+import random
 import re
 from typing import Any
 
 import msgspec
 
 import twoarm as package
-from tests.conftest import run
+from tests.conftest import WITH, WITHOUT, run
 from tests.support.pilots import pilot_runs
 from twoarm.options import Options
 from twoarm.result.more_runs import more_runs
@@ -113,3 +115,20 @@ def test_where_no_more_runs_are_asked_for_nothing_is_said_of_a_second_look() -> 
     assert [step.code for step in steps] == ["add_repeats", "plan_looks"]
     unknown = msgspec.structs.replace(evidence, variance=None)
     assert list(more_runs(unknown, Options())) == []
+
+
+def test_what_is_clear_needs_no_more_runs() -> None:
+    """Half of the time and tokens is clear, where a tenth would not be."""
+    draw = random.Random(1)
+    runs = []
+    for task in range(12):
+        for repeat in range(1, 6):
+            for arm, share in ((WITH, 0.4), (WITHOUT, 1.0)):
+                size = share * math.exp(draw.gauss(0.0, 0.5))
+                values = {"duration_seconds": 100 * size, "input_tokens": int(9_000 * size)}
+                runs.append(run(f"t{task}", arm, repeat, **values))
+    evidence = package.score(runs, resamples=100).evidence
+    assert evidence is not None
+    standings = {finding.metric: finding.standing for finding in evidence.grade.findings}
+    assert (standings["duration_seconds"], standings["non_cache_tokens"]) == ("better",) * 2
+    assert evidence.next_runs is None

@@ -83,6 +83,7 @@ def test_a_run_folder_says_all_of_it_in_one_line() -> None:
             version="2.1.325",
             commit=COMMIT,
             sources={},
+            regraded_at_utc=None,
         ),
     )
     assert json.loads(report.to_json())["tested"] == {

@@ -11,6 +11,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.conftest import Result, twoarm
@@ -93,6 +94,7 @@ def test_where_nothing_changed_every_record_is_the_same_and_the_source_untouched
         "schedule_sha256": schedule,
         "runs": 3,
         "left_as_they_were": {},
+        "finished": True,
     }
     assert not list((tmp_path / "cache").glob("*/"))
 
@@ -244,28 +246,39 @@ def test_whatever_else_has_changed_is_refused_by_its_key(
 
 def test_everything_that_acceptance_uses_may_change(tmp_path: Path) -> None:
     (tmp_path / "app" / "tests").mkdir(parents=True)
-    (tmp_path / "app" / "tests" / "check.sh").write_text('test "$MODE" = strict && sleep 2; true')
+    (tmp_path / "app" / "tests" / "check.sh").write_text("true")
     cheat = "echo exit 1 > tests/check.sh"
     command = tasks("sh tests/check.sh", "one")
     out = tmp_path / "out"
     assert run(suite_of(tmp_path, cheat, tasks=command), out).code == 0
     assert not any(record["success"] for record in records(out))
-    more: dict[str, Any] = {"acceptance_files": ["tests"]}
-    changes = {
-        "restored": (more, True),
-        "env": (more | {"workspace": {"env": {"MODE": "strict"}}}, True),
+    changes: dict[str, tuple[dict[str, Any], bool]] = {
+        "restored": ({"acceptance_files": ["tests"]}, True),
         "limit": (
-            more
-            | {
-                "workspace": {"env": {"MODE": "strict"}},
+            {
+                "acceptance_files": ["tests"],
+                "tasks": tasks("sleep 2; sh tests/check.sh", "one"),
                 "limits": {"acceptance_seconds": 0.5},
+            },
+            False,
+        ),
+        "checks": (
+            {
+                "acceptance_files": ["tests"],
+                "tasks": [
+                    {
+                        "id": "one",
+                        "prompt": tasks("", "one")[0]["prompt"],
+                        "acceptance_commands": {"a": "sh tests/check.sh", "b": "false"},
+                    }
+                ],
             },
             False,
         ),
     }
     graders = {records(out)[0]["grader"]}
     for name, (changed, success) in changes.items():
-        suite = suite_of(tmp_path, cheat, tasks=command, **changed)
+        suite = suite_of(tmp_path, cheat, **({"tasks": command} | changed))
         result = regrade(out, tmp_path / name, str(suite))
         assert result.code == 0, result.err
         assert {record["success"] for record in records(tmp_path / name)} == {success}
@@ -369,6 +382,13 @@ def test_a_regrade_that_is_ended_goes_on_where_it_was(tmp_path: Path, how: str) 
         assert f"twoarm: stopped; continue with twoarm regrade {out} {suite} --out {new} " in said
     wait_for(lambda: not processes_with(str(gate)))
     assert len(runs(new)) == done + (how == "stop")
+    # What is left was run, and paid for, in the other folder.
+    refused = twoarm("run", "--resume", str(new), *QUICK)
+    assert (refused.code, len(runs(new))) == (2, done + (how == "stop"))
+    assert refused.err == (
+        f"twoarm: {new}: not all of its runs were graded again yet; go on with `twoarm regrade` "
+        "and the same --out\n"
+    )
     gate.touch()
     result = regrade(out, new, str(suite))
     assert result.code == 0, result.err
@@ -387,7 +407,8 @@ def test_whatever_acceptance_uses_is_in_its_digest() -> None:
         for name in type(table).__struct_fields__:
             if name.startswith("acceptance"):
                 assert getattr(table, name) is None, f"{type(table).__name__}.{name}"
-    assert bare.workspace.env is None
+    # An agent sees it, too.
+    assert bare.workspace.env == {}
 
 
 def test_a_grader_is_one_for_all_arms_and_sees_content(tmp_path: Path) -> None:
@@ -407,5 +428,7 @@ def test_a_grader_is_one_for_all_arms_and_sees_content(tmp_path: Path) -> None:
     assert grader_of(suite, task, trees) != both
     (tmp_path / "a" / "tests" / "x").write_text("2")
     assert grader_of(suite, task, trees) != both
+    other = msgspec.structs.replace(suite, workspace=Workspace(env={"A": "1"}))
+    assert grader_of(other, task, trees) != grader_of(suite, task, trees)
     os.unlink(tmp_path / "b" / "link")
     assert grader_of(suite, task, trees[:1]) != grader_of(suite, task, trees[1:])

@@ -76,6 +76,7 @@ def test_a_run_folder_says_what_was_tested_and_a_copied_run_file_what_it_carries
             "version": None,
             "commit": frozen["origin"],
             "sources": {"with": frozen["sources"]["with"]},
+            "regraded_at_utc": None,
         }
     ]
     assert tested == json.loads((out / "analysis.json").read_text())["tested"]

@@ -82,7 +82,7 @@ def finish(
             streams.say(f"twoarm: caveat: {text}")
         if end == "budget":
             _say_budget(resumed, streams)
-        between_looks = end == "budget" and bool(frozen.looks)
+        between_looks = session.between_looks or (end == "budget" and bool(frozen.looks))
         if end in _EARLY or between_looks:
             if end != "failed":
                 _say_counts(session, given["out"], streams)

@@ -76,6 +76,8 @@ def run(given: Given, streams: Streams) -> int:
         raise UsageError("--run-pages needs run files: standard input can be read only once")
     folders = open_folders(files)
     known = folders.known()
+    if "evidence" in given:
+        known.pop("promote_by", None)
     names: Sequence[str] = given.get("candidate", ())
     if not names and given.get("baseline") in (None, known.get("baseline")):
         names = folders.candidates

@@ -80,7 +80,7 @@ def planned(
     if after not in looks:
         raise UsageError(
             f"planned looks are after {series([str(look) for look in looks])} repeats, but the "
-            f"runs have {after}: finish the round, or judge what a look has"
+            f"runs have {after}: run on to a look, or see them outside the plan with --ignore-looks"
         )
     return Planned(
         looks=looks,

@@ -39,7 +39,7 @@ def among_solved(runs: TaskRuns, passes: TaskRuns) -> SolvedRuns:
         tasks=tasks,
         all_runs=finite_exp(whole) if runs.logs else whole,
         solved_runs=finite_exp(kept) if runs.logs else kept,
-        survives=way * kept > 0.0 and way * kept >= SURVIVING * gain if enough else None,
+        survives=way * kept >= SURVIVING * gain if enough else None,
         differs=abs(way * kept - gain) > DIFFERING * abs(gain) if enough else None,
         failed_runs=None if kept == whole else "short" if pull < 0.0 else "long",
     )

@@ -68,8 +68,21 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
         notes=(
             *map(_other_ways, (a for a in analyses if a.promotion.others)),
             *(_of_the_baseline(analyses) if lost else ()),
+            *_serious(analyses),
         ),
     )
+
+
+def _serious(analyses: Sequence[Analysis]) -> Iterator[Sentence]:
+    """What to know before any of it is quoted, and of which candidates it holds."""
+    serious: dict[str, tuple[Sentence, list[str]]] = {}
+    for analysis in analyses:
+        for caveat in analysis.caveats:
+            if caveat.severity == "serious":
+                serious.setdefault(caveat.code, (caveat.message, []))[1].append(analysis.candidate)
+    for message, candidates in serious.values():
+        whose = say("{}: ", listed(candidates)) if len(candidates) < len(analyses) else ""
+        yield say("Caveat: {}{}.", whose, message)
 
 
 def _of_the_baseline(analyses: Sequence[Analysis]) -> Iterator[Sentence]:

@@ -174,8 +174,12 @@ def summarize(analysis: Analysis) -> Summary:
 
 
 def _went_by(analysis: Analysis) -> PromoteBy:
-    """What settled the promotion: the gates, whatever it goes by, if they prefer the baseline."""
+    """What settled the promotion: the gates, whatever it goes by, if they prefer the baseline; but
+    a planned look speaks for itself."""
     by = analysis.options.promote_by
+    looks = None if analysis.evidence is None else analysis.evidence.looks
+    if by == "evidence" and looks is not None and (looks.stop or looks.stopped):
+        return by
     refused = analysis.promotion.verdict == "do not promote"
     return "gates" if refused and gates_decide(analysis.decision, by) else by
 

@@ -71,10 +71,12 @@ def next_steps(basis: Basis) -> Iterator[Step]:
             "measure_missing",
             "measure what is missing, then score again: without it there is no decision",
         )
-    if lacks_repeats(comparison.adequacy, comparison.gates):
+    looks = None if evidence is None else evidence.looks
+    over = looks is not None and bool(looks.stop or looks.stopped)
+    if lacks_repeats(comparison.adequacy, comparison.gates) and not over:
         yield from _lacking(comparison)
-    if evidence is not None and evidence.looks is not None:
-        yield from look_steps(evidence.looks)
+    if looks is not None:
+        yield from look_steps(looks)
     yield from score_alone(comparison, evidence, basis.options)
     if evidence is not None and evidence.exclusions.could_flip and _unexplained(basis):
         yield step(

@@ -2,6 +2,7 @@
 
 import shlex
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 import msgspec
 import numpy as np
@@ -35,7 +36,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 def seen_before(study: Study, parts: Sequence[int] | None) -> Seen | None:
     """What was seen of some parts before they were complete, or of all; None if nothing was.
 
-    The same runs reported on again are the same look.
+    The same runs reported on again are the same look, and to judge later parts alone is no look at
+    all of them.
     """
     now = {part: count for part, count in study.made.items() if parts is None or part in parts}
     looks = {
@@ -43,7 +45,12 @@ def seen_before(study: Study, parts: Sequence[int] | None) -> Seen | None:
         for report in study.reports
         if set(report.verdicts) - {_NO_VERDICT}
     }
-    before = [look for look in looks if 0 < sum(look) < sum(now.values())]
+    before = [
+        look
+        for look in looks
+        if 0 < sum(look) < sum(now.values())
+        and all(earlier or not later for earlier, later in pairwise(look))
+    ]
     if study.planned_looks or not before:
         return None
     return Seen(
@@ -51,7 +58,9 @@ def seen_before(study: Study, parts: Sequence[int] | None) -> Seen | None:
         new=sum(now.values()) - max(map(sum, before)),
         runs=sum(now.values()),
         fresh=tuple(
-            part for at, part in enumerate(now) if now[part] and not any(look[at] for look in looks)
+            part
+            for at, part in enumerate(now)
+            if now[part] and not any(look[at] for look in before)
         ),
     )
 

@@ -17,7 +17,7 @@ from twoarm.evidence.losses import OneSided
 from twoarm.evidence.results import Evidence, Grade, MarginRange, Paid, fewest_tasks
 from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options, PromoteBy
-from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS
+from twoarm.runs.metric import BY_NAME, LABELS, SCORE, SUCCESS
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, share
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
@@ -84,7 +84,12 @@ def verdict_by(by: PromoteBy, promotion: Promotion, options: Options) -> Verdict
 def _by_one_way(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """What the promotion goes by, unless losses on one side leave it in doubt."""
     promotion = _promote(comparison, evidence, options)
-    lost = one_sided(comparison) if promotion.verdict == "promote" else ()
+    if promotion.verdict != "promote":
+        return promotion
+    scores = None if evidence is None or options.primary != SCORE.name else evidence.scores
+    lost = one_sided(comparison)
+    if scores is not None and scores.one_sided is not None:
+        lost = (*lost, scores.one_sided)
     if not lost:
         return promotion
     return Promotion(
@@ -135,6 +140,8 @@ def _settled(verdict: Verdict, *reasons: Sentence) -> Promotion:
 
 def _promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """Enough data first, then the gates, then what the promotion goes by."""
+    if options.promote_by == "evidence" and (over := _over_at_look(comparison, evidence)):
+        return _settled("do not promote", over)
     lacking = tuple(_lacking(comparison))
     if lacking:
         return _settled("not enough data", *lacking)
@@ -144,6 +151,21 @@ def _promote(comparison: Comparison, evidence: Evidence | None, options: Options
     if options.promote_by == "margin":
         return _by_margin(evidence, options)
     return _by_evidence(evidence, options)
+
+
+def _over_at_look(comparison: Comparison, evidence: Evidence | None) -> Sentence | None:
+    """Why more repeats would promote nothing: a planned look has named the baseline, or a run has
+    ended at one because a verdict was unlikely."""
+    looks = None if evidence is None else evidence.looks
+    if looks is None:
+        return None
+    if looks.stop == "baseline better":
+        return say("clearly worse after {}", counted(looks.after, "repeat"))
+    studies = comparison.runs.studies
+    futile = any(study.stopped.get(comparison.arms.candidate) == "futility" for study in studies)
+    if futile and looks.after < looks.r_max:
+        return say("a verdict was unlikely, even after all {}", counted(looks.r_max, "repeat"))
+    return None
 
 
 def gates_decide(decision: Decision, by: PromoteBy) -> bool:

@@ -28,6 +28,8 @@ class SubjectSuite(msgspec.Struct, frozen=True, kw_only=True):
     commit: str | None
     # The commits that arms are built from, by arm.
     sources: dict[str, str]
+    # When its runs were graded again; null if they were not.
+    regraded_at_utc: str | None
 
 
 class Subject(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,6 +124,8 @@ def _parts(tested: Subject) -> Iterator[Sentence]:
     if first is not None and last is not None:
         days = [time.partition("T")[0] for time in (first, last)]
         yield say("{}", " to ".join(dict.fromkeys(days)))
+    for again in dict.fromkeys(s.regraded_at_utc for s in suites if s.regraded_at_utc):
+        yield say("graded again {}", again.partition("T")[0])
     for description in dict.fromkeys(suite.description for suite in suites if suite.description):
         # Reports end the sentence themselves.
         yield say("{}", Whole(description.rstrip(". \n")))

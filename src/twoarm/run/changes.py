@@ -87,6 +87,8 @@ def _refuse(differences: Sequence[Difference], way: str) -> None:
     others = [name for name, _, _ in differences[1:] if not name.startswith("digests.")]
     also = f"; {listed(others, 3)} changed as well" if others else ""
     before, after = _both(_shown(then), _shown(now))
+    if way == _BACK and key.rpartition(".")[2].startswith("acceptance_"):
+        way = f"grade the runs again with `twoarm regrade`, {_BACK}"
     raise InputError(
         f"{visible(key)} has changed since the schedule was frozen: {before} then, {after} now"
         f"{also}; {way}"

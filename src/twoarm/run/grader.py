@@ -48,7 +48,7 @@ def _digest_of_files(tree: str, paths: Sequence[str]) -> str:
 
 
 def without_acceptance(suite: Suite) -> Suite:
-    """A suite without anything that acceptance uses."""
+    """A suite without what acceptance alone uses: an agent sees the variables, too."""
     return msgspec.structs.replace(
         suite,
         **dict.fromkeys(_OF_SUITE),
@@ -56,6 +56,4 @@ def without_acceptance(suite: Suite) -> Suite:
             msgspec.structs.replace(task, **dict.fromkeys(_OF_TASK)) for task in suite.tasks
         ),
         limits=msgspec.structs.replace(suite.limits, **dict.fromkeys(_OF_LIMITS)),
-        workspace=suite.workspace
-        and msgspec.structs.replace(suite.workspace, **dict.fromkeys(_OF_WORKSPACE)),
     )

@@ -34,7 +34,7 @@ from twoarm.run.ledger import (
     RunFolder,
     read_outcome,
 )
-from twoarm.run.looks import Judge, looks_taken, remember
+from twoarm.run.looks import EarlyEnd, Judge, looks_taken, remember
 from twoarm.run.loop import End, LoopView, StoppedError, StopRequest
 from twoarm.run.parts import sealed_anew
 from twoarm.run.place import new_token
@@ -48,7 +48,7 @@ from twoarm.run.report import (
     regraded_from,
 )
 from twoarm.run.schedule import SCHEMA, Frozen
-from twoarm.run.session import Session, check_outside
+from twoarm.run.session import Session, check_outside, earlier_trees
 from twoarm.run.setting import Setting, check_isolation, default_jobs, plain_env
 from twoarm.run.settle import abandon, regraded
 from twoarm.run.suite_file import read_suite
@@ -87,6 +87,11 @@ def start_regrading(
         if (begun := _begun(folder, source)) is None:
             _create(folder, source, setting.frozen, machine)
         else:
+            if len(folder.frozen().parts) != len(setting.frozen.parts):
+                raise UsageError(
+                    f"{visible(out)} has grown since its runs were graded again; choose another "
+                    "folder with --out"
+                )
             refuse_changes(folder.frozen(), setting.frozen)
             machine = msgspec.structs.replace(machine, token=begun.token)
             folder.hold(machine.token)
@@ -174,8 +179,9 @@ class Regrading(Session):
     def prepare(self) -> Prepared:
         """Builds and trees, which have to be those that the runs started from."""
         prepared = super().prepare()
+        known = {**self._source.receipt.digests, **earlier_trees(self._source.folder)}
         for key, now in prepared.digests.items():
-            then = self._source.receipt.digests.get(key)
+            then = known.get(key)
             if key.startswith("trees.") and now != then:
                 raise InputError(
                     f"the workspace of task {named(key.removeprefix('trees.'))} has other files "
@@ -193,13 +199,9 @@ class Regrading(Session):
     ) -> End:
         """Grade what is not graded yet, as many at a time as there are slots.
 
-        Looks were taken when the runs were made, and no other is.
+        The look that the runs ended at is taken again.
         """
         self._carry_over()
-        looks = looks_taken(self._source.folder)
-        self.ended = looks.ended
-        # What ended the run is said once all of it is graded.
-        remember(self.folder, msgspec.structs.replace(looks, ended=None))
         done = {run.trial.id for run in self.folder.runs()}
         self._done = len(done & self._source.runs.keys())
         for trial in self.setting.frozen.trials:
@@ -215,7 +217,29 @@ class Regrading(Session):
         self.folder.say("ended", end=end, done=self._done, of=len(self._source.runs))
         if end != "killed":
             self.check_trees(prepared)
+        if end == "done":
+            self._finish(judge)
         return end
+
+    def _finish(self, judge: Judge) -> None:
+        """Take the last look again, and let the folder be continued."""
+        looks, stopped = looks_taken(self._source.folder), self._source.receipt.end
+        if looks.ended is not None:
+            after = looks.ended.after
+            because = judge(after)
+            looks = msgspec.structs.replace(looks, ended=None)
+            if because is None:
+                looks = msgspec.structs.replace(looks, taken=(*looks.taken, after))
+            else:
+                self.ended = EarlyEnd(after=after, because=dict(because))
+        elif self.setting.frozen.looks and stopped != "done":
+            self.between_looks = True
+        if self.setting.frozen.looks:
+            remember(self.folder, looks)
+        told = regraded_from(self.folder)
+        assert told is not None
+        told = msgspec.structs.replace(told, finished=True)
+        self.folder.folder.write(REGRADED, msgspec.json.encode(told))
 
     def _go(
         self,
@@ -343,7 +367,10 @@ class Regrading(Session):
     def report(self, prepared: Prepared, end: End) -> Collected:
         """Write what `score` reads and the receipt; a run that was left as it was is a caveat."""
         # What has no run has none for the reasons of then.
-        collected = super().report(prepared, self._source.receipt.end if end == "done" else end)
+        then = self._source.receipt.end
+        if then == "decided" and self.ended is None:
+            then = "stopped"
+        collected = super().report(prepared, then if end == "done" else end)
         left = {
             run.trial.id: run.facts[NOT_REGRADED]
             for run in self.folder.runs()

@@ -10,6 +10,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.run.changes import refuse_another_suite, refuse_changes, refuse_removed
 from twoarm.run.ledger import MachineSettings, RunFolder
 from twoarm.run.parts import grown, growth_in_words, refuse_forged
+from twoarm.run.report import regraded_from
 from twoarm.run.schedule import SCHEMA, Frozen
 from twoarm.run.setting import RunOptions, Setting, set_up
 from twoarm.run.suite import SuiteTask
@@ -57,6 +58,12 @@ def reopen(
             "and shown but not continued; use that version, or start over with another --out"
         )
     refuse_forged(then, folder.at(SCHEDULE))
+    regraded = regraded_from(folder)
+    if regraded is not None and not regraded.finished:
+        raise InputError(
+            f"{visible(out)}: not all of its runs were graded again yet; go on with "
+            "`twoarm regrade` and the same --out"
+        )
     suite = os.path.abspath(path) if path is not None else machine.suite
     if not os.path.exists(suite):
         raise InputError(

@@ -64,6 +64,8 @@ class RegradedFrom(msgspec.Struct, frozen=True, kw_only=True):
 
     schedule_sha256: str
     begun_at_utc: str
+    # Whether all of them were; until then nobody knows what is left to run.
+    finished: bool = False
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):

@@ -57,6 +57,8 @@ class Session:
         self.executor: Executor = Local(setting.jobs, folder.share)
         # The look that the run ended at.
         self.ended: EarlyEnd | None = None
+        # Whether it ended where no look can judge it.
+        self.between_looks = False
 
     def prepare(self) -> Prepared:
         """Builds and trees; those of an earlier runner, if they are all there."""
@@ -232,15 +234,20 @@ def _known_prepared(place: OpenFolder, tasks: Iterable[SuiteTask]) -> Prepared |
     return prepared if complete and all(map(os.path.isdir, prepared.paths())) else None
 
 
+def earlier_trees(folder: RunFolder) -> dict[str, str]:
+    """The digests of the trees that the trials of a folder started from."""
+    if folder.folder.look(TREES) is None:
+        return {}
+    try:
+        return msgspec.json.decode(folder.folder.read(TREES), type=dict[str, str])
+    except ValueError as error:
+        raise InputError(f"{visible(folder.at(TREES))}: {visible(str(error))}") from error
+
+
 def _keep_trees(folder: RunFolder, digests: Mapping[str, str]) -> None:
     """Remember the trees that trials start from; refuse others than those of earlier trials."""
     made = {key: digest for key, digest in digests.items() if key.startswith("trees.")}
-    earlier: dict[str, str] = {}
-    if folder.folder.look(TREES) is not None:
-        try:
-            earlier = msgspec.json.decode(folder.folder.read(TREES), type=dict[str, str])
-        except ValueError as error:
-            raise InputError(f"{visible(folder.at(TREES))}: {visible(str(error))}") from error
+    earlier = earlier_trees(folder)
     for key in sorted(made.keys() & earlier.keys()):
         if made[key] != earlier[key]:
             raise InputError(

@@ -20,13 +20,15 @@ from twoarm.run.parts import sealed
 from twoarm.run.schedule import Frozen
 from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
-from twoarm.text.escape import named, visible
+from twoarm.text.escape import counted, named, visible
 
 # A shorter value would be redacted from everything.
 SHORTEST_SECRET = 8
 
 # Of every task in each arm, where nobody asks for more or fewer.
 REPEATS = 5
+# With fewer tasks, looks save next to nothing: docs/statistics.md.
+_ENDING = 9
 
 Isolation = Literal["copy", "bwrap"]
 Keep = Literal["none", "failed", "all"]
@@ -161,6 +163,19 @@ def default_jobs() -> int:
     return max(1, min(cores, memory, 4))
 
 
+def _on_looks(frozen: Frozen) -> Iterator[str]:
+    """What planned looks cannot do."""
+    if not frozen.looks:
+        return
+    if frozen.looks[-1] < REPEATS:
+        yield (
+            f"a promotion takes {REPEATS} repeats, and the last look is after {frozen.looks[-1]}"
+        )
+    if len(frozen.suite.tasks) < _ENDING:
+        tasks = counted(len(frozen.suite.tasks), "task")
+        yield f"with {tasks} a look hardly ever ends a run: it takes about {_ENDING}"
+
+
 def notes(setting: Setting) -> Iterator[str]:
     """What has to be said before anything runs."""
     repo = setting.checked.workspace.repo
@@ -182,6 +197,7 @@ def notes(setting: Setting) -> Iterator[str]:
         )
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         yield 'format = "none" measures no tokens: the gates can only end in `insufficient data`'
+    yield from _on_looks(setting.frozen)
     if setting.terms.kind == "soft":
         yield (
             "the budget is soft: nothing stops a trial at its limit, so the last ones may exceed it"

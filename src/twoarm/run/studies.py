@@ -12,7 +12,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.looks import looks_taken
-from twoarm.run.report import collect_runs, is_collected
+from twoarm.run.report import collect_runs, is_collected, regraded_from
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import tree_digest
 from twoarm.runs.runfile import COLLECTED
@@ -43,7 +43,7 @@ def open_study(path: str) -> OpenStudy:
         frozen = folder.frozen()
         runs = list(folder.runs())
         infra = [attempt for attempt in folder.attempts() if attempt.state == "infra"]
-        looks = looks_taken(folder)
+        looks, regraded = looks_taken(folder), regraded_from(folder)
         ended, done = looks.ended, {run.trial for run in runs}
         if not is_collected(folder, frozen, (*runs, *infra)):
             upto = None if ended is None else ended.after
@@ -69,6 +69,8 @@ def open_study(path: str) -> OpenStudy:
                 made=_made(frozen, runs),
                 reports=earlier_reports(folder),
                 planned_looks=frozen.looks is not None,
+                judging=frozen.judging,
+                regraded_at_utc=None if regraded is None else regraded.begun_at_utc,
                 stopped={} if ended is None else ended.because,
             ),
         )

@@ -51,6 +51,10 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     reports: tuple[EarlierReport, ...]
     # Whether looks were planned, which reports are then no more than.
     planned_looks: bool
+    # What the looks are judged by, as it was given.
+    judging: dict[str, str | int | float] = {}
+    # When the runs were graded again; None if they were not.
+    regraded_at_utc: str | None = None
     # Why it ended at a planned look, by candidate; empty if it did not.
     stopped: dict[str, StopReason] = {}
 
