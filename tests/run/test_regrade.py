@@ -106,7 +106,7 @@ def test_a_mended_acceptance_command_changes_verdicts_and_nothing_else(tmp_path:
     assert run(suite, out).code == 0
     assert not any(record["success"] for record in records(out))
     mended = suite_of(tmp_path, script, tasks=tasks("test -f answer.txt")).rename(
-        tmp_path / "mended.json"
+        tmp_path / "fixed.json"
     )
     result = regrade(out, new, str(mended))
     assert result.code == 0, result.err

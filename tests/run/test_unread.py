@@ -229,7 +229,7 @@ def test_counts_that_nobody_can_read_stop_the_run_before_all_of_it_is_paid_for(
     assert result.code == 2
     assert "nothing can be read of the first 2 runs of each arm: " in result.err
     assert said in result.err
-    assert "mend that, then start over with another --out; " in result.err
+    assert "fix that, then start over with another --out; " in result.err
     assert len(runs(out)) == 4
     assert len(records(out)) == 20
     # A resume is another chance.

@@ -60,7 +60,8 @@ class Rule(NamedTuple):
         return f"has no effect without {', '.join(others)}{', or ' if others else ''}{last}"
 
 
-_OF_THE_EVIDENCE = (
+# What the answer of a look depends on, besides the runs.
+JUDGING = (
     "level",
     "resamples",
     "primary",
@@ -68,9 +69,8 @@ _OF_THE_EVIDENCE = (
     "allow_broken",
     "margin_success",
     "margin_ratio",
-    "looks",
-    "ignore_looks",
 )
+_OF_THE_EVIDENCE = (*JUDGING, "looks", "ignore_looks")
 _REPORT = (
     Rule(_OF_THE_EVIDENCE, beside="evidence"),
     Rule(("allow_broken",), without={"guard": ("all",)}),

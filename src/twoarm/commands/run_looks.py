@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from twoarm.commands.given import Given, listed, written
+from twoarm.commands.given import JUDGING, Given, listed, written
 from twoarm.errors import ArmsError, UsageError
 from twoarm.evidence.looks import MOST_TASKS
 from twoarm.options import Options
@@ -19,21 +19,10 @@ if TYPE_CHECKING:
     from twoarm.run.schedule import Frozen
     from twoarm.run.session import Session
 
-# What the answer of a look depends on, besides the runs.
-_JUDGING = (
-    "level",
-    "resamples",
-    "primary",
-    "guard",
-    "allow_broken",
-    "margin_success",
-    "margin_ratio",
-)
-
 
 def judging(given: Given) -> dict[str, str | int | float]:
     """What the looks are judged by, as far as it was given; frozen with the schedule."""
-    return {name: given[name] for name in _JUDGING if name in given} if "looks" in given else {}
+    return {name: given[name] for name in JUDGING if name in given} if "looks" in given else {}
 
 
 def repeats_of(given: Given) -> int | None:
@@ -69,7 +58,7 @@ def refuse_changed(frozen: "Frozen", given: Given) -> None:
         )
     if not frozen.looks:
         return
-    for name in _JUDGING:
+    for name in JUDGING:
         then, now = frozen.judging.get(name), given.get(name)
         if now is not None and now != then:
             before = "not given" if then is None else then

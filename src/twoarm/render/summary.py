@@ -33,6 +33,7 @@ from twoarm.result.findings import (
     tests_shown,
 )
 from twoarm.result.promote import Promotion, Verdict, gates_decide, here, solved_change
+from twoarm.result.stopping import refused_at_look
 from twoarm.result.tested import tested_said
 from twoarm.runs.metric import BY_NAME, COST, SCORE, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
@@ -174,11 +175,11 @@ def summarize(analysis: Analysis) -> Summary:
 
 
 def _went_by(analysis: Analysis) -> PromoteBy:
-    """What settled the promotion: the gates, whatever it goes by, if they prefer the baseline; but
-    a planned look speaks for itself."""
+    """What settled the promotion: the gates, whatever it goes by, if they prefer the baseline and
+    no planned look has settled it before them."""
     by = analysis.options.promote_by
     looks = None if analysis.evidence is None else analysis.evidence.looks
-    if by == "evidence" and looks is not None and (looks.stop or looks.stopped):
+    if by == "evidence" and refused_at_look(looks):
         return by
     refused = analysis.promotion.verdict == "do not promote"
     return "gates" if refused and gates_decide(analysis.decision, by) else by

@@ -355,7 +355,7 @@ class Loop:
             self._stop = StoppedError(
                 f"nothing can be read of the first {FIRST} runs of each arm: "
                 f"{visible(reasons[0])}; see {visible(self._folder.run_of(settled.trial))}",
-                "mend that, then start over with another --out; with --resume these runs would "
+                "fix that, then start over with another --out; with --resume these runs would "
                 "stay as they are",
             )
 
