@@ -1,14 +1,17 @@
 """PROMOTE, EVIDENCE and NEXT say the same of the same runs."""
 
+import json
 import math
 import random
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twoarm
-from tests.conftest import WITH, WITHOUT, run
+from tests.conftest import WITH, WITHOUT, lines, run
+from tests.conftest import twoarm as command
 from tests.support.planned_runs import missing
 
 Records = list[dict[str, Any]]
@@ -37,6 +40,55 @@ def noisy(runs: Records, draw: random.Random, spread: float) -> Records:
 
 def codes(report: twoarm.Report) -> list[str]:
     return [step.code for step in report.next]
+
+
+def slower(tasks: int, repeats: int, *, fails: bool) -> Records:
+    """A candidate that takes twice as long for as many tokens, and fails once or never."""
+
+    def changed(task: int, arm: str, repeat: int) -> dict[str, Any]:
+        ours = arm == WITH
+        return {
+            "success": not (fails and ours and (task, repeat) == (0, 1)),
+            "duration_seconds": 100 * (2 if ours else 1) + repeat,
+            "input_tokens": 1000 + task + (repeat if ours and fails else 0),
+        }
+
+    return suite(tasks, repeats, changed)[0]
+
+
+@pytest.mark.parametrize(
+    ("runs", "options", "by", "answer"),
+    [
+        (slower(8, 5, fails=True), ["--promote-by=gates"], "gates", "no"),
+        (slower(8, 5, fails=True), ["--promote-by=evidence"], "gates", "no"),
+        (slower(8, 5, fails=True), ["--promote-by=margin"], "gates", "no"),
+        (slower(8, 5, fails=False), ["--promote-by=evidence"], "evidence", "no"),
+        (slower(8, 5, fails=False), ["--promote-by=margin"], "margin", "not yet"),
+        (slower(8, 4, fails=True), ["--promote-by=margin"], "margin", "not yet"),
+        # What a planned look settles is settled before the gates are asked.
+        (slower(8, 5, fails=True), ["--promote-by=evidence", "--looks=5,6"], "evidence", "no"),
+    ],
+)
+def test_every_report_names_what_settled_the_promotion(
+    runs: Records, options: list[str], by: str, answer: str, tmp_path: Path
+) -> None:
+    path, out = tmp_path / "runs.jsonl", tmp_path / "out"
+    path.write_bytes(lines(runs))
+    result = command("score", str(path), "--exit-code", "--annotate", "--out", str(out), *options)
+    analysis = json.loads((out / "analysis.json").read_text())
+    assert analysis["promotion"]["by"] == by
+    words = {"gates": "the gates", "evidence": "the evidence", "margin": "the margin rule"}[by]
+    comment = command("score", str(path), "--format", "github", *options).out
+    for shown in (result.out, (out / "analysis.md").read_text(), comment):
+        assert f"{answer}, by {words}: " in shown
+    page = (out / "report.html").read_text()
+    assert f"{answer}, by {words}: " in page[: page.index("</dl>")]
+    verdict = {"no": "do not promote", "not yet": "not enough data"}[answer]
+    said = [line for line in result.err.splitlines() if f"{verdict}, by {words}: " in line]
+    assert [line.partition(" ")[0] for line in said] == [
+        "::error" if answer == "no" else "::warning",
+        "twoarm:",
+    ]
 
 
 def test_next_does_not_say_that_the_evidence_agrees_where_it_would_not_promote() -> None:

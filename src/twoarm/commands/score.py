@@ -28,7 +28,7 @@ from twoarm.commands.score_options import (
 from twoarm.compare.decide import number_of_gates
 from twoarm.errors import UsageError
 from twoarm.options import Options, Which
-from twoarm.render.summary import PROMOTED_BY, others_said
+from twoarm.render.summary import promotion_said
 from twoarm.runs.runfile import Readable
 from twoarm.runs.study import Study
 from twoarm.score import (
@@ -129,11 +129,8 @@ def score_and_show(
     show(report, ANALYSIS, outputs, streams, links)
     if not outputs.exit_code:
         return DONE
-    promotion = report.promotion
-    by = PROMOTED_BY[options.promote_by]
-    reasons = f"{'; '.join(promotion.reasons)}{others_said(promotion)}"
-    streams.say(f"twoarm: {promotion.verdict}, by {by}: {reasons}")
-    return OF_VERDICT[promotion.verdict]
+    streams.say(f"twoarm: {promotion_said(report.promotion)}")
+    return OF_VERDICT[report.promotion.verdict]
 
 
 def _now() -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from twoarm.render import markdown
-from twoarm.render.summary import PROMOTED_BY, others_said, summarize
+from twoarm.render.summary import promotion_said, summarize
 from twoarm.result.analysis import Analysis
 from twoarm.text.escape import WHOLE_NAME, annotation, annotation_property, shortened
 from twoarm.text.number_format import figure
@@ -51,10 +51,8 @@ def _annotations(analysis: Analysis) -> Iterator[str]:
     promotion = analysis.promotion
     if promotion.verdict != "promote":
         level = "error" if promotion.verdict == "do not promote" else "warning"
-        by = PROMOTED_BY[analysis.options.promote_by]
-        reasons = f"{'; '.join(promotion.reasons)}{others_said(promotion)}"
-        message = f"{promotion.verdict}, by {by}: {reasons}"
-        yield _command(level, f"twoarm: {shortened(analysis.decision, WHOLE_NAME)}", message)
+        title = f"twoarm: {shortened(analysis.decision, WHOLE_NAME)}"
+        yield _command(level, title, promotion_said(promotion))
     for gate in analysis.gates:
         if gate.standing == "worse":
             unit = gate.rule.metric.unit

@@ -17,7 +17,6 @@ from twoarm.evidence.results import (
     Interval,
     Scope,
 )
-from twoarm.options import PromoteBy
 from twoarm.render.evidence import level, per_solved
 from twoarm.render.tables import Role, overview
 from twoarm.result.analysis import Analysis
@@ -32,8 +31,7 @@ from twoarm.result.findings import (
     stability_word,
     tests_shown,
 )
-from twoarm.result.promote import Promotion, Verdict, gates_decide, here, solved_change
-from twoarm.result.stopping import refused_at_look
+from twoarm.result.promote import Promotion, Verdict, here, solved_change
 from twoarm.result.tested import tested_said
 from twoarm.runs.metric import BY_NAME, COST, SCORE, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
@@ -150,7 +148,7 @@ def summarize(analysis: Analysis) -> Summary:
         promote=say(
             "{}, by {}: {}",
             ANSWERS[promotion.verdict],
-            PROMOTED_BY[_went_by(analysis)],
+            PROMOTED_BY[promotion.by],
             joined(promotion.reasons, "; "),
         ),
         others=others_said(promotion),
@@ -174,15 +172,10 @@ def summarize(analysis: Analysis) -> Summary:
     )
 
 
-def _went_by(analysis: Analysis) -> PromoteBy:
-    """What settled the promotion: the gates, whatever it goes by, if they prefer the baseline and
-    no planned look has settled it before them."""
-    by = analysis.options.promote_by
-    looks = None if analysis.evidence is None else analysis.evidence.looks
-    if by == "evidence" and refused_at_look(looks):
-        return by
-    refused = analysis.promotion.verdict == "do not promote"
-    return "gates" if refused and gates_decide(analysis.decision, by) else by
+def promotion_said(promotion: Promotion) -> str:
+    """The verdict, what settled it and why, in one line for a log."""
+    by, reasons = PROMOTED_BY[promotion.by], "; ".join(promotion.reasons)
+    return f"{promotion.verdict}, by {by}: {reasons}{others_said(promotion)}"
 
 
 def others_said(promotion: Promotion) -> str:
@@ -195,7 +188,8 @@ def others_said(promotion: Promotion) -> str:
 
 def _fails(analysis: Analysis) -> str:
     """Why a decision is mixed, unless that is why the candidate is not promoted."""
-    if analysis.promotion.verdict == "do not promote" and _went_by(analysis) == "gates":
+    promotion = analysis.promotion
+    if promotion.verdict == "do not promote" and promotion.by == "gates":
         return ""
     return fails(analysis.gates) if analysis.decision.kind == "mixed" else ""
 

@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from twoarm.compare.comparison import Comparison
-from twoarm.compare.decide import MINIMUM_REPEATS, Decision, fails, lacks_repeats, number_of_gates
+from twoarm.compare.decide import MINIMUM_REPEATS, fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
 from twoarm.compare.trials import ended_by_budget
 from twoarm.evidence.cells import MOST_ZEROS
@@ -45,12 +45,14 @@ class OtherVerdict(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Promotion(msgspec.Struct, frozen=True, kw_only=True):
-    """Whether the candidate may be promoted, and why.
+    """Whether the candidate may be promoted, what settled it, and why.
 
-    `withheld` are losses on one side, where nothing else stands against a promotion; `others` are
-    the ways to promote that give another verdict, if there is evidence to go by.
+    `by` is the way that was named, or the gates if they settled it for the baseline; `withheld` are
+    losses on one side, where nothing else stands against a promotion; `others` are the ways to
+    promote that give another verdict, if there is evidence to go by.
     """
 
+    by: PromoteBy
     verdict: Verdict
     reasons: tuple[Sentence, ...]
     withheld: tuple[OneSided, ...]
@@ -92,14 +94,14 @@ def _by_one_way(comparison: Comparison, evidence: Evidence | None, options: Opti
         lost = (*lost, scores.one_sided)
     if not lost:
         return promotion
-    return Promotion(
+    return replace(
+        promotion,
         verdict="not enough data",
         reasons=(
             *(_lost(loss, comparison.arms) for loss in lost),
             say("otherwise {}", joined(promotion.reasons, "; ")),
         ),
         withheld=lost,
-        others=(),
     )
 
 
@@ -134,21 +136,23 @@ def _lost(loss: OneSided, arms: Arms) -> Sentence:
     )
 
 
-def _settled(verdict: Verdict, *reasons: Sentence) -> Promotion:
-    return Promotion(verdict=verdict, reasons=reasons, withheld=(), others=())
+def _settled(by: PromoteBy, verdict: Verdict, *reasons: Sentence) -> Promotion:
+    return Promotion(by=by, verdict=verdict, reasons=reasons, withheld=(), others=())
 
 
 def _promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
     """Enough data first, then the gates, then what the promotion goes by."""
-    if options.promote_by == "evidence" and (over := _over_at_look(comparison, evidence)):
-        return _settled("do not promote", over)
+    by = options.promote_by
+    if by == "evidence" and (over := _over_at_look(comparison, evidence)):
+        return _settled(by, "do not promote", over)
     lacking = tuple(_lacking(comparison))
     if lacking:
-        return _settled("not enough data", *lacking)
-    if gates_decide(comparison.decision, options.promote_by):
+        return _settled(by, "not enough data", *lacking)
+    # Nothing overrules the baseline.
+    if by == "gates" or comparison.decision.kind == "baseline":
         return _by_gates(comparison)
     assert evidence is not None
-    if options.promote_by == "margin":
+    if by == "margin":
         return _by_margin(evidence, options)
     return _by_evidence(evidence, options)
 
@@ -166,11 +170,6 @@ def _over_at_look(comparison: Comparison, evidence: Evidence | None) -> Sentence
     if futile and looks.after < looks.r_max:
         return say("a verdict was unlikely, even after all {}", counted(looks.r_max, "repeat"))
     return None
-
-
-def gates_decide(decision: Decision, by: PromoteBy) -> bool:
-    """Whether the gates say it all, if there is enough data: nothing overrules the baseline."""
-    return by == "gates" or decision.kind == "baseline"
 
 
 def _lacking(comparison: Comparison) -> Iterator[Sentence]:
@@ -198,6 +197,7 @@ def _by_gates(comparison: Comparison) -> Promotion:
     if comparison.decision.kind == "candidate":
         fewest = comparison.adequacy.fewest_repeats
         return _settled(
+            "gates",
             "promote",
             say("all {} hold", number_of_gates()),
             say("every task has at least {} repeats in both arms", fewest),
@@ -206,7 +206,8 @@ def _by_gates(comparison: Comparison) -> Promotion:
     # A rate hides that a single run may decide.
     counts = f": {_successes(comparison)}" if failed == [SUCCESS] else ""
     candidate = Name(comparison.arms.candidate)
-    return _settled("do not promote", say("{} {}{}", candidate, fails(comparison.gates), counts))
+    reason = say("{} {}{}", candidate, fails(comparison.gates), counts)
+    return _settled("gates", "do not promote", reason)
 
 
 def _successes(comparison: Comparison) -> str:
@@ -219,7 +220,7 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
     grade = evidence.grade
     if grade.verdict == "too few tasks":
         reason = say("too few runs: even the largest difference could not be clear")
-        return _settled("not enough data", reason)
+        return _settled("evidence", "not enough data", reason)
     if grade.scope == "these_tasks":
         fewest = fewest_tasks(options.level)
         reason = say(
@@ -228,10 +229,10 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
             here(evidence),
             fewest,
         )
-        return _settled("not enough data", reason)
+        return _settled("evidence", "not enough data", reason)
     if grade.verdict != "candidate better":
         reason = say("{} for tasks like these", _verdict(grade))
-        return _settled("do not promote", reason)
+        return _settled("evidence", "do not promote", reason)
     reason = say("{} for tasks like these", series(_gains(evidence)))
     if evidence.guard.gain_survives:
         reason = say("{} for tasks like these", series(_gains(evidence, solved=True)))
@@ -240,11 +241,11 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
             "the guard is off: success, solved runs, broken tasks, cost and the order of runs were "
             "not checked"
         )
-        return _settled("promote", reason, off)
+        return _settled("evidence", "promote", reason, off)
     held = held_back(evidence.guard, evidence.order, options)
     if not held:
-        return _settled("promote", reason, *_passed(evidence))
-    return _withheld(held, evidence, reason)
+        return _settled("evidence", "promote", reason, *_passed(evidence))
+    return _withheld("evidence", held, evidence, reason)
 
 
 def _verdict(grade: Grade) -> str:
@@ -255,9 +256,12 @@ def _verdict(grade: Grade) -> str:
     return _FOUND.get(grade.verdict, grade.verdict)
 
 
-def _withheld(held: tuple[Held, ...], evidence: Evidence, otherwise: Sentence) -> Promotion:
+def _withheld(
+    by: PromoteBy, held: tuple[Held, ...], evidence: Evidence, otherwise: Sentence
+) -> Promotion:
     """Harm that was seen is a no; what is only not ruled out takes more data."""
     return _settled(
+        by,
         "do not promote" if HARM & set(held) else "not enough data",
         *(_against(harm, evidence) for harm in held),
         say("otherwise {}", otherwise),
@@ -386,8 +390,8 @@ def _by_margin(evidence: Evidence, options: Options) -> Promotion:
         reasons.insert(0, say("it breaks {}, but this rule does not look at single tasks", names))
     held = held_by_margin(evidence.margin, evidence.order, options) if verdict == "promote" else ()
     if held:
-        return _withheld(held, evidence, joined(reasons, "; "))
-    return _settled(verdict, *reasons)
+        return _withheld("margin", held, evidence, joined(reasons, "; "))
+    return _settled("margin", verdict, *reasons)
 
 
 def _inconclusive(evidence: Evidence) -> Iterator[Sentence]:

@@ -35,11 +35,6 @@ def known_at_look(
     return replace(evidence, looks=looks)
 
 
-def refused_at_look(looks: Looks | None) -> bool:
-    """Whether a planned look has settled that the candidate is not promoted by the evidence."""
-    return looks is not None and (looks.stop == "baseline better" or looks.stopped == "futility")
-
-
 def stopped_said(evidence: Evidence | None) -> str:
     """Where a run ended early, why, and what that saved; nothing if it did not."""
     looks = None if evidence is None else evidence.looks
