@@ -220,7 +220,7 @@ EVIDENCE = [
     Broken("a test that is clear is a gain", "grade._won", "or standings.get(limits.metric) == won", "", SOLVED),
     Broken("the baseline gains the other way", "grade._won", 'up = (verdict == "candidate") == (limits.metric == SUCCESS.name)', "up = limits.metric == SUCCESS.name", SOLVED),
     Broken("why a gain is none is said", "findings._because", "solved.survives is not False", "True", SOLVED),
-    Broken("what solved runs show is said", "summary._amount", 'if role == "good" and among is not None and among.differs:', "if False:", SOLVED),
+    Broken("what solved runs show is said", "summary._amount", 'if role == "good" and delta.solved is not None and delta.solved.differs:', "if False:", SOLVED),
     Broken("failed runs are looked at next", "_failing_fast", "if survives is False:", "if False:", SOLVED),
     Broken("arms that ran one after the other are not promoted", "harm._apart", "if order.in_separate_blocks:", "if False:", BLOCKS),
     Broken("arms in blocks are run again, not more", "advice._verdict", 'shaky = shaky and graded != "candidate better"', "pass", BLOCKS),

@@ -7,17 +7,11 @@ from twoarm.compare.trials import Trials
 from twoarm.render import github as comment
 from twoarm.render import markdown as pages
 from twoarm.render.evidence import level
-from twoarm.render.summary import (
-    ANSWERS,
-    DIFFERS,
-    NOT_HOW_MUCH,
-    PROMOTED_BY,
-    others_said,
-    summarize,
-)
+from twoarm.render.summary import ANSWERS, PROMOTED_BY, others_said, summarize
 from twoarm.render.tables import Cell, Column, Table, number, of_planned, why_lost, words
 from twoarm.render.text import Look, lay_out, render
 from twoarm.result.analysis import Analysis
+from twoarm.result.findings import DIFFERS, NOT_HOW_MUCH
 from twoarm.result.tested import tested_said, tested_together
 from twoarm.text.escape import WHOLE_NAME, counted, html, inert_lines, shortened
 from twoarm.text.number_format import NOT_MEASURED

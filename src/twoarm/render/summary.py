@@ -8,32 +8,31 @@ from math import isfinite
 
 import msgspec
 
-from twoarm.compare.decide import Decision, Gate, fails, number_of_gates
+from twoarm.compare.decide import Decision, Gate, fails
 from twoarm.evidence.results import (
     FEWEST_TASKS,
     ArmsPerSolved,
-    Estimate,
     Evidence,
     Interval,
     Scope,
 )
 from twoarm.render.evidence import level, per_solved
-from twoarm.render.tables import Role, overview
+from twoarm.render.tables import ROLES, Role, overview
 from twoarm.result.analysis import Analysis
 from twoarm.result.caveats import foremost
 from twoarm.result.findings import (
+    beside_interval,
     broken_said,
+    by_interval,
     difference_range,
     evidence_said,
     failed_said,
-    is_clear,
     ratio_range,
     stability_word,
-    tests_shown,
 )
 from twoarm.result.promote import Promotion, Verdict, here, solved_change
 from twoarm.result.tested import tested_said
-from twoarm.runs.metric import BY_NAME, COST, SCORE, SUCCESS, Better, Metric
+from twoarm.runs.metric import COST, SCORE, SUCCESS, Better, Metric
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name, Sentence, joined, say
@@ -50,15 +49,12 @@ PROMOTED_BY = {"gates": "the gates", "evidence": "the evidence", "margin": "the 
 # The same where they are what the promotion does not go by.
 _OTHERWISE_BY = {"gates": "the gates", "evidence": "evidence", "margin": "margin"}
 
-NO_DIFFERENCE = "~"
-# Clear by its test, but beside an interval that includes no difference.
-DIFFERS = "differs"
+# A standing at the end of a row, where that is not its own word.
+_MARKS = {"no clear difference": "~", "no test": ""}
 
 _NOT_A_GATE = "not a gate"
 _TOTALS = "totals, not a gate"
 _SHORT = {"minutes": "min"}
-# A test and an interval that also allows for tasks unlike these do not have to agree.
-NOT_HOW_MUCH = "that it changes is clear; by how much is not"
 
 
 class Amount(msgspec.Struct, frozen=True, kw_only=True):
@@ -242,7 +238,8 @@ def _amount(
             at = _drawn(ours / theirs if ratio else ours - theirs, metric, ratio=ratio)
         mark = (gate.standing if gate is not None else None) or ""
     else:
-        estimate, ratio = _estimate(analysis.evidence, metric)
+        delta = analysis.evidence.deltas[metric.name]
+        estimate, ratio = delta.change, delta.ratio is not None
         scope = analysis.evidence.headline
         limits: Interval | None = getattr(estimate, scope)
         if estimate.estimate is not None:
@@ -252,16 +249,9 @@ def _amount(
             low, high = (_drawn(end, metric, ratio=ratio) for end in (limits.low, limits.high))
         interval = ratio_range(limits) if ratio else difference_range(limits, metric.unit)
         why = " ".join(estimate.reasons(scope)) if limits is None else ""
-        mark, role = _mark(analysis.evidence, metric)
-        nothing = 1.0 if ratio else 0.0
-        if limits is not None:
-            perhaps = limits.low <= nothing <= limits.high
-            if mark == NO_DIFFERENCE and not perhaps:
-                note = _why_unclear(analysis.evidence)
-            elif role is not None and perhaps:
-                mark, role, note = DIFFERS, None, NOT_HOW_MUCH
-        among = analysis.evidence.deltas[metric.name].solved
-        if role == "good" and among is not None and among.differs:
+        standing, note = beside_interval(analysis.evidence, metric)
+        mark, role = _mark(standing), ROLES.get(standing)
+        if role == "good" and delta.solved is not None and delta.solved.differs:
             solved = f"{metric.short} {solved_change(analysis.evidence, metric.name)}"
     return Amount(
         gate=gate,
@@ -292,7 +282,7 @@ def _of_solved(what: str, unit: str, figures: ArmsPerSolved, scope: Scope) -> Am
     """What a solved task takes in both arms; the change is that of the totals."""
     ratio = figures.ratio
     limits: Interval | None = getattr(ratio, scope)
-    mark, role = _by_interval(limits, 1.0, Better.LOWER)
+    standing = by_interval(limits, 1.0, Better.LOWER)
     ends = [None, None] if limits is None else [limits.low, limits.high]
     at, low, high = (
         None if value is None else _drawn(value, COST, ratio=True)
@@ -306,8 +296,8 @@ def _of_solved(what: str, unit: str, figures: ArmsPerSolved, scope: Scope) -> Am
         baseline=figure(figures.baseline.estimate, unit),
         change=NOT_MEASURED if ratio.estimate is None else share(ratio.estimate - 1.0),
         interval=ratio_range(limits),
-        mark=mark,
-        role=role,
+        mark=_mark(standing),
+        role=ROLES.get(standing),
         label_note=_TOTALS,
         mark_note="",
         solved="",
@@ -317,14 +307,6 @@ def _of_solved(what: str, unit: str, figures: ArmsPerSolved, scope: Scope) -> Am
         low=low if high is not None else None,
         high=high if low is not None else None,
     )
-
-
-def _why_unclear(evidence: Evidence) -> str:
-    """Why a metric that is clear on its own is not in the verdict."""
-    first = evidence.grade.primary
-    if first is not None and not is_clear(evidence, first):
-        return f"clear on its own, but {BY_NAME[first].short}, named first, is not"
-    return f"clear on its own, not after allowing for {number_of_gates()}"
 
 
 def _drawn(value: float, metric: Metric, *, ratio: bool) -> float | None:
@@ -348,36 +330,8 @@ def _moved(metric: Metric, ours: float | None, theirs: float | None) -> str:
     return share(ours / theirs - 1.0)
 
 
-def _estimate(evidence: Evidence, metric: Metric) -> tuple[Estimate, bool]:
-    """What the pairs support about a metric, and whether that is a ratio."""
-    delta = evidence.deltas[metric.name]
-    return delta.change, delta.ratio is not None
-
-
-def _mark(evidence: Evidence, metric: Metric) -> tuple[str, Role | None]:
-    """Better, worse or no clear difference: by the adjusted test of a gate's metric."""
-    for finding in tests_shown(evidence):
-        if finding.metric == metric.name:
-            standing = finding.standing
-            if standing == "no test":
-                return "", None
-            if standing == "no clear difference":
-                return NO_DIFFERENCE, None
-            return standing, "good" if standing == "better" else "bad"
-    estimate, ratio = _estimate(evidence, metric)
-    return _by_interval(getattr(estimate, evidence.headline), 1.0 if ratio else 0.0, metric.better)
-
-
-def _by_interval(
-    limits: Interval | None, nothing: float, better: Better
-) -> tuple[str, Role | None]:
-    """The mark of a figure that no test looks at."""
-    if limits is None:
-        return "", None
-    if limits.low <= nothing <= limits.high:
-        return NO_DIFFERENCE, None
-    good = (limits.low > nothing) == (better is Better.HIGHER)
-    return ("better", "good") if good else ("worse", "bad")
+def _mark(standing: str) -> str:
+    return _MARKS.get(standing, standing)
 
 
 def _scope(evidence: Evidence) -> str:

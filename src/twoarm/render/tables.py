@@ -21,7 +21,7 @@ from twoarm.text.sentence import Name, Sentence
 
 # What a cell says besides its text: good or bad news, for formats that have color.
 Role = Literal["good", "bad"]
-_ROLES: dict[str | None, Role] = {"better": "good", "worse": "bad"}
+ROLES: dict[str | None, Role] = {"better": "good", "worse": "bad"}
 
 _ARM_FIGURES = (
     ("runs", "count", "runs", None),
@@ -138,7 +138,7 @@ def _standing(analysis: Analysis, gate: Gate) -> Cell:
     """Better or worse where nothing of the evidence doubts it; otherwise which way it moved."""
     if gate.standing in ("better", "worse") and not _is_clear(analysis.evidence, gate):
         return Cell(f"{gate.direction}, not clear", gate.standing)
-    return Cell(gate.standing or NOT_MEASURED, gate.standing, _ROLES.get(gate.standing))
+    return Cell(gate.standing or NOT_MEASURED, gate.standing, ROLES.get(gate.standing))
 
 
 def _is_clear(evidence: Evidence | None, gate: Gate) -> bool:

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from twoarm.evidence.results import Drop, Evidence, Finding, Interval
+from twoarm.compare.decide import number_of_gates
+from twoarm.evidence.results import Drop, Evidence, Finding, Interval, TestStanding
 from twoarm.explain.failures import ArmFailures, Failures
 from twoarm.result.promote import here
 from twoarm.runs.endings import FAILURE_WORDS
@@ -14,6 +15,11 @@ from twoarm.text.sentence import Name, Sentence, listed, say
 # At or above this share of resamples with the same decision, new runs would hardly change it.
 STABLE = 0.95
 FAIRLY_STABLE = 0.80
+
+# Clear by its test, but beside an interval that includes no difference.
+DIFFERS = "differs"
+# A test and an interval that also allows for tasks unlike these do not have to agree.
+NOT_HOW_MUCH = "that it changes is clear; by how much is not"
 
 
 def evidence_said(evidence: Evidence | None) -> Sentence:
@@ -73,6 +79,45 @@ def is_clear(evidence: Evidence, metric: str) -> bool:
     return has_standing(evidence, metric, "better", "worse")
 
 
+def beside_interval(evidence: Evidence, metric: Metric) -> tuple[str, str]:
+    """What is said of a metric beside its interval: by its adjusted test, if it has one; and why
+    that is not what the interval shows, if it is not."""
+    shown = _alone(evidence, metric)
+    for finding in tests_shown(evidence):
+        if finding.metric != metric.name:
+            continue
+        if finding.standing == "no clear difference" and shown in ("better", "worse"):
+            return finding.standing, _why_unclear(evidence)
+        if finding.standing in ("better", "worse") and shown == "no clear difference":
+            return DIFFERS, NOT_HOW_MUCH
+        return finding.standing, ""
+    return shown, ""
+
+
+def _alone(evidence: Evidence, metric: Metric) -> TestStanding:
+    """What the interval of a metric shows, as if no other were tested."""
+    delta = evidence.deltas[metric.name]
+    limits: Interval | None = getattr(delta.change, evidence.headline)
+    return by_interval(limits, 0.0 if delta.ratio is None else 1.0, metric.better)
+
+
+def by_interval(limits: Interval | None, nothing: float, better: Better) -> TestStanding:
+    """What an interval shows on its own; `nothing` is no difference."""
+    if limits is None:
+        return "no test"
+    if limits.low <= nothing <= limits.high:
+        return "no clear difference"
+    return "better" if (limits.low > nothing) == (better is Better.HIGHER) else "worse"
+
+
+def _why_unclear(evidence: Evidence) -> str:
+    """Why a metric that is clear on its own is not in the verdict."""
+    first = evidence.grade.primary
+    if first is not None and not is_clear(evidence, first):
+        return f"clear on its own, but {BY_NAME[first].short}, named first, is not"
+    return f"clear on its own, not after allowing for {number_of_gates()}"
+
+
 def _clear(evidence: Evidence) -> Iterator[str]:
     """What is clear, what is not clear and could still go either way, and what was not tested."""
     grade = evidence.grade
@@ -125,12 +170,10 @@ def _because(evidence: Evidence, finding: Finding) -> str:
 
 def _leaning(evidence: Evidence, metric: Metric) -> str:
     """What a metric would be if it were the only one tested; nothing if it is unclear even then."""
-    delta = evidence.deltas[metric.name]
-    interval: Interval | None = getattr(delta.change, evidence.headline)
-    nothing = 0.0 if delta.ratio is None else 1.0
-    if interval is None or metric.words is None or interval.low <= nothing <= interval.high:
+    shown = _alone(evidence, metric)
+    if metric.words is None or shown not in ("better", "worse"):
         return ""
-    return metric.words[(interval.low > nothing) != (metric.better is Better.HIGHER)]
+    return metric.words[shown == "worse"]
 
 
 def _not_ruled_out(evidence: Evidence, metric: Metric) -> str:
