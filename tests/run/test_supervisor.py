@@ -360,7 +360,7 @@ def test_the_supervisor_needs_nothing_but_the_standard_library() -> None:
     here = Path(executors.__file__).parent.parent
     script = f"""
 import sys
-for name in ("", "/run", "/run/supervisor", "/files"):
+for name in ("", "/run", "/run/supervisor", "/runs", "/files"):
     module = type(sys)("twoarm" + name.replace("/", "."))
     module.__path__ = [{str(here.parent)!r} + name]
     sys.modules[module.__name__] = module
@@ -385,6 +385,8 @@ print(sorted(name for name in sys.modules if name.startswith("twoarm")))
             "twoarm.run.supervisor.program",
             "twoarm.run.supervisor.redact",
             "twoarm.run.supervisor.scratch",
+            "twoarm.runs",
+            "twoarm.runs.exit_codes",
         ]
     )
 

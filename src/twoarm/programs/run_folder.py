@@ -12,7 +12,7 @@ from twoarm.programs.moment import between, seconds
 from twoarm.programs.sidecar import NAME, Sidecar
 from twoarm.programs.tokens import Spend
 from twoarm.programs.uptake import Calls
-from twoarm.runs.runs import NEVER_RAN, never_ran
+from twoarm.runs.exit_codes import NEVER_RAN, never_ran
 
 # The names under which the standard output of an agent may be saved.
 OUTPUTS = ("events.jsonl", "stream.jsonl", "result.json", "stdout.json", "stdout.txt")

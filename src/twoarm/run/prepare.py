@@ -18,12 +18,11 @@ from twoarm.run.schedule import Frozen
 from twoarm.run.suite import Arm, SuiteTask, fill_shell
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.manifest import Manifest, changes, manifest_of, written
+from twoarm.run.supervisor.program import NOT_EXECUTABLE, NOT_FOUND
 from twoarm.run.tree import check_paths, commit_all, copy, export, overlay, tree_digest
 from twoarm.text.escape import named, visible
 from twoarm.text.sentence import listed
 
-# What a shell says of a command that it cannot start.
-NOT_RUNNABLE = (126, 127)
 # How much is kept of what a set-up prints.
 _LOG_BYTES = 16 * 2**20
 
@@ -211,7 +210,7 @@ class Preparation:
         for (task, _), job, fact in zip(waiting, jobs, facts, strict=True):
             log = f"see {visible(job.folder)}/acceptance.log"
             for name, code in (fact.check_exit_codes or {"": fact.acceptance_exit_code}).items():
-                if code in NOT_RUNNABLE:
+                if code in (NOT_EXECUTABLE, NOT_FOUND):
                     which = f" {named(name)}" if name else ""
                     raise InputError(
                         f"task {named(task.id)}: its acceptance command{which} cannot be run "

@@ -13,5 +13,6 @@ foreign        files of other programs, recognized and named
 frame          frames of pandas, polars and Arrow
 tool_columns   which tools were called how often
 check_columns  the score of each run, and its checks by name
+exit_codes     those with a meaning of their own
 endings        what exit codes say, and why a run failed
 """

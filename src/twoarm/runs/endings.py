@@ -9,6 +9,7 @@ import numpy as np
 from msgspec import UNSET
 from numpy.typing import NDArray
 
+from twoarm.runs.exit_codes import NEVER_RAN_EXIT_CODE
 from twoarm.runs.record import PASSED_DESPITE_FAILURE, LineColumns
 
 FailureCode = Literal[
@@ -67,8 +68,6 @@ _PARTS: dict[FailureCode, tuple[str, ...]] = {
 # A reason is as long as its writer likes, and says what it is at its beginning.
 _READ = 500
 
-# The exit code of an acceptance command that never ran.
-NEVER_RAN_EXIT_CODE = 99
 # What an exit code says.
 NOTHING_TOLD, PASSED, FAILED = range(3)
 _EXITED: dict[Any, int] = {None: NOTHING_TOLD, UNSET: NOTHING_TOLD, 0: PASSED}

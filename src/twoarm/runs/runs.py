@@ -17,12 +17,12 @@ from twoarm.runs.arrays import Floats, Ints
 from twoarm.runs.check_columns import CheckBuilder, CheckColumns
 from twoarm.runs.endings import (
     FAILURE_WORDS,
-    NEVER_RAN_EXIT_CODE,
     NO_REASON,
     EndingBuilder,
     Endings,
     code_of,
 )
+from twoarm.runs.exit_codes import INFRA_EXIT_CODE, NEVER_RAN, never_ran
 from twoarm.runs.metric import METRICS, SUCCESS
 from twoarm.runs.record import LineColumns, PlannedLooks
 from twoarm.runs.study import Study
@@ -45,11 +45,6 @@ _ENDS = (
     "opencode_exit_code",
     "acceptance_exit_code",
 )
-
-# The exit code of an agent's wrapper that says: the provider or the sandbox failed, not the agent.
-INFRA_EXIT_CODE = 86
-NEVER_RAN = "agent exit code not 0 and acceptance never ran"
-
 
 # No more makers than this are told apart: a design with so many is odd enough.
 MOST_MAKERS = 100
@@ -370,8 +365,3 @@ def _outcome(
     if never_ran(code, _known(acceptance)):
         return "infra", NEVER_RAN
     return None, _known(reason) or ""
-
-
-def never_ran(agent_exit_code: int | None, acceptance_exit_code: int | None) -> bool:
-    """Whether the exit codes say that the agent could not even be started: an infra failure."""
-    return bool(agent_exit_code) and acceptance_exit_code == NEVER_RAN_EXIT_CODE

@@ -24,7 +24,7 @@ _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The package as the supervisor sees it: its own modules, without what twoarm imports for others.
 _BOOT = """\
 import sys
-for name in ("", "/run", "/run/supervisor", "/files"):
+for name in ("", "/run", "/run/supervisor", "/runs", "/files"):
     module = type(sys)("twoarm" + name.replace("/", "."))
     module.__path__ = [sys.argv[1] + name]
     sys.modules[module.__name__] = module

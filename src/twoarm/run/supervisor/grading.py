@@ -6,16 +6,15 @@ Standard library only, for the supervisor.
 import os
 
 from twoarm.files.safe import OpenFolder
+from twoarm.run.supervisor.program import NOT_EXECUTABLE
 from twoarm.run.supervisor.redact import Redactor
 from twoarm.run.supervisor.scratch import SCORE, RunningAttempt
+from twoarm.runs.exit_codes import NEVER_RAN_EXIT_CODE
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-NOT_RUNNABLE = 126
-# `collect` takes this one for "never ran"; here acceptance did run.
-_NEVER_RAN = 99
 # A number has no more digits than that.
 _LONGEST_SCORE = 64
 # No NaN, no infinity, no digits but these ten.
@@ -34,7 +33,8 @@ def grade(attempt: RunningAttempt, redactor: Redactor) -> "dict[str, Any]":
         ends[name] = attempt.shell(command, "acceptance", "acceptance.log", seconds)
     code, why = next((end for end in ends.values() if end[0]), (0, "exit"))
     return {
-        "acceptance_exit_code": 1 if code == _NEVER_RAN else code,
+        # A record says "never ran" with this one; here acceptance did run.
+        "acceptance_exit_code": 1 if code == NEVER_RAN_EXIT_CODE else code,
         "acceptance_ended_by": why,
         **_shared({name: code for name, (code, _) in ends.items()}),
         **_scored(attempt.clean_home, redactor),
@@ -43,8 +43,8 @@ def grade(attempt: RunningAttempt, redactor: Redactor) -> "dict[str, Any]":
 
 def not_graded(job: "dict[str, Any]", reason: str | None) -> "dict[str, Any]":
     """What is said where an agent has left no place to run the commands: all of them failed."""
-    failed = dict.fromkeys(job["acceptance"], NOT_RUNNABLE)
-    return {"acceptance_exit_code": NOT_RUNNABLE, "broken": reason, **_shared(failed)}
+    failed = dict.fromkeys(job["acceptance"], NOT_EXECUTABLE)
+    return {"acceptance_exit_code": NOT_EXECUTABLE, "broken": reason, **_shared(failed)}
 
 
 def _shared(codes: "dict[str, int]") -> "dict[str, Any]":

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-from twoarm.run.supervisor.program import find_on
+from twoarm.run.supervisor.program import NOT_EXECUTABLE, NOT_FOUND, find_on
 
 _SUBREAPER = 36
 _PARENT_DIED = 1
@@ -323,7 +323,7 @@ class Steps:
                 raise
             self.refused = f"{argv[0]}: {error.strerror}"
             os.write(files[-1], f"{argv[0]}: cannot be started: {error.strerror}\n".encode())
-            code = 127 if isinstance(error, FileNotFoundError) else 126
+            code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             return code, NOT_STARTED, 0.0
         try:
             why, status = self._watched(pid, started + seconds, files, most)

@@ -8,6 +8,9 @@ import sys
 
 # What a kernel reads of a file to tell what it is.
 _HEAD_BYTES = 256
+# What a shell says of a program that it cannot start, and of one that is not there.
+NOT_EXECUTABLE = 126
+NOT_FOUND = 127
 # Nobody's settings: not the user's hooks, filters or line ends.
 CLEAN_GIT = {
     "GIT_CONFIG_GLOBAL": "/dev/null",
