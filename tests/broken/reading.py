@@ -71,7 +71,7 @@ READING = [
     Broken("a JSON array over many lines is no run file", "refusal", "if _ARRAY.match(head):", "if False:", "tests/commands/test_mistakes.py"),
     Broken("a line of its own is no array of runs", "_array", "if _whole(first):", "if False:", "tests/commands/test_mistakes.py"),
     Broken("a file with a run is a run file", "_Reader._stream", "        if len(head) < _HEAD and len(self.builder) == before:\n            _refuse_foreign", "        if True:\n            _refuse_foreign", "tests/commands/test_mistakes.py"),
-    Broken("a folder is answered with its run file", "folder_refusal", 'if names.get("collected.jsonl") is False:', "if False:", "tests/commands/test_mistakes.py"),
+    Broken("a folder is answered with its run file", "folder_refusal", 'if names.get(COLLECTED) is False:', "if False:", "tests/commands/test_mistakes.py"),
     Broken("null is called so", "value_in_words", 'None: "null"', 'None: "None"', "tests/text/test_value_in_words.py"),
     Broken("a number too long for Python is not written", "value_in_words", "(isinstance(value, int) and abs(value) > 1e30)", "False", "tests/text/test_value_in_words.py"),
     Broken("a quoted value is harmless", "value_in_words", "f'\"{shortened(value, 60)}\"'", "f'\"{value}\"'", "tests/text/test_value_in_words.py"),

@@ -75,7 +75,7 @@ def run(given: Given, streams: Streams) -> int:
 
 def _run_file(path: str) -> str:
     """The run file that a path stands for."""
-    from twoarm.runs.runfile import COLLECTED
+    from twoarm.runs.study import COLLECTED
 
     if not os.path.isdir(path):
         return path

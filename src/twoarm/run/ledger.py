@@ -17,8 +17,7 @@ from twoarm.errors import InputError, OutputError, UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.place import is_token
 from twoarm.run.schedule import Frozen, Trial, frozen_bytes, thaw
-from twoarm.runs.runfile import COLLECTED
-from twoarm.runs.study import SCHEDULE
+from twoarm.runs.study import COLLECTED, SCHEDULE
 from twoarm.text.escape import named, shortened, visible
 
 _WAIT_SECONDS = 120.0

@@ -53,7 +53,7 @@ from twoarm.run.setting import Setting, check_isolation, default_jobs, plain_env
 from twoarm.run.settle import abandon, regraded
 from twoarm.run.suite_file import read_suite
 from twoarm.run.tree import lies_in
-from twoarm.runs.runfile import COLLECTED
+from twoarm.runs.study import COLLECTED
 from twoarm.text.escape import counted, named, shortened, visible
 
 _TICK_SECONDS = 0.25

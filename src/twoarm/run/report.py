@@ -25,8 +25,7 @@ from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen, Trial
 from twoarm.run.tree import file_digest
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET, Failure, PlannedLooks, Run
-from twoarm.runs.runfile import COLLECTED
-from twoarm.runs.study import SCHEDULE
+from twoarm.runs.study import COLLECTED, SCHEDULE
 from twoarm.text.escape import counted, shortened, visible
 
 RECEIPT = "receipt.json"

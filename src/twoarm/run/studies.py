@@ -15,8 +15,7 @@ from twoarm.run.looks import looks_taken
 from twoarm.run.report import collect_runs, is_collected, regraded_from
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import tree_digest
-from twoarm.runs.runfile import COLLECTED
-from twoarm.runs.study import EarlierReport, Study
+from twoarm.runs.study import COLLECTED, EarlierReport, Study
 from twoarm.text.escape import visible
 
 # Who has seen how many runs judged, a line for each report.

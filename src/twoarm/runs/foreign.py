@@ -9,7 +9,7 @@ import shlex
 from typing import Any, NamedTuple
 
 from twoarm.options import either
-from twoarm.runs.study import SCHEDULE
+from twoarm.runs.study import COLLECTED, SCHEDULE
 from twoarm.text.escape import visible
 
 _PARQUET = b"PAR1"
@@ -44,7 +44,7 @@ def refusal(head: bytes, source: str) -> str | None:
         path = _path(source, ".json")
         return (
             f"{source}: JSON objects over several lines; write one per line: "
-            f"jq -c . {shlex.quote(path)} > collected.jsonl"
+            f"jq -c . {shlex.quote(path)} > {COLLECTED}"
         )
     else:
         table = _delimited(head)
@@ -60,17 +60,17 @@ def folder_refusal(path: str, shown: str) -> str:
     except OSError:
         names = {}
     if SCHEDULE in names:
-        return f"{shown}: a run folder, not a run file; name {inside}/collected.jsonl"
+        return f"{shown}: a run folder, not a run file; name {inside}/{COLLECTED}"
     what = f"{shown}: a folder, not a run file, and without {SCHEDULE} no run folder"
-    if names.get("collected.jsonl") is False:
-        return f"{what}; score {inside}/collected.jsonl"
+    if names.get(COLLECTED) is False:
+        return f"{what}; score {inside}/{COLLECTED}"
     folders = sorted(name for name, is_folder in names.items() if is_folder and name[0] != ".")
     arms = [(visible(name), visible(name)) for name in folders]
     if len(arms) != 2:
         arms = [("with_x", "FOLDER"), ("without_x", "FOLDER")]
     flags = " ".join(f"--arm {shlex.quote(f'{arm}={inside}/{name}')}" for arm, name in arms)
     how = either(
-        flag=f"make run records with: twoarm collect auto {flags} -o collected.jsonl",
+        flag=f"make run records with: twoarm collect auto {flags} -o {COLLECTED}",
         argument="make run records with `twoarm.gather`",
     )
     return f"{what}; {how}"
@@ -138,7 +138,7 @@ def _answer(table: _Table, source: str) -> str:
     for field in _NEEDED if table.columns is not None else ():
         if field not in (table.columns or ()):
             options += ["--map", f"{field}=COLUMN"]
-    command = shlex.join(["twoarm", "collect", "table", path, *options, "-o", "collected.jsonl"])
+    command = shlex.join(["twoarm", "collect", "table", path, *options, "-o", COLLECTED])
     how = either(
         flag=f"make them with: {command}",
         argument='make them with `twoarm.gather("table", ...)`',

@@ -36,7 +36,6 @@ from twoarm.runs.stream import (
 from twoarm.text.escape import counted, visible
 
 __all__ = [
-    "COLLECTED",
     "LONGEST_LINE",
     "MOST_UNKNOWN_KEYS",
     "Progress",
@@ -49,8 +48,6 @@ Source: TypeAlias = (
     Path | Readable | Sequence[Path | Readable] | ArrowFrame | Iterable[Mapping[str, Any] | Run]
 )
 
-# What it is called in a folder of runs.
-COLLECTED = "collected.jsonl"
 _ITEMS = 4_096
 # How much of a file without a run is looked at, to say what it is instead.
 _HEAD = 2**16

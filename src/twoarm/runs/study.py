@@ -7,6 +7,8 @@ import msgspec
 
 # What makes a folder a run folder.
 SCHEDULE = "schedule.json"
+# What its run file is called.
+COLLECTED = "collected.jsonl"
 # Why no more repeats are needed at a planned look, and the same in words.
 StopReason = Literal["candidate better", "baseline better", "futility"]
 STOPPED_FOR: dict[StopReason, str] = {
