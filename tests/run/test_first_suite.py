@@ -199,14 +199,13 @@ launch = Odd
 """
 
 
-def test_an_agent_of_another_package_has_its_model_and_secret_left_to_the_user(
-    tmp_path: Path, here: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def other_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, launch: str) -> Path:
+    """Install a package with an agent; its module."""
     site = tmp_path / "site"
     for folder in ("odd_agent", "odd-1.0.dist-info"):
         (site / folder).mkdir(parents=True)
     (site / "odd_agent" / "__init__.py").touch()
-    (site / "odd_agent" / "launch.py").write_text(LAUNCH)
+    (site / "odd_agent" / "launch.py").write_text(launch)
     info = site / "odd-1.0.dist-info"
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: odd\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text("[twoarm.programs]\nodd = odd_agent\n")
@@ -216,15 +215,35 @@ def test_an_agent_of_another_package_has_its_model_and_secret_left_to_the_user(
     program = tmp_path / "bin" / "odd-agent"
     program.write_text("#!/bin/sh\necho 1.0\n")
     program.chmod(0o755)
+    return site / "odd_agent" / "launch.py"
+
+
+def test_an_agent_of_another_package_may_bring_its_habits(
+    tmp_path: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    habits = '    habits = Habits(guide="ODD.md", model="odd-1", secret="OPENAI_API_KEY")\n'
+    launch = LAUNCH.replace("import Launch", "import Habits, Launch")
+    other_package(tmp_path, monkeypatch, launch.replace("launch = Odd", f"{habits}launch = Odd"))
+    made = twoarm("init", "first")
+    assert (made.code, made.err) == (0, "")
+    suite = suite_in(here / "first")
+    assert suite["agent"] == {"program": "odd", "model": "odd-1", "secrets": ["OPENAI_API_KEY"]}
+    assert suite["arms"]["with_guide"] == {"files": {"ODD.md": "guide.md"}}
+
+
+def test_an_agent_of_another_package_has_its_model_and_secret_left_to_the_user(
+    tmp_path: Path, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = other_package(tmp_path, monkeypatch, LAUNCH)
     made = twoarm("init", "first")
     assert (made.code, made.err) == (0, "")
     assert suite_in(here / "first")["agent"] == {"program": "odd"}
     assert '\n# secrets = ["API_KEY"]' in (here / "first" / "suite.toml").read_text()
     assert "\nready: no problems; " in twoarm(*commands(made)[0]).out
     # One that cannot be loaded does not stand in the way of the others.
-    (site / "odd_agent" / "launch.py").write_text("raise OSError")
-    for module in ("odd_agent", "odd_agent.launch"):
-        monkeypatch.delitem(sys.modules, module, raising=False)
+    module.write_text("raise OSError")
+    for name in ("odd_agent", "odd_agent.launch"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
     install(tmp_path, "codex")
     assert "a suite for codex" in twoarm("init", "second").out
 

@@ -91,6 +91,18 @@ class Watch(Protocol):
         ...
 
 
+class Habits(msgspec.Struct, frozen=True, kw_only=True):
+    """What `twoarm init` writes for an agent whose class has `habits`; without, these defaults.
+
+    `guide` is the file that it reads in a workspace, `secret` the variable that holds its key. What
+    nobody knows is left to the user.
+    """
+
+    guide: str = "AGENTS.md"
+    model: str | None = None
+    secret: str | None = None
+
+
 class Agent(Protocol):
     """One agent program; made with the `[agent]` table of the suite."""
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 from string import Template
-from typing import NamedTuple
 
 from twoarm.errors import UsageError
-from twoarm.programs.agent import agent_names, load_agent
+from twoarm.programs.agent import Habits, agent_names, load_agent
 from twoarm.programs.command.launch import CommandAgent
 from twoarm.programs.settings import Program
 from twoarm.text.escape import named, series
@@ -20,24 +19,6 @@ SUITE = "suite.toml"
 _STAND_IN = "agent.sh"
 # Where the comments of the template begin.
 _COLUMN = 38
-
-
-class _Habits(NamedTuple):
-    """What an agent reads in a workspace, and what a suite tells it."""
-
-    guide: str
-    model: str
-    secret: str
-
-
-_HABITS = {
-    "claude-code": _Habits("CLAUDE.md", "claude-sonnet-5", "ANTHROPIC_API_KEY"),
-    "codex": _Habits("AGENTS.md", "gpt-5-codex", "CODEX_API_KEY"),
-    "gemini-cli": _Habits("GEMINI.md", "gemini-3-pro", "GEMINI_API_KEY"),
-    "opencode": _Habits("AGENTS.md", "openai/gpt-5-mini", "OPENAI_API_KEY"),
-}
-# Of an agent of another package, whose model and secret the user has to fill in.
-_OTHER = _Habits("AGENTS.md", "MODEL", "API_KEY")
 
 
 def only_agent() -> str:
@@ -68,10 +49,11 @@ def first_suite(agent: str) -> dict[str, bytes]:
     template = Template(bundled.pop(SUITE).decode())
     if agent != CommandAgent.name:
         del bundled[_STAND_IN]
-    habits = _HABITS.get(agent, _OTHER)
+    loaded = load_agent(Program(program=agent))
+    habits: Habits = getattr(loaded, "habits", Habits())
     suite = template.substitute(
         agent="\n".join(_agent_lines(agent, habits)),
-        limits="\n".join(_limit_lines(agent, habits)),
+        limits="\n".join(_limit_lines(agent, held=loaded.cost(None) == "held")),
         guide=habits.guide,
     )
     return {**bundled, SUITE: suite.encode()}
@@ -82,26 +64,25 @@ def demo_suite() -> dict[str, bytes]:
     return dict(_bundled("demo"))
 
 
-def _agent_lines(agent: str, habits: _Habits) -> Iterator[str]:
+def _agent_lines(agent: str, habits: Habits) -> Iterator[str]:
     if agent == CommandAgent.name:
         yield _line("program", "command", "any program")
         words = ["sh", f"{{suite}}/{_STAND_IN}", "{prompt}"]
         yield _line("argv", words, "the program and its arguments")
         return
     yield f"program = {json.dumps(agent)}"
-    for line in (
-        _line("model", habits.model, "the model, unless the arm names one"),
-        _line("secrets", [habits.secret], "names; the values are redacted from every kept file"),
-    ):
-        yield line if agent in _HABITS else _out(line)
+    line = _line("model", habits.model or "MODEL", "the model, unless the arm names one")
+    yield line if habits.model else _out(line)
+    meaning = "names; the values are redacted from every kept file"
+    line = _line("secrets", [habits.secret or "API_KEY"], meaning)
+    yield line if habits.secret else _out(line)
 
 
-def _limit_lines(agent: str, habits: _Habits) -> Iterator[str]:
+def _limit_lines(agent: str, *, held: bool) -> Iterator[str]:
     """Timeouts for all; money for those whose trials cost what is known."""
     yield _line("timeout_seconds", 600, "how long the agent may take")
     if agent == CommandAgent.name:
         return
-    held = load_agent(Program(program=agent, model=habits.model)).cost(None) == "held"
     if not held:
         meaning = "a price table, for agents that report tokens and no dollars"
         yield _out(_line("prices", "prices.toml", meaning))

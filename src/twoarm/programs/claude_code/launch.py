@@ -4,7 +4,7 @@ import os
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twoarm.programs.agent import Agent, Launch, Lines, Meter, Start
+from twoarm.programs.agent import Agent, Habits, Launch, Lines, Meter, Start
 from twoarm.programs.claude_code.record import Asking
 from twoarm.programs.format import Refusal
 from twoarm.programs.installed import Installed
@@ -27,6 +27,7 @@ class ClaudeCodeAgent(Installed):
     name: ClassVar[str] = "claude-code"
     oldest: ClassVar[str | None] = "2.1.197"
     executable = "claude"
+    habits = Habits(guide="CLAUDE.md", model="claude-sonnet-5", secret="ANTHROPIC_API_KEY")
     # It looks at what it has spent after each turn of the model.
     overshoot = 0.25
 

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import ClassVar
 
-from twoarm.programs.agent import Agent, Cost, Launch, Meter, Start
+from twoarm.programs.agent import Agent, Cost, Habits, Launch, Meter, Start
 from twoarm.programs.codex.record import Tally
 from twoarm.programs.installed import Installed
 from twoarm.programs.metered import Files, can_price
@@ -31,6 +31,7 @@ class CodexAgent(Installed):
     name: ClassVar[str] = "codex"
     oldest: ClassVar[str | None] = "0.166.0"
     executable = "codex"
+    habits = Habits(model="gpt-5-codex", secret="CODEX_API_KEY")
 
     @property
     def nests(self) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from twoarm.errors import Position
-from twoarm.programs.agent import Agent, Cost, Launch, Meter, Start
+from twoarm.programs.agent import Agent, Cost, Habits, Launch, Meter, Start
 from twoarm.programs.gemini_cli.record import chat_spend
 from twoarm.programs.installed import Installed
 from twoarm.programs.metered import Files, can_price
@@ -34,6 +34,7 @@ class GeminiCliAgent(Installed):
     name: ClassVar[str] = "gemini-cli"
     oldest: ClassVar[str | None] = "0.61.0"
     executable = "gemini"
+    habits = Habits(guide="GEMINI.md", model="gemini-3-pro", secret="GEMINI_API_KEY")
 
     def cost(self, prices: Mapping[str, Prices] | None) -> Cost:
         """It tells tokens alone."""

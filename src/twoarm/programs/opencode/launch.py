@@ -9,7 +9,7 @@ from typing import ClassVar
 
 import msgspec
 
-from twoarm.programs.agent import After, Agent, Launch, Lines, Meter, Start
+from twoarm.programs.agent import After, Agent, Habits, Launch, Lines, Meter, Start
 from twoarm.programs.installed import Installed
 from twoarm.programs.opencode.log import LOG
 from twoarm.programs.opencode.record import EVENTS, EXPORT, OpencodeStep, step_of
@@ -36,6 +36,7 @@ class OpencodeAgent(Installed):
     name: ClassVar[str] = "opencode"
     oldest: ClassVar[str | None] = "1.18.33"
     executable = "opencode"
+    habits = Habits(model="openai/gpt-5-mini", secret="OPENAI_API_KEY")
 
     def launch(self, start: Start) -> Launch:
         """Not interactive, with its own rules for tools, and the sessions exported."""
