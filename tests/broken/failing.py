@@ -12,6 +12,7 @@ TURNED = f"{FAILURES}::test_limits_that_turn_the_gate_decide_success"
 MANY = f"{FAILURES}::test_very_many_reasons_are_kept_by_their_kind"
 ALWAYS = f"{FAILURES}::test_tasks_that_always_pass_or_always_fail_are_named"
 REPORTS = f"{FAILURES}::test_every_report_says_how_many_failed_and_why"
+FAILED_LINE = "tests/render/test_failed_line.py"
 
 FAILING = [
     Broken("a reason in words comes before exit codes", "why_failed", 'if code not in ("other", "not_given"):', "if False:", EXITS),
@@ -48,5 +49,7 @@ FAILING = [
     Broken("JUnit says how many failed", "junit._suite", 'properties["failed"] = failed', "pass", REPORTS),
     Broken("a reason in a table of Markdown ends no cell", "markdown._cell", 'return text.replace("|", "\\\\|")', "return text", f"{FAILURES}::test_a_hostile_reason_is_harmless_everywhere"),
     Broken("an arm without runs has no failures to tell", "failed_said", "if arm.runs", "if True", f"{FAILURES}::test_an_arm_without_a_failure_and_one_without_a_run_are_told_apart"),
-    Broken("what is left of the screen goes to failures", "_Screen.first", "for number in (3, 2, 1, 0):", "for number in (2, 1, 0):", f"{FAILURES}::test_failures_are_one_line_and_say_of_how_many_where_that_fits"),
+    Broken("what is left of the screen goes to failures", "_Screen.first", "for number in (3, 2, 3, 1, 0):", "for number in (2, 1, 0):", f"{FAILURES}::test_failures_are_one_line_and_say_of_how_many_where_that_fits"),
+    Broken("a line that no step fits into goes to failures", "_Screen.first", "for number in (3, 2, 3, 1, 0):", "for number in (3, 2, 1, 0):", FAILED_LINE),
+    Broken("failures of arms that are far apart are said of how many", "failed_said", "brief = brief and fewer >= _ALIKE * more", "", FAILED_LINE),
 ]  # fmt: skip

@@ -15,6 +15,8 @@ from twoarm.text.sentence import Name, Sentence, listed, say
 # At or above this share of resamples with the same decision, new runs would hardly change it.
 STABLE = 0.95
 FAIRLY_STABLE = 0.80
+# An arm with less than this share of the other's runs: their failures say little as counts.
+_ALIKE = 0.90
 
 # Clear by its test, but beside an interval that includes no difference.
 DIFFERS = "differs"
@@ -262,9 +264,14 @@ def _dropped(evidence: Evidence, drop: Drop) -> Sentence:
 
 
 def failed_said(failures: Failures, *, brief: bool = False) -> str | None:
-    """How many runs of each arm failed (in brief, not out of how many), and why; or None."""
+    """How many runs of each arm failed, and why; or None.
+
+    In brief it is not said of how many, unless the arms are far apart in that.
+    """
     if not any(arm.failed for arm in failures.arms):
         return None
+    fewer, more = sorted(arm.runs for arm in failures.arms)
+    brief = brief and fewer >= _ALIKE * more
     return "; ".join(
         f"{role} {_failed(arm, brief=brief)}"
         for role, arm in zip(("candidate", "baseline"), failures.arms, strict=True)
