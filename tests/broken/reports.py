@@ -59,6 +59,8 @@ REPORTS = [
     Broken("what would not be promoted by the evidence does not agree with it", "advice._verdict", 'or any(other.by == "evidence" for other in basis.promotion.others)', "", VOICE),
     Broken("a promotion counts the gains of solved runs", "_by_evidence", "if evidence.guard.gain_survives:", "if False:", VOICE),
     Broken("a promotion by the evidence has a next step", "advice._verdict", "yield _promoted(basis)", "pass", VOICE),
+    Broken("a promotion without a known order has a condition", "advice._promoted", '"" if basis.evidence.order.known else', '"" if True else', VOICE),
+    Broken("a promotion with a known order has none", "advice._promoted", '"" if basis.evidence.order.known else', '"" if False else', VOICE),
     Broken("gates that would not promote are not said to", "_although", 'elif alone == ["promote"]:', "elif not failed:", VOICE),
     Broken("what was named first and never differs leaves nothing clear", "at_look", "named not in tested", "False", VOICE),
     Broken("what costs nothing is judged by its tokens", "weigh._fewest", "and not _free(measure)", "", VOICE),

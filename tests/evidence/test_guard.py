@@ -210,7 +210,7 @@ def promoted(report: Report, found: Guard, /, **options: Any) -> Promotion:
 
 
 BETTER = "faster and fewer tokens for tasks like these"
-AT_MOST = "on these very tasks success drops by at most 2.0 points"
+AT_MOST = "on these very tasks success could drop by at most 2.0 points"
 GUARD_OFF = (
     "the guard is off: success, solved runs, broken tasks, cost and the order of runs were not "
     "checked"
@@ -325,7 +325,7 @@ def test_the_guard_is_for_promotions_by_the_evidence(clear: Report, by: Any) -> 
 def verdict_of(runs: Runs, **options: Any) -> tuple[str, tuple[str, ...]]:
     found = twoarm.score(runs, promote_by="evidence", **options).promotion
     # How far success may have dropped is always told.
-    said = tuple(str(reason) for reason in found.reasons if "drops by at most" not in reason)
+    said = tuple(str(reason) for reason in found.reasons if "could drop by at most" not in reason)
     return found.verdict, said[1:] if found.verdict == YES else said[:-1]
 
 

@@ -203,7 +203,7 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
     (
         spread(12, 5, 0.5),
         {"promote_by": "evidence"},
-        ["promote `with_skelly`: the evidence shows a gain, and nothing counts against it"],
+        ["promote `with_skelly` if the arms ran side by side: the evidence shows a gain, and the"],
     ),
     (
         dear(spread(12, 5, 0.5)),
@@ -241,7 +241,7 @@ NEXT: list[tuple[list[dict[str, Any]], dict[str, Any], list[str]]] = [
     (
         spread(12, 5, 0.5),
         {"promote_by": "margin", "margin_success": 0.2},
-        ["promote `with_skelly`: it is within the margins, and better somewhere"],
+        ["promote `with_skelly` if the arms ran side by side: it is within the margins, and"],
     ),
     (
         equal(30, 5),

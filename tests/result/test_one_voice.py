@@ -122,7 +122,7 @@ def test_a_promotion_does_not_count_a_gain_of_failed_runs() -> None:
 @pytest.mark.parametrize(
     ("by", "words"),
     [
-        ("evidence", "the evidence shows a gain, and nothing counts against it"),
+        ("evidence", "the evidence shows a gain, and the guard finds nothing against it"),
         ("margin", "it is within the margins, and better somewhere"),
     ],
 )
@@ -131,7 +131,11 @@ def test_a_promotion_has_a_next_step(by: Any, words: str) -> None:
     runs = noisy(runs, draw, 0.02)
     report = twoarm.score(runs, promote_by=by)
     assert report.promotion.verdict == "promote"
-    assert str(report.next[0].message) == f"promote `{WITH}`: {words}"
+    assert str(report.next[0].message) == f"promote `{WITH}` if the arms ran side by side: {words}"
+    for number, entry in enumerate(runs):
+        entry["started_at_utc"] = f"2026-11-01T{number // 60:02}:{number % 60:02}:00Z"
+    ordered = twoarm.score(runs, promote_by=by)
+    assert str(ordered.next[0].message) == f"promote `{WITH}`: {words}"
     if by == "evidence":
         off = twoarm.score(runs, promote_by=by, guard="none")
         assert "the guard is off" in off.next[0].message

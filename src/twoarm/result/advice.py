@@ -326,12 +326,15 @@ def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
 
 def _promoted(basis: Basis) -> Step:
     """The step that a promotion by the evidence or the margins ends in, with the reason."""
-    why = "the evidence shows a gain, and nothing counts against it"
+    why = "the evidence shows a gain, and the guard finds nothing against it"
     if basis.options.promote_by == "margin":
         why = "it is within the margins, and better somewhere"
     elif basis.options.guard == "none":
         why = "the evidence shows a gain; the guard is off"
-    return step("promote", "promote {}: {}", Name(basis.comparison.arms.candidate), why)
+    assert basis.evidence is not None
+    provided = "" if basis.evidence.order.known else " if the arms ran side by side"
+    candidate = Name(basis.comparison.arms.candidate)
+    return step("promote", "promote {}{}: {}", candidate, provided, why)
 
 
 def _harm(basis: Basis) -> Iterator[Step]:

@@ -356,7 +356,8 @@ def _passed(evidence: Evidence) -> Iterator[Sentence]:
         drops = "success on these very tasks drops, but within the margin: by {}"
         yield say(drops, _drop(low, high))
     elif low < 0:
-        yield say("on these very tasks success drops by at most {}", f"{-low * 100:.1f} points")
+        drop = f"{-low * 100:.1f} points"
+        yield say("on these very tasks success could drop by at most {}", drop)
     if evidence.guard.paid.metric is None:
         yield say("cost and total tokens were not measured well enough to be checked")
 
