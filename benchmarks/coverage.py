@@ -6,6 +6,7 @@
     make coverage KINDS=promotion  only some: values, success, per solved, scores, promotion,
                                    verdicts, family, arms drift, gates, plan, plan success,
                                    plan small, plan pilots, looks again, calibrate (docs/plan.md)
+    make coverage NAMES=V1,V10     only the generators whose names begin with these words
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
 very tasks drawn (a), or of the population they come from (b). `width` is how much wider an interval
@@ -308,14 +309,16 @@ def simulate() -> None:
     """Draws every cell that was asked for and keeps it; the others stay as they are."""
     datasets = int(os.environ.get("DATASETS") or 2_000)
     wanted = (os.environ.get("KINDS") or ",".join(KINDS)).split(",")
+    words = list(filter(None, os.environ.get("NAMES", "").split(",")))
     jobs = [
         (kind, name, tasks, repeats, datasets)
         for kind in wanted
         for tasks, repeats in KINDS[kind].where
         for name in KINDS[kind].names
+        if not words or name.split()[0] in words
     ]
     results: Cells = {}
-    if set(wanted) != set(KINDS):
+    if words or set(wanted) != set(KINDS):
         results = json.loads(KEPT.read_text(encoding="utf-8"))["cells"]
     with Pool(int(os.environ.get("JOBS") or os.cpu_count() or 1)) as pool:
         for name, design, cell in pool.imap_unordered(work, jobs):

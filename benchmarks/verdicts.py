@@ -105,6 +105,9 @@ GUARDED = {
     "V9 honest -20%, half of the tasks never solved": Arms(
         duration=FASTER, tokens=FASTER, success=_EASY, success_effect=_SAME, unsolved=0.5
     ),
+    "V10 2% die, otherwise 5% slower": Arms(
+        duration=SLOWER, tokens=SLOWER, success=_EASY, success_effect=_SAME, dies=0.02
+    ),
 }
 
 
