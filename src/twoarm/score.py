@@ -125,7 +125,8 @@ def note_reports(studies: tuple[Study, ...], reports: Sequence[Report]) -> None:
         from twoarm.run.studies import note_report
 
         verdicts = tuple(sorted({report.promotion.verdict for report in reports}))
-        note_report(study, verdicts, reports[0].options.part)
+        decided = any(report.decision.kind != "insufficient" for report in reports)
+        note_report(study, verdicts, reports[0].options.part, decided=decided)
 
 
 def read_studies(

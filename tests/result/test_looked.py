@@ -17,10 +17,11 @@ from twoarm.runs.study import EarlierReport
 AT = "2026-11-16T08:00:00Z"
 
 
-def report(*verdicts: str, **runs: int) -> EarlierReport:
+def report(*verdicts: str, decided: bool = True, **runs: int) -> EarlierReport:
     """`p1=8` is eight runs of part 1."""
     by_part = {int(part[1:]): count for part, count in runs.items()}
-    return EarlierReport(at_utc=AT, runs=by_part, verdicts=verdicts or ("promote",))
+    verdicts = verdicts or ("promote",)
+    return EarlierReport(at_utc=AT, runs=by_part, verdicts=verdicts, decided=decided)
 
 
 NO = "not enough data"
@@ -30,8 +31,8 @@ SEEN: dict[str, tuple[dict[int, int], list[EarlierReport], tuple[int, ...] | Non
     "the same runs": ({1: 8}, [report(p1=8)], None, None),
     "the same runs, twice": ({1: 8}, [report(p1=8), report("do not promote", p1=8)], None, None),
     "then it grew": ({1: 8, 2: 6}, [report(p1=8)], None, (1, 6, 14, (2,))),
-    "no verdict, then it grew": ({1: 8, 2: 6}, [report(NO, p1=8)], None, None),
-    "a verdict on one": ({1: 8, 2: 6}, [report(NO, "promote", p1=8)], None, (1, 6, 14, (2,))),
+    "no verdict, then it grew": ({1: 8, 2: 6}, [report(NO, p1=8)], None, (1, 6, 14, (2,))),
+    "no decision, then it grew": ({1: 8, 2: 6}, [report(NO, decided=False, p1=8)], None, None),
     "not to be promoted": ({1: 8, 2: 6}, [report("do not promote", p1=8)], None, (1, 6, 14, (2,))),
     "looked at in the middle": ({1: 8}, [report(p1=5)], None, (1, 3, 8, ())),
     "grew twice": ({1: 8, 2: 6, 3: 4}, [report(p1=8), report(p1=8, p2=6)], None, (2, 4, 18, (3,))),

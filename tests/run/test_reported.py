@@ -12,6 +12,7 @@ from tests.support.run_folders import QUICK, USAGE, run
 from tests.support.suite_files import SOLVE, suite_of
 
 pytestmark = pytest.mark.usefixtures("cache")
+TASK = {"id": "one", "prompt": "p", "acceptance_command": "test -f answer.txt"}
 
 
 def notes(out: Path) -> list[dict[str, Any]]:
@@ -32,8 +33,7 @@ def codes(analysis: dict[str, Any]) -> set[str]:
 @pytest.fixture
 def ran(tmp_path: Path) -> Path:
     """One task with five repeats: enough for a verdict."""
-    task = {"id": "one", "prompt": "p", "acceptance_command": "test -f answer.txt"}
-    suite, out = suite_of(tmp_path, USAGE + f"used 100 0.5; {SOLVE}", tasks=[task]), tmp_path / "o"
+    suite, out = suite_of(tmp_path, USAGE + f"used 100 0.5; {SOLVE}", tasks=[TASK]), tmp_path / "o"
     result = run(suite, out, "--repeats", "5", "--jobs", "2")
     assert result.code == 0, result.err
     return out
@@ -85,3 +85,36 @@ def test_planned_looks_are_not_noted_and_half_a_note_is_none(ran: Path) -> None:
     assert "looked_before" not in codes(scored(ran))
     torn, whole = (ran / "reports.jsonl").read_text().splitlines()
     assert (torn, json.loads(whole)["runs"]) == ('{"at_utc": "2026', {"1": 10})
+
+
+# How many trials are made before somebody stops the run, whether they are scored then, and what the
+# report on all of them says.
+STOPPED = [(4, True, True), (4, False, False), (1, True, False)]
+
+
+@pytest.mark.parametrize(("done", "looked", "said"), STOPPED)
+def test_to_score_a_run_that_was_stopped_is_a_look(
+    tmp_path: Path, done: int, looked: bool, said: bool
+) -> None:
+    out, made = tmp_path / "o", tmp_path / "made"
+    stop = f"echo >> {made}; [ $(wc -l < {made}) -ne {done} ] || touch {out}/stop"
+    suite = suite_of(tmp_path, USAGE + f"{stop}; used 100 0.5; {SOLVE}", tasks=[TASK])
+    assert run(suite, out, "--repeats", "3", "--jobs", "1").code == 3
+    assert notes(out) == []
+    if looked:
+        # One arm alone shows no decision.
+        assert scored(out)["promotion"]["verdict"] == "not enough data"
+        (note,) = notes(out)
+        assert (note["runs"], note["decided"]) == ({"1": done}, done > 1)
+    assert twoarm("run", "--resume", str(out), *QUICK).code == 0
+    assert ("looked_before" in codes(json.loads((out / "analysis.json").read_text()))) == said
+
+
+def test_the_report_of_a_spent_budget_is_a_look_if_the_run_goes_on(tmp_path: Path) -> None:
+    suite, out = suite_of(tmp_path, USAGE + f"used 100 0.5; {SOLVE}", tasks=[TASK]), tmp_path / "o"
+    spent = ("--budget", "2", "--trial-budget", "0.5")
+    assert run(suite, out, "--repeats", "3", "--jobs", "1", *spent).code == 0
+    assert [note["runs"] for note in notes(out)] == [{"1": 2}]
+    assert "looked_before" not in codes(scored(out))
+    assert twoarm("run", "--resume", str(out), "--budget", "9", *QUICK).code == 0
+    assert "looked_before" in codes(json.loads((out / "analysis.json").read_text()))

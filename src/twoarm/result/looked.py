@@ -19,11 +19,10 @@ from twoarm.text.sentence import Whole
 # look, in percent: the table in docs/plan.md.
 _FALSE_WINNERS = (4.7, 9.2, 9.6)
 _ORDINALS = {1: "a second look", 2: "a third look"}
-_NO_VERDICT = "not enough data"
 
 
 class Seen(msgspec.Struct, frozen=True, kw_only=True):
-    """What earlier reports with a verdict have had of the runs of a folder."""
+    """What earlier reports with a decision have had of the runs of a folder."""
 
     looks: int
     # The runs that none of them had.
@@ -43,7 +42,7 @@ def seen_before(study: Study, parts: Sequence[int] | None) -> Seen | None:
     looks = {
         tuple(report.runs.get(part, 0) for part in now)
         for report in study.reports
-        if set(report.verdicts) - {_NO_VERDICT}
+        if report.decided
     }
     before = [
         look

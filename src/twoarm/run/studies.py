@@ -7,6 +7,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 
 import msgspec
+from msgspec.structs import replace
 
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
@@ -100,13 +101,16 @@ def earlier_reports(folder: RunFolder) -> tuple[EarlierReport, ...]:
     return tuple(reports)
 
 
-def note_report(study: Study, verdicts: tuple[str, ...], parts: tuple[int, ...] | None) -> None:
+def note_report(
+    study: Study, verdicts: tuple[str, ...], parts: tuple[int, ...] | None, *, decided: bool
+) -> None:
     """Remember that somebody has seen these runs judged; not in a folder that takes no notes."""
     runs = {part: count for part, count in study.made.items() if parts is None or part in parts}
-    if any((report.runs, report.verdicts) == (runs, verdicts) for report in study.reports):
-        return
     at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    line = msgspec.json.encode(EarlierReport(at_utc=at, runs=runs, verdicts=verdicts))
+    note = EarlierReport(at_utc=at, runs=runs, verdicts=verdicts, decided=decided)
+    if any(replace(report, at_utc=at) == note for report in study.reports):
+        return
+    line = msgspec.json.encode(note)
     folder = RunFolder(study.path)
     with suppress(OSError):
         notes = folder.folder.open_own(_REPORTS, append=True)

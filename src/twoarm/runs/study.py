@@ -26,6 +26,8 @@ class EarlierReport(msgspec.Struct, frozen=True, kw_only=True):
     runs: dict[int, int]
     # Of each candidate, as far as they differ.
     verdicts: tuple[str, ...]
+    # Whether there was a decision on one of them.
+    decided: bool = True
 
 
 class Study(msgspec.Struct, frozen=True, kw_only=True):
