@@ -146,11 +146,11 @@ def test_every_trial_is_judged_as_score_judges_it(monkeypatch: pytest.MonkeyPatc
             for entry in evidence.grade.findings
             if entry.standing in ("better", "worse")
         ]
-        survives = gain_survives(clear, solved) is not False
+        survives = gain_survives(clear, solved) is True
         winner = evidence.grade.verdict in ("candidate better", "baseline better")
         assert named == (winner and survives)
         within = evidence.margin.verdict in ("candidate", "baseline")
-        assert by_margin == (within and evidence.margin.gain_survives is not False)
+        assert by_margin == (within and evidence.margin.gain_survives is True)
 
 
 @pytest.mark.parametrize("way", [1, -1])
@@ -170,6 +170,11 @@ def test_failing_fast_wins_no_trial(way: int) -> None:
     # Honest runs that are faster, too, win as they should.
     values[0] *= 0.5
     assert judged(passed) == (True, True)
+    # With too few tasks that both arms solve, nobody can tell.
+    passed[:, 3:] = 0.0
+    assert judged(passed) == (True, True)
+    passed[:, 2:] = 0.0
+    assert judged(passed) == (False, False)
 
 
 def test_drift_is_seen_and_its_absence_is_too() -> None:

@@ -128,7 +128,8 @@ def _by_gates(values: Mapping[str, Floats], rows: Ints, ours: Flags) -> bool:
 def winners(runs: list[TaskRuns], frame: Frame, margins: Margins) -> tuple[bool, bool]:
     """Whether the verdict names a winner, and whether the margin rule does.
 
-    A winner that is better only because failed runs are short, or long, is none.
+    A winner that is better only because failed runs are short, or long, is none; nor is one of
+    which that cannot be said.
     """
     by_name = {measure.metric.name: measure for measure in runs}
     grade = grade_of(runs, headline_tests(runs, frame, None), None, frame)
@@ -153,8 +154,8 @@ def winners(runs: list[TaskRuns], frame: Frame, margins: Margins) -> tuple[bool,
     clear = (entry.metric for entry in grade.findings if entry.standing in ("better", "worse"))
     return (
         grade.verdict in ("candidate better", "baseline better")
-        and gain_survives(clear, solved) is not False,
-        rule.verdict in ("candidate", "baseline") and rule.gain_survives is not False,
+        and gain_survives(clear, solved) is True,
+        rule.verdict in ("candidate", "baseline") and rule.gain_survives is True,
     )
 
 
