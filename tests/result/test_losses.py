@@ -336,6 +336,26 @@ def test_what_to_do_next_is_to_find_out_why() -> None:
     ]
 
 
+def test_what_one_arm_lacks_is_looked_into_before_more_repeats() -> None:
+    runs = suite(25, 10, effect=0.6, pass_rate=1.0)
+    for number, one in enumerate(runs):
+        if one["arm"] == WITH and number // 2 % 4:
+            one["input_tokens"] = None
+    report = package.score(runs)
+    assert str(report.promotion.reasons[0]).startswith("not enough repeats to promote: 25 tasks")
+    assert advised(report)[:2] == [
+        "find out why `with_skelly` lacks non-cache tokens so much more often: it may be in the "
+        "bad runs",
+        "run more repeats: a promotion needs at least 5 of every task in both arms (25 tasks below "
+        "that)",
+    ]
+    # Whole runs are asked about once.
+    gone = [infra(f"t{task:03}", WITH, repeat) for task in range(25) for repeat in (5, 6)]
+    few = suite(25, 4, effect=0.6, pass_rate=1.0)
+    asked = [step for step in advised(package.score([*few, *gone])) if "find out why" in step]
+    assert asked == ["find out why `with_skelly` lost so many more runs: they may be the bad ones"]
+
+
 def test_nobody_stops_at_a_look_for_a_promotion_that_would_be_withheld() -> None:
     runs = [one for one in suite(25, 10, effect=0.6, pass_rate=1.0) if one["repeat"] <= 5]
     found = package.score(runs, promote_by="evidence", looks=(5, 10))

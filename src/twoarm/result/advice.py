@@ -10,6 +10,7 @@ from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
 from twoarm.compare.trials import ended_by_budget, stopped_early
 from twoarm.errors import Caveat
+from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.losses import OneSided
 from twoarm.evidence.results import Evidence
 from twoarm.evidence.solved import FEWEST_SOLVED
@@ -45,7 +46,7 @@ def next_steps(basis: Basis) -> Iterator[Step]:
         if unfinished is None:
             yield alone
         return
-    yield from map(_one_sided, basis.promotion.withheld)
+    yield from map(_find_out_why, _one_sided(basis))
     yield from _before_figures(basis.caveats)
     if stopped_early(comparison.screening.trials):
         # What a whole run would show is not known yet.
@@ -118,8 +119,16 @@ def _unfinished(comparison: Comparison) -> Step | None:
     return step("finish_run", "finish the run with {}: {}", Whole(shlex.join(words)), left)
 
 
-def _one_sided(lost: OneSided) -> Step:
-    """What to look into before a promotion that was withheld."""
+def _one_sided(basis: Basis) -> tuple[OneSided, ...]:
+    """What one arm lost clearly more of: a promotion is withheld for it, or repeats are lacking."""
+    comparison = basis.comparison
+    if lacks_repeats(comparison.adequacy, comparison.gates):
+        return one_sided(comparison)
+    return basis.promotion.withheld
+
+
+def _find_out_why(lost: OneSided) -> Step:
+    """What to look into before anything is promoted."""
     if lost.metric is None:
         return step(
             "explain_losses",
@@ -136,7 +145,7 @@ def _one_sided(lost: OneSided) -> Step:
 
 def _unexplained(basis: Basis) -> bool:
     """Whether runs were excluded, and no other step asks why."""
-    asked = any(lost.metric is None for lost in basis.promotion.withheld)
+    asked = any(lost.metric is None for lost in _one_sided(basis))
     return not asked and any(arm.excluded for arm in basis.comparison.screening.trials)
 
 
