@@ -181,10 +181,11 @@ class OptionKeywords(CountingKeywords, total=False):
 
 
 def refuse_unknown(keywords: Mapping[str, Any], known: Iterable[str]) -> None:
-    """Refuse a keyword that no option has, and name the nearest."""
+    """Refuse a keyword that a function does not have, and name the nearest that it has."""
     choices = sorted(known)
     for unknown in sorted(keywords.keys() - set(choices)):
-        near = did_you_mean(unknown, choices) or f"; expected one of {', '.join(choices)}"
+        none = f"; expected one of {', '.join(choices)}" if choices else "; it takes none"
+        near = did_you_mean(unknown, choices) or none
         raise KeywordError(f"unexpected keyword argument {named(unknown)}{near}")
 
 

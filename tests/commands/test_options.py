@@ -122,6 +122,21 @@ def test_a_keyword_that_is_no_option_is_answered_with_the_nearest(name: str, ans
             assert f"`{name}`{answer}" in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("call", "name", "answer"),
+    [
+        (read, "skip_bads", "; did you mean `skip_bad`?"),
+        (read, "x", "; expected one of list_all, progress, skip_bad, times"),
+        (twoarm.check, "skip_bda", "; it takes none"),
+    ],
+)
+def test_reading_and_checking_answer_in_the_same_way(call: Any, name: str, answer: str) -> None:
+    for kind in (TypeError, twoarm.UsageError):
+        with pytest.raises(kind) as caught:
+            call(both(), **{name: True})
+        assert str(caught.value) == f"unexpected keyword argument `{name}`{answer}"
+
+
 def test_keywords_change_a_value_of_options_and_leave_it_as_it_was() -> None:
     options = Options(seed=5, level=0.9)
     assert chosen(options, {"seed": 6}) == Options(seed=6, level=0.9)

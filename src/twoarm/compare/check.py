@@ -1,5 +1,7 @@
 """Every problem in run files, found without scoring them."""
 
+from typing import Never
+
 import msgspec
 import numpy as np
 
@@ -8,6 +10,7 @@ from twoarm.compare.same_checks import differing_checks
 from twoarm.compare.screen import find_duplicates
 from twoarm.compare.trials import left_out
 from twoarm.errors import BadRunsError, Problem
+from twoarm.options import refuse_unknown
 from twoarm.runs.runfile import Source, read
 from twoarm.text.escape import visible
 
@@ -25,8 +28,9 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     unknown_keys: tuple[str, ...]
 
 
-def check(source: Source) -> Check:
+def check(source: Source, **unknown: Never) -> Check:
     """Look at every line of what `score` would take."""
+    refuse_unknown(unknown, ())
     try:
         runs = read(source, skip_bad=True, list_all=True, times=False)
     except BadRunsError as error:

@@ -3,7 +3,7 @@
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain, groupby, islice
-from typing import Any, TypeAlias, cast
+from typing import Any, Never, TypeAlias, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from twoarm.errors import (
     TwoarmError,
     UsageError,
 )
+from twoarm.options import refuse_unknown
 from twoarm.runs.badline import problems_of
 from twoarm.runs.frame import ArrowFrame, is_frame, rows
 from twoarm.runs.record import Line, OpenLine, Run, columns_of, explain
@@ -62,6 +63,7 @@ def read(
     list_all: bool = False,
     times: bool = True,
     progress: Progress | None = None,
+    **unknown: Never,
 ) -> Runs:
     """All runs of a path, several paths, an open binary file, a frame with a row per run, or an
     iterable of mappings or Runs.
@@ -70,6 +72,7 @@ def read(
     `times`, which only the evidence and the timeline need, reading is quicker. With `list_all`
     every problem is kept, not only the first of each mistake.
     """
+    refuse_unknown(unknown, read.__kwdefaults__ or ())
     reader = _Reader(list_all=list_all, times=times)
     files, items = _told_apart(source)
     if progress is not None and files:
