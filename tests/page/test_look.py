@@ -37,6 +37,18 @@ def test_nothing_is_wider_than_the_screen(
         shown.page.screenshot(path=SCREENSHOTS / name, full_page=True)
 
 
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("kind", ["demo", "one arm", "unmeasured"])
+def test_the_first_figures_do_not_scroll_and_say_once_why_there_is_no_interval(
+    kind: str, width: int, chromium: Browser, tmp_path: Path
+) -> None:
+    with opened(chromium, tmp_path, kind, width=width) as shown:
+        around = shown.page.locator(".banner .scroll").first
+        assert around.evaluate("one => one.scrollWidth <= one.clientWidth")
+        said = shown.page.locator(".first").inner_text()
+        assert said.count("No task has this metric in both arms") == (kind != "demo")
+
+
 def luminance(colour: str) -> float:
     parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
     linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]

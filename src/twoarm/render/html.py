@@ -268,10 +268,12 @@ def amounts(summary: Summary) -> str:
     rows = "".join(map(_amount, summary.amounts))
     heads = ("", "candidate", "baseline", summary.change, summary.level, "")
     head = "".join(f'<th scope="col">{html(text)}</th>' for text in heads)
-    scope = f'<p class="how">{html(summary.scope)}</p>' if summary.scope else ""
+    below = "".join(
+        f'<p class="how">{html(text)}</p>' for text in (summary.scope, summary.missing) if text
+    )
     return (
         '<div class="scroll"><table class="amounts"><thead><tr>'
-        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>{scope}"
+        f"{head}</tr></thead><tbody>{rows}</tbody></table></div>{below}"
     )
 
 
@@ -289,14 +291,13 @@ def _amount(amount: Amount) -> str:
     about = f'<span class="small">{html(amount.label_note)}</span>' if amount.label_note else ""
     mark = _STANDINGS.get(amount.mark, amount.mark)
     note = f'<span class="small">{html(amount.notes)}</span>' if amount.notes else ""
-    why = f'<span class="small">{html(amount.why)}</span>' if amount.why else ""
     figures = "".join(
         f'<td class="number">{html(text)}</td>'
         for text in (amount.candidate, amount.baseline, amount.change)
     )
     return (
         f'<tr><th scope="row">{html(page_label(amount))}{about}</th>{figures}'
-        f'<td class="number">{html(amount.interval)}{why}</td>'
+        f'<td class="number">{html(amount.interval)}</td>'
         f'<td class="{amount.role or "tied"}">{html(mark)}{note}</td></tr>'
     )
 

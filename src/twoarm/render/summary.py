@@ -16,7 +16,7 @@ from twoarm.evidence.results import (
     Interval,
     Scope,
 )
-from twoarm.render.evidence import level, per_solved
+from twoarm.render.evidence import level, of_rows, per_solved
 from twoarm.render.tables import ROLES, Role, overview
 from twoarm.result.analysis import Analysis
 from twoarm.result.caveats import foremost
@@ -126,6 +126,16 @@ class Summary(msgspec.Struct, frozen=True, kw_only=True):
     caveats: tuple[Sentence, ...]
     # Whether the first caveat should make a reader stop.
     serious: bool
+
+    @property
+    def missing(self) -> str:
+        """Why figures have no interval, each reason once, with the figures that it is about."""
+        why: dict[str, list[str]] = {}
+        for amount in self.amounts:
+            if amount.why:
+                why.setdefault(amount.why, []).append(amount.label)
+        count = len(self.amounts)
+        return " ".join(of_rows(text, labels, count) for text, labels in why.items())
 
 
 def summarize(analysis: Analysis) -> Summary:

@@ -6,7 +6,7 @@ from itertools import product
 
 import msgspec
 
-from twoarm.render.evidence import of_rows, report_tables
+from twoarm.render.evidence import report_tables
 from twoarm.render.sheet import Sheet
 from twoarm.render.summary import Amount, Summary, summarize
 from twoarm.render.tables import Cell, Table
@@ -288,17 +288,11 @@ class _Screen:
 
     def _footnotes(self, summary: Summary) -> list[list[str]]:
         """What has to be said about the figures: for which tasks, what is missing, the notes."""
-        why: dict[str, list[str]] = {}
-        for amount in summary.amounts:
-            if amount.why:
-                why.setdefault(amount.why, []).append(amount.label)
-        count = len(summary.amounts)
-        missing = " ".join(of_rows(text, labels, count) for text, labels in why.items())
         notes = [f"({n}) {text}" for text, n in _numbered(summary.amounts).items()]
         # Without a number, which would cost the table its widest columns.
         solved = ", ".join(amount.solved for amount in summary.amounts if amount.solved)
         notes += [f"solved runs: {solved}"] if solved else []
-        texts = (summary.scope, missing, "  ".join(notes))
+        texts = (summary.scope, summary.missing, "  ".join(notes))
         return [self._wrapped(text) if text else [] for text in texts]
 
     def _wrapped(self, text: str, *, first: str = "", rest: str = "") -> list[str]:
