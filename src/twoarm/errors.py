@@ -18,6 +18,7 @@ SERIOUS = (
     "separate_time_blocks",
     "order_unknown",
     "arms_look_swapped",
+    "not_regraded",
     "uptake_never",
     "uptake_failed",
     "uptake_contaminated",

@@ -9,12 +9,14 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, run
+from tests.result.test_tested import study
 from tests.support.formula_runs import jitter, spread
 from twoarm import Caveat
 from twoarm.errors import NOTES, SERIOUS
 from twoarm.render.github import annotations
 from twoarm.render.summary import summarize
 from twoarm.result.caveats import foremost
+from twoarm.runs.study import KeptVerdict
 from twoarm.text.sentence import say
 
 
@@ -60,6 +62,47 @@ def test_what_the_promotion_says_is_not_said_again_as_a_caveat() -> None:
     assert "too_few_repeats" in [entry.code for entry in report.caveats]
     assert not [message for message in summarize(report).caveats if "not enough repeats" in message]
     assert "not enough repeats to promote: 8 of 8 tasks" in report.to_markdown()
+
+
+def regraded(**options: Any) -> package.Candidates:
+    """Three arms in two parts, some of whose runs kept the verdict of then."""
+    kept = [("one", 1), ("one", 2), ("two", 1), ("base", 2)]
+    runs = [
+        run("t", arm, part, part=part, duration_seconds=seconds)
+        for arm, seconds in (("one", 9), ("two", 9), ("base", 10))
+        for part in (1, 2)
+    ]
+    folder = study(
+        not_regraded=tuple(
+            KeptVerdict(arm=arm, path=f"{arm}/t.{part}", part=part) for arm, part in kept
+        )
+    )
+    read = msgspec.structs.replace(package.read(runs), studies=(folder,))
+    return package.compare_candidates(read, baseline="base", evidence=False, **options)
+
+
+def test_runs_that_kept_the_verdict_of_then_are_named_where_they_count() -> None:
+    def told(report: package.Report) -> list[str]:
+        return [str(item.message) for item in report.caveats if item.code == "not_regraded"]
+
+    both_parts, second = regraded(), regraded(part=(2,))
+    assert told(both_parts["one"]) == [
+        "3 runs could not be graded again and keep the verdict of then: `one/t.1`, `one/t.2`, "
+        "`base/t.2`; to count them as missing instead, remove their folders below `out/runs` and "
+        "`out/collected.jsonl`, then score"
+    ]
+    (message,) = told(second["two"])
+    assert message.startswith(
+        "1 run could not be graded again and keeps the verdict of then: `base/t.2`; to count it as "
+        "missing instead, remove its folder below "
+    )
+    (first, _) = told(both_parts["two"])[0].split(";", 1)
+    assert first.endswith(": `two/t.1`, `base/t.2`")
+    # What differs is said of each, and what does not once.
+    shown = " ".join(both_parts.to_text(width=200).split())
+    assert f"Caveat: one: {told(both_parts['one'])[0]}".replace("`", "") in shown.replace("`", "")
+    assert f"Caveat: two: {first}".replace("`", "") in shown.replace("`", "")
+    assert "not_regraded" in SERIOUS
 
 
 def test_annotations_go_by_how_serious_a_caveat_is() -> None:

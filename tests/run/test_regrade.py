@@ -193,6 +193,11 @@ def test_a_patch_that_was_changed_is_named_and_its_run_left(tmp_path: Path) -> N
         "without/one.1": "diff.patch is not as long as it was",
     }
     assert [record["success"] for record in records(new)] == [True] * 4
+    # Whoever reads any of its reports is told.
+    told = "3 runs could not be graded again and keep the verdict of then: with/one.1, with/two.1"
+    pages = [(new / name).read_text() for name in ("analysis.json", "analysis.md")]
+    for report in (twoarm("score", str(new), "--no-evidence").out, *pages):
+        assert told in " ".join(report.replace("`", "").split())
 
 
 def test_what_was_never_run_stays_so_and_can_be_run(tmp_path: Path) -> None:

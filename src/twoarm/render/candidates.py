@@ -69,12 +69,12 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
 
 def _serious(analyses: Sequence[Analysis]) -> Iterator[Sentence]:
     """What to know before any of it is quoted, and of which candidates it holds."""
-    serious: dict[str, tuple[Sentence, list[str]]] = {}
+    serious: dict[Sentence, list[str]] = {}
     for analysis in analyses:
         for caveat in analysis.caveats:
             if caveat.severity == "serious":
-                serious.setdefault(caveat.code, (caveat.message, []))[1].append(analysis.candidate)
-    for message, candidates in serious.values():
+                serious.setdefault(caveat.message, []).append(analysis.candidate)
+    for message, candidates in serious.items():
         whose = say("{}: ", listed(candidates)) if len(candidates) < len(analyses) else ""
         yield say("Caveat: {}{}.", whose, message)
 

@@ -1,5 +1,6 @@
 """What the reader must know about the figures, in the order of how much it matters."""
 
+import os
 from collections.abc import Iterator
 
 from twoarm.compare.comparison import Comparison
@@ -12,8 +13,9 @@ from twoarm.evidence.results import Evidence
 from twoarm.options import Options
 from twoarm.result.promote import Promotion
 from twoarm.runs.metric import METRICS
+from twoarm.runs.runfile import COLLECTED
 from twoarm.text.escape import counted
-from twoarm.text.sentence import Name, Sentence, joined, listed, say
+from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
 
 # What the promotion and the advice say already.
 _TOLD = ("too_few_repeats", "insufficient_data", "add_tasks")
@@ -26,6 +28,7 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
     return (
         *_on_the_decision(comparison),
         *_on_repeats(comparison),
+        *_on_grading(comparison, options),
         *_on_excluded(comparison, options),
         *comparison.screening.caveats,
         *_on_tasks(comparison),
@@ -108,6 +111,30 @@ def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
             adequacy.preferred_repeats,
             adequacy.fewest_repeats,
         )
+
+
+def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:
+    for study in comparison.runs.studies:
+        kept = [
+            run.path
+            for run in study.not_regraded
+            if run.arm in comparison.arms.both
+            and (options.part is None or run.part in options.part)
+        ]
+        if kept:
+            one = len(kept) == 1
+            yield Caveat.say(
+                "not_regraded",
+                "{} could not be graded again and {} the verdict of then: {}; to count {} as "
+                "missing instead, remove {} below {} and {}, then score",
+                counted(len(kept), "run"),
+                "keeps" if one else "keep",
+                listed(kept),
+                "it" if one else "them",
+                "its folder" if one else "their folders",
+                Whole(os.path.join(study.path, "runs")),
+                Whole(os.path.join(study.path, COLLECTED)),
+            )
 
 
 def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 
@@ -13,10 +13,10 @@ from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.looks import looks_taken
-from twoarm.run.report import collect_runs, is_collected, regraded_from
+from twoarm.run.report import NOT_REGRADED, collect_runs, is_collected, regraded_from
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import tree_digest
-from twoarm.runs.study import COLLECTED, EarlierReport, Study
+from twoarm.runs.study import COLLECTED, EarlierReport, KeptVerdict, Study
 from twoarm.text.escape import visible
 
 # Who has seen how many runs judged, a line for each report.
@@ -71,6 +71,7 @@ def open_study(path: str) -> OpenStudy:
                 planned_looks=frozen.looks is not None,
                 judging=frozen.judging,
                 regraded_at_utc=None if regraded is None else regraded.begun_at_utc,
+                not_regraded=tuple(_not_regraded(frozen, runs)),
                 stopped={} if ended is None else ended.because,
             ),
         )
@@ -85,6 +86,14 @@ def _made(frozen: Frozen, runs: Iterable[Attempted]) -> dict[int, int]:
     """How many runs there are of each part."""
     done = {run.trial for run in runs}
     return {part.number: len(done.intersection(part.trials)) for part in frozen.parts}
+
+
+def _not_regraded(frozen: Frozen, runs: Iterable[Attempted]) -> Iterator[KeptVerdict]:
+    """The runs that kept the verdict of then."""
+    left = {run.trial for run in runs if NOT_REGRADED in run.facts}
+    for part in frozen.parts:
+        for trial in sorted(left.intersection(part.trials), key=lambda trial: trial.id):
+            yield KeptVerdict(arm=trial.arm, path=trial.id, part=part.number)
 
 
 def earlier_reports(folder: RunFolder) -> tuple[EarlierReport, ...]:

@@ -30,6 +30,15 @@ class EarlierReport(msgspec.Struct, frozen=True, kw_only=True):
     decided: bool = True
 
 
+class KeptVerdict(msgspec.Struct, frozen=True, kw_only=True):
+    """A run that could not be graded again, among others that were."""
+
+    arm: str
+    # Below `runs`.
+    path: str
+    part: int
+
+
 class Study(msgspec.Struct, frozen=True, kw_only=True):
     """One run folder among the inputs."""
 
@@ -59,6 +68,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     judging: dict[str, str | int | float] = {}
     # When the runs were graded again; None if they were not.
     regraded_at_utc: str | None = None
+    # The runs that could not be, and have the verdict of then.
+    not_regraded: tuple[KeptVerdict, ...] = ()
     # Why it ended at a planned look, by candidate; empty if it did not.
     stopped: dict[str, StopReason] = {}
 
