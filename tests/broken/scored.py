@@ -16,7 +16,7 @@ SCORED = [
     Broken("a worse score that was named first counts", "grade.grade", 'standings.add("worse")', "pass", SCORES),
     Broken("nothing is clear after a score that cannot be tested", "weigh._measured", "scored = has_scores(comparison) or options.primary == SCORE.name", "scored = has_scores(comparison)", SCORES),
     Broken("a score is tested first at a look", "at_look", "tested = [column for column in range(len(runs)) if column in tests.adjusted]", "tested = [column for column in _FAMILY if column in tests.adjusted]", SCORES),
-    Broken("a clear score is no clear gate", "weigh._looks", "elif not tests.clear.keys() & set(_FAMILY) and known", "elif not tests.clear and known", SCORES),
+    Broken("a clear score is no clear gate", "weigh._looks", "elif not tests.clear.keys() & set(_FAMILY) and", "elif not tests.clear and", SCORES),
     Broken("checks are tested together", "evidence.scores._checks", "adjusted = signs_of_tasks(tested, frame.seed).adjusted(range(len(family)))", "adjusted = {place: signs_of_tasks(tested, frame.seed).p(place) or 1.0 for place in range(len(family))}", SCORES),
     Broken("a check of few tasks is not tested", "evidence.scores._checks", "tested[(~np.isnan(deltas)).sum(axis=1) < frame.fewest_tasks] = np.nan", "pass", SCORES),
     Broken("the checks that most tasks have are compared", "evidence.scores._checks", "key=lambda code: (-tasks_of[code], names[code]))[:FAMILY]", "key=lambda code: (tasks_of[code], names[code]))[:FAMILY]", SCORES),

@@ -61,13 +61,15 @@ def test_a_rule_is_about_options_that_its_command_has(command: str) -> None:
     for rule in RULES[command]:
         assert {*rule.options, *rule.without, *(rule.all_but or ())} <= names
         assert rule.beside in names | {""}
-        assert bool(rule.beside) != bool(rule.without)
+        assert rule.beside or rule.without
 
 
 @pytest.mark.parametrize(
     ("words", "complaint"),
     [
         (["score", "a", "--run-pages", "none"], "--run-pages has no effect without --out"),
+        (["run", "--dry-run", "--level", "0.9"],
+         "--level has no effect with --dry-run without --looks"),
         (["demo", "--print", "--format", "text"], "--format has no effect with --print"),
         (["run", "--status", "a", "--format", "text"], "--format has no effect with --status"),
         (["run", "--resume", "a", "--status", "b"], "--resume has no effect with --status"),

@@ -12,7 +12,14 @@ from scipy import stats
 import twoarm
 from twoarm.errors import UsageError
 from twoarm.evidence.cells import Layout, TaskRuns
-from twoarm.evidence.looks import clear_at, exchanged_labels, flipped_tasks, spending, won_at
+from twoarm.evidence.looks import (
+    can_be_clear,
+    clear_at,
+    exchanged_labels,
+    flipped_tasks,
+    spending,
+    won_at,
+)
 from twoarm.evidence.relabel import signs_of_tasks
 from twoarm.runs.arrays import Floats
 from twoarm.runs.metric import DURATION
@@ -105,6 +112,21 @@ def test_spending_by_brute_force(seed: int) -> None:
         if None not in looks:
             expected[metric] = max(look for look in looks if look is not None)
     assert clear_at(statistics, shares, range(3), None) == expected
+
+
+@pytest.mark.parametrize("candidates", [1, 2, 3, 4, 7])
+@pytest.mark.parametrize("tasks", [6, 7, 8, 9])
+def test_whether_anything_can_be_clear_by_brute_force(tasks: int, candidates: int) -> None:
+    # Nothing is larger than one difference that is in every task, and no two patterns tie.
+    deltas = [1.0 + np.array([[math.sqrt(task + 2) for task in range(tasks)]])]
+    won = brute_won(deltas, [0.05 / candidates], (0,)) is not None
+    assert can_be_clear(tasks, 0.95, candidates) == won
+
+
+def test_labels_that_are_drawn_leave_room_for_many_candidates() -> None:
+    for tasks in (2, 5, 100):
+        assert can_be_clear(tasks, 0.95, 400)
+        assert not can_be_clear(tasks, 0.95, 500)
 
 
 def test_the_metric_named_first_spends_alone_and_the_others_wait_for_it() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import twoarm
 from tests.evidence.test_looks import runs_at
@@ -116,6 +117,60 @@ def test_what_cannot_be_tested_together_gets_its_share_of_the_level() -> None:
             one = alone.evidence.deltas[name].p.adjusted
             assert one is not None
             assert report.evidence.deltas[name].p.adjusted == pytest.approx(min(1.0, 3 * one))
+
+
+def stops(runs: list[dict[str, Any]]) -> dict[str, str | None]:
+    found: dict[str, str | None] = {}
+    for report in compared(runs, looks=(5, 10)).reports:
+        assert report.evidence is not None
+        assert report.evidence.looks is not None
+        found[report.candidate] = report.evidence.looks.stop
+    return found
+
+
+def test_where_no_look_can_find_anything_more_repeats_are_in_vain() -> None:
+    huge = {"fast": 0.1, "slow": 9.0}
+    # Of 32 patterns, half of 5% is none.
+    assert stops(several(huge, tasks=6)) == {"fast": "futility", "slow": "futility"}
+    assert stops(several(huge, tasks=7)) == {"fast": None, "slow": None}
+    assert stops(several(huge, tasks=12)) == {"fast": "candidate better", "slow": "baseline better"}
+
+
+def chance(runs: list[dict[str, Any]], arm: str, level: float) -> float:
+    """From the definition: that the mean over tasks is clear after ten repeats, of which five are
+    there."""
+    times: dict[str, Any] = {
+        name: np.array(
+            [
+                [math.log(r["duration_seconds"]) for r in runs if (r["arm"], r["task_id"]) == of]
+                for of in sorted({(name, run["task_id"]) for run in runs})
+            ]
+        )
+        for name in (arm, "base")
+    }
+    deltas = times[arm].mean(axis=1) - times["base"].mean(axis=1)
+    tasks = len(deltas)
+    noise = sum(each.var(axis=1, ddof=1).sum() / 5 for each in times.values()) / tasks**2 / 2
+    end = math.sqrt(deltas.var(ddof=1) / tasks - noise)
+    need = stats.t.ppf((1 + level) / 2, tasks - 1) * end
+    return float(stats.norm.cdf((abs(deltas.mean()) - need) / math.sqrt(noise)))
+
+
+@pytest.mark.parametrize(("factor", "stop"), [(0.98, None), (0.99, "futility")])
+def test_the_chance_at_the_end_is_that_of_a_share_of_the_level(
+    factor: float, stop: str | None
+) -> None:
+    runs = several({"same": factor, "fast": 0.4, "slow": 3.0}, tasks=12)
+    for run in runs:
+        if run["arm"] == "same":
+            uneven = math.exp(0.15 * (int(run["task_id"][1:]) % 3 - 1))
+            run["duration_seconds"] *= uneven
+            run["input_tokens"] *= uneven
+    # Alone it would go on in both cases.
+    assert chance(runs, "same", 0.95) > 0.205
+    assert (chance(runs, "same", 1 - 0.05 / 3) < 0.2) == (stop is not None)
+    alone = twoarm.look(runs, looks=(5, 10), candidate="same", baseline="base")
+    assert (alone.stop, stops(runs)["same"]) == (None, stop)
 
 
 def test_arms_that_are_not_there_or_named_twice_are_refused() -> None:

@@ -284,6 +284,22 @@ def test_more_tasks_than_looks_can_judge_are_refused(tmp_path: Path) -> None:
     assert "--looks: planned looks take at most 1 tasks, and the suite has 2" in result.err
 
 
+def test_looks_that_can_find_nothing_are_refused(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path / "s", tasks=TASKS, arms={"third": {"env": {"HINT": "2"}}})
+    result = twoarm("run", str(suite), "--looks", "3,5", "--out", str(tmp_path / "out"))
+    assert result.code == 2
+    assert result.err == (
+        "twoarm: --looks: with 6 tasks no look could find a difference between 2 candidates and "
+        "the baseline, however large: it takes 7; add tasks, or leave the option out\n"
+    )
+    assert not (tmp_path / "out").exists()
+    words = ("--looks", "3,5", "--level", "0.9")
+    less = twoarm("run", str(suite), *words, "--dry-run")
+    assert less.code == 0, less.err
+    assert "with 6 tasks a look hardly ever ends a run: it takes about 11" in less.out
+    assert all(word in less.out.splitlines()[-1] for word in words)
+
+
 def test_looks_are_what_they_were_when_the_run_was_started(tmp_path: Path) -> None:
     suite, out = suite_of(tmp_path / "s", FASTER), tmp_path / "out"
     assert start(suite, out, "--looks", "1", "--level", "0.9").code == 0

@@ -26,7 +26,7 @@ _DEFAULTS = {"format": "text", "guard": DEFAULTS.guard}
 
 
 class Rule(NamedTuple):
-    """Options that do nothing without one of several others, or next to another one."""
+    """Options that do nothing without one of several others, next to another one, or both."""
 
     options: tuple[str, ...] = ()
     # The values that will do; if none are listed, any will.
@@ -38,7 +38,7 @@ class Rule(NamedTuple):
 
     def refuse(self, given: Given) -> None:
         """Raise an error for the first option that would have no effect."""
-        idle = self.beside in given if self.beside else not self._met(given)
+        idle = (not self.beside or self.beside in given) and not self._met(given)
         for name in given if idle else ():
             listed = name in self.options if self.all_but is None else name not in self.all_but
             if listed and name != self.beside:
@@ -83,7 +83,7 @@ _SCORE = (
 )
 _COUNTING = ("candidate", "baseline", "duplicates", "missing", "keep_infra", "skip_bad")
 _OF_THE_ORDER = ("repeats", "seed", "trial_budget", "only", "tag", "isolation")
-OF_A_DRY_RUN = ("suite", "jobs", "budget", "looks", *_OF_THE_ORDER)
+OF_A_DRY_RUN = ("suite", "jobs", "budget", "looks", "level", *_OF_THE_ORDER)
 
 RULES = {
     "score": (*_SCORE, Rule(("run_pages",), without={"out": ()})),
@@ -94,6 +94,12 @@ RULES = {
         Rule(beside="status", all_but=()),
         Rule(beside="stop", all_but=()),
         Rule(beside="dry_run", all_but=OF_A_DRY_RUN),
+        Rule(
+            ("level",),
+            without={"looks": ()},
+            beside="dry_run",
+            why="has no effect with --dry-run without --looks",
+        ),
         Rule(("suite", "resume"), beside="demo"),
         Rule(
             (*(name for name in _OF_THE_ORDER if name != "repeats"), "keep", "out"),

@@ -169,7 +169,7 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
 
 
 def _start(given: Given, streams: Streams) -> int:
-    from twoarm.commands.run_looks import refuse_many_tasks, with_looks
+    from twoarm.commands.run_looks import refuse_in_vain, with_looks
     from twoarm.commands.run_to_end import finish, refuse_exit_code
     from twoarm.run.session import start
     from twoarm.run.setting import notes, set_up
@@ -179,8 +179,8 @@ def _start(given: Given, streams: Streams) -> int:
     run_options = _run_options(given, options)
     setting = set_up(suite, run_options, os.environ)
     refuse_exit_code(given, setting.frozen.candidates)
-    refuse_many_tasks(setting.frozen)
     options = with_looks(options, setting.frozen, given)
+    refuse_in_vain(setting.frozen, options)
     if "dry_run" in given:
         from twoarm.run.rehearse import outlook, rehearse
 

@@ -7,7 +7,8 @@ from msgspec.structs import replace
 
 from twoarm.commands.given import JUDGING, Given, listed, written
 from twoarm.errors import ArmsError, UsageError
-from twoarm.evidence.looks import MOST_TASKS
+from twoarm.evidence.looks import MOST_TASKS, can_be_clear
+from twoarm.evidence.results import fewest_tasks
 from twoarm.options import Options
 from twoarm.runs.runfile import read
 from twoarm.runs.study import StopReason
@@ -38,12 +39,21 @@ def repeats_of(given: Given) -> int | None:
     return last
 
 
-def refuse_many_tasks(frozen: "Frozen") -> None:
-    """Refuse looks that could not be judged, before anything is spent."""
-    if frozen.looks and len(frozen.suite.tasks) > MOST_TASKS:
+def refuse_in_vain(frozen: "Frozen", options: Options) -> None:
+    """Refuse looks that could not be judged, or never know an answer, before anything is spent."""
+    tasks, candidates = len(frozen.suite.tasks), len(frozen.candidates)
+    if not frozen.looks:
+        return
+    if tasks > MOST_TASKS:
         raise UsageError(
-            f"--looks: planned looks take at most {MOST_TASKS:,} tasks, and the suite has "
-            f"{len(frozen.suite.tasks):,}"
+            f"--looks: planned looks take at most {MOST_TASKS:,} tasks, and the suite has {tasks:,}"
+        )
+    if not can_be_clear(tasks, options.level, candidates):
+        enough = fewest_tasks(1.0 - (1.0 - options.level) / candidates)
+        raise UsageError(
+            f"--looks: with {counted(tasks, 'task')} no look could find a difference between "
+            f"{counted(candidates, 'candidate')} and the baseline, however large: it takes "
+            f"{enough}; add tasks, or leave the option out"
         )
 
 

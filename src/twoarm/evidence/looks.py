@@ -22,6 +22,7 @@ from twoarm.evidence.interval import Frame
 from twoarm.evidence.kernel import normal_below, normal_quantile, student
 from twoarm.evidence.means import over_tasks, within_tasks
 from twoarm.evidence.relabel import MOST_LISTED, pool_of, signs
+from twoarm.evidence.results import fewest_tasks
 from twoarm.options import Options, refused
 from twoarm.runs.arrays import Floats, Ints
 from twoarm.runs.record import PlannedLooks
@@ -127,6 +128,14 @@ def look(runs: Sequence[TaskRuns], plan: Planned, frame: Frame) -> Statistics:
     upto = [plan.block <= number for number in range(plan.at + 1)]
     deltas = [np.array([measure.among(kept).deltas for measure in runs]) for kept in upto]
     return flipped_tasks(deltas, frame.seed)
+
+
+def can_be_clear(tasks: int, level: float, candidates: int) -> bool:
+    """Whether any difference would be clear at the last look, with a share of the level for each
+    candidate."""
+    listed = 2 ** (tasks - 1)
+    fit = tasks >= fewest_tasks(level) and listed <= MOST_LISTED
+    return _may_win((1.0 - level) / candidates, listed if fit else MOST_LISTED + 1) > 0
 
 
 def chance_at_the_end(runs: TaskRuns, plan: Planned, level: float) -> float | None:
@@ -284,7 +293,7 @@ def won_at(statistics: Statistics, shares: Sequence[float], family: list[int]) -
     count = len(statistics[0])
     used = np.zeros(count, dtype=bool)
     for look, (statistic, share) in enumerate(zip(statistics, shares, strict=True)):
-        allowed = math.floor(share * count + _SLACK) - int(used.sum())
+        allowed = _may_win(share, count) - int(used.sum())
         if allowed <= 0:
             continue
         most = np.where(used, -np.inf, statistic[:, family].max(axis=1))
@@ -296,3 +305,8 @@ def won_at(statistics: Statistics, shares: Sequence[float], family: list[int]) -
             return look
         used |= winners
     return None
+
+
+def _may_win(share: float, patterns: int) -> int:
+    """How many patterns a share of them is."""
+    return math.floor(share * patterns + _SLACK)

@@ -26,6 +26,7 @@ from twoarm.evidence.harm import watch
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.looks import (
     Planned,
+    can_be_clear,
     chance_at_the_end,
     clear_at,
     level_alone,
@@ -87,6 +88,10 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
 
     candidates: int = 1
     adjusted: dict[str, float] | None = None
+
+    def level_of_each(self, level: float) -> float:
+        """The level of one candidate's tests where each has its share."""
+        return 1.0 - (1.0 - level) / self.candidates
 
 
 ALONE = Family()
@@ -171,7 +176,7 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
             (1.0 - frame.tests) / family.candidates,
             pair_cost(comparison),
         ),
-        looks=None if plan is None else _looks(runs, tests, plan, graded, options),
+        looks=None if plan is None else _looks(runs, tests, plan, graded, options, family),
     )
 
 
@@ -286,7 +291,7 @@ def at_look(
         # Nothing is clear before what was named first, which never differs.
         return msgspec.structs.replace(tests, clear={})
     first = None if named is None else tested.index(named)
-    shares = plan.shares(1.0 - (1.0 - frame.tests) / family.candidates)
+    shares = plan.shares(family.level_of_each(frame.tests))
     statistics = look([runs[column] for column in tested], plan, frame) if tested else []
     clear = clear_at(statistics, shares, range(len(tested)), first) if tested else {}
     looks = {tested[at]: plan.looks[number] for at, number in clear.items()}
@@ -294,17 +299,20 @@ def at_look(
 
 
 def _looks(
-    runs: list[TaskRuns], tests: Tests, plan: Planned, graded: Grade, options: Options
+    runs: list[TaskRuns],
+    tests: Tests,
+    plan: Planned,
+    graded: Grade,
+    options: Options,
+    family: Family,
 ) -> Looks:
     """Where the runs stand, and whether more repeats are needed to know which arm is better."""
     stop: StopReason | None = None
     assert tests.clear is not None
     if plan.after < plan.r_max:
-        chances = [chance_at_the_end(runs[column], plan, options.level) for column in _FAMILY]
-        known = [chance for chance in chances if chance is not None]
         if graded.verdict in ("candidate better", "baseline better"):
             stop = graded.verdict
-        elif not tests.clear.keys() & set(_FAMILY) and known and max(known) < FUTILE:
+        elif not tests.clear.keys() & set(_FAMILY) and _in_vain(runs, plan, options.level, family):
             stop = "futility"
     return Looks(
         looks=plan.looks,
@@ -319,6 +327,16 @@ def _looks(
         saved_runs=0,
         stopped=None,
     )
+
+
+def _in_vain(runs: list[TaskRuns], plan: Planned, level: float, family: Family) -> bool:
+    """Whether the last look would hardly tell more."""
+    if not can_be_clear(len(runs[0].layout.tasks), level, family.candidates):
+        return True
+    alone = family.level_of_each(level)
+    chances = [chance_at_the_end(runs[column], plan, alone) for column in _FAMILY]
+    known = [chance for chance in chances if chance is not None]
+    return bool(known) and max(known) < FUTILE
 
 
 def _p_values(runs: list[TaskRuns], tests: Tests, frame: Frame) -> list[P]:

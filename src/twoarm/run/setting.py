@@ -4,6 +4,7 @@ import os
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
+from math import log2
 from typing import Literal
 
 import msgspec
@@ -171,9 +172,11 @@ def _on_looks(frozen: Frozen) -> Iterator[str]:
         yield (
             f"a promotion takes {REPEATS} repeats, and the last look is after {frozen.looks[-1]}"
         )
-    if len(frozen.suite.tasks) < _ENDING:
+    # Halfway a look spends about the square of its level, of which each candidate has a share.
+    enough = _ENDING + round(2.0 * log2(len(frozen.candidates)))
+    if len(frozen.suite.tasks) < enough:
         tasks = counted(len(frozen.suite.tasks), "task")
-        yield f"with {tasks} a look hardly ever ends a run: it takes about {_ENDING}"
+        yield f"with {tasks} a look hardly ever ends a run: it takes about {enough}"
 
 
 def notes(setting: Setting) -> Iterator[str]:
