@@ -33,6 +33,8 @@ RUNNING = [
     Broken("looks that can find nothing are refused at once", "refuse_in_vain", "if not can_be_clear(tasks, options.level, candidates):", "if False:", f"{LOOKED}::test_looks_that_can_find_nothing_are_refused"),
     Broken("several candidates take more tasks", "setting._on_looks", "enough = _ENDING + round(2.0 * log2(len(frozen.candidates)))", "enough = _ENDING", f"{LOOKED}::test_looks_that_can_find_nothing_are_refused"),
     Broken("a level without looks does nothing in a dry run", "Rule.refuse", "and not self._met(given)", "and (not self.without or not self.beside and not self._met(given))", "tests/commands/test_given.py"),
+    Broken("a run goes on until the answer is known for each candidate", "judge_of", "if looks is None or looks.stop is None:\n    return None", "if looks is None or looks.stop is None:\n    continue", "tests/run/test_together.py::test_several_arms_run_until_the_answer_is_known_for_each"),
+    Broken("a look at several candidates is one at all of them", "judge_of", "compare_candidates(runs, candidates, options).reports", "compare_candidates(runs, candidates[:1], options).reports", "tests/run/test_together.py::test_several_arms_run_until_the_answer_is_known_for_each"),
     Broken("why a run ended is what its runner knew", "known_at_look", "stopped = next(filter(None, reasons), None)", "stopped = stop", "tests/evidence/test_looks.py"),
     Broken("tasks are shuffled in each round", "arrange", '_draw(seed, "task", repeat, task)', '_draw(seed, "task", 0, task)', "tests/run/test_schedule.py"),
     Broken("both arms of a block are paid for", "Loop._take", "self._budget.admits(len(self._waiting[0]))", "self._budget.admits(1)", "tests/run/test_loop.py"),

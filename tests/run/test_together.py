@@ -10,7 +10,7 @@ import twoarm as library
 from tests.conftest import WITH, WITHOUT, twoarm
 from tests.conftest import run as record
 from tests.run.test_looks import FASTER, PLAIN, TASKS, WIDE, start
-from tests.support.run_folders import USAGE, runs
+from tests.support.run_folders import USAGE, records, runs
 from tests.support.suite_files import suite_of
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -19,6 +19,18 @@ WORSE = (
     USAGE
     + """
 if [ -n "$HINT" ]; then used $((900 + $$ % 9)) 0.1; else echo a > answer.txt; used 300 0.1; fi
+"""
+)
+# The first candidate takes a third of what the baseline takes, and the other one twice as much.
+APART = (
+    USAGE
+    + """
+echo a > answer.txt
+case "$HINT" in
+    1) used $((300 + $$ % 9)) 0.1 ;;
+    2) sleep 0.1; used $((1800 + $$ % 9)) 0.1 ;;
+    *) sleep 0.05; used $((900 + $$ % 9)) 0.1 ;;
+esac
 """
 )
 BRIEF = ("--display", "quiet", "--run-pages", "none")
@@ -53,6 +65,31 @@ def test_a_candidate_that_is_worse_at_a_look_is_not_waited_for(tmp_path: Path) -
     found = json.loads((out / "analysis.json").read_text())
     assert "add_repeats" not in json.dumps(found["next"])
     assert "run more repeats" not in result.out
+
+
+def test_several_arms_run_until_the_answer_is_known_for_each(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path / "s", APART, tasks=many(10), arms={"third": {"env": {"HINT": "2"}}})
+    out = tmp_path / "out"
+    result = start(suite, out, "--looks", "4,5,6", *WIDE)
+    assert result.code == 0, result.err
+    assert "with 10 tasks a look hardly ever ends a run: it takes about 11" in result.err
+    # Who is worse is known sooner than who could be promoted.
+    because = {"with": "candidate better", "third": "baseline better"}
+    expected: dict[int, dict[str, str | None]] = {
+        4: because | {"with": None},
+        5: dict(because),
+    }
+    for look, stops in expected.items():
+        seen = [line for line in records(out) if line["repeat"] <= look]
+        for candidate, stop in stops.items():
+            # Each has half of the 5%.
+            words: Any = {"candidate": candidate, "baseline": "without", "level": 0.975}
+            assert library.look(seen, margin_success=0.4, **words).stop == stop
+    looks = json.loads((out / "looks.json").read_text())
+    assert looks == {"taken": [4], "ended": {"after": 5, "because": because}}
+    assert len(runs(out)) == 150
+    ended = "stopped after 5 of 6 repeats: `with`: candidate better; `third`: baseline better; "
+    assert f"twoarm: {ended}30 of 180 runs saved\n" in result.err
 
 
 def test_runs_that_ended_at_a_look_are_judged_as_they_are_graded_now(tmp_path: Path) -> None:
