@@ -10,6 +10,7 @@ import pytest
 from scipy import stats
 
 import twoarm
+from tests.result.test_tested import scored, study
 from twoarm.errors import UsageError
 from twoarm.evidence.cells import Layout, TaskRuns
 from twoarm.evidence.looks import (
@@ -211,6 +212,31 @@ def test_a_better_candidate_stops_nothing_before_it_could_be_promoted() -> None:
         assert (looks.planned_runs, looks.saved_runs, looks.stopped) == (144, 24, None)
     worse = twoarm.look(runs_at(4, tasks=12, faster=2.5), looks=(4, 5, 6))
     assert (worse.stop, worse.saved_runs) == ("baseline better", 48)
+
+
+@pytest.mark.parametrize(
+    ("baseline", "said"),
+    [
+        ("without_x", ("do not promote", None, "futility", 400, 90)),
+        # What it says of another baseline is another matter.
+        ("other", ("promote", "candidate better", None, 144, 24)),
+    ],
+)
+def test_why_a_run_ended_is_what_its_folder_says(baseline: str, said: tuple[Any, ...]) -> None:
+    ended: Any = {"stopped": {"with_x": "futility"}, "planned_runs": 400, "saved_runs": 90}
+    report = scored(
+        runs_at(5, tasks=12, faster=0.4),
+        study(baseline=baseline, **ended),
+        looks=(4, 5, 6),
+        promote_by="evidence",
+        candidate="with_x",
+        baseline="without_x",
+    )
+    assert report.evidence is not None
+    looks = report.evidence.looks
+    assert looks is not None
+    found = looks.stop, looks.stopped, looks.planned_runs, looks.saved_runs
+    assert (report.promotion.verdict, *found) == said
 
 
 def test_a_repeat_that_was_lost_as_a_whole_leaves_the_look_what_it_is() -> None:

@@ -90,6 +90,14 @@ def test_several_arms_run_until_the_answer_is_known_for_each(tmp_path: Path) -> 
     assert len(runs(out)) == 150
     ended = "stopped after 5 of 6 repeats: `with`: candidate better; `third`: baseline better; "
     assert f"twoarm: {ended}30 of 180 runs saved\n" in result.err
+    # Every report says the same.
+    for shown in (result.out, twoarm("score", str(out)).out, (out / "comparison.md").read_text()):
+        assert f"The run {ended}30 of 180 runs saved." in " ".join(shown.split())
+    assert "30 of 180 runs saved" in twoarm("score", str(out), "--candidate", "third").out
+    assert "20 of 120" not in (out / "comparison.md").read_text()
+    # Nobody stopped for what another baseline would say.
+    other = twoarm("score", str(out), "--baseline", "third").out
+    assert "stopped" not in other
 
 
 def test_runs_that_ended_at_a_look_are_judged_as_they_are_graded_now(tmp_path: Path) -> None:

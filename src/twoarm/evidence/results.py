@@ -354,7 +354,7 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
     hold the truth, `spent` the share of false alarms that may have come so far, `clear` the look
     at which a metric became clear, `incomplete` how many tasks lack a repeat in an arm, and `stop`
     why no more repeats are needed. Of the `planned_runs` of both arms, that saves `saved_runs`;
-    `stopped` is why the run did end there.
+    `stopped` is why the run did end there, and then both are of all its arms.
     """
 
     looks: tuple[int, ...]

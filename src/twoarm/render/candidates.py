@@ -13,6 +13,7 @@ from twoarm.render.text import Look, lay_out, render
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import DIFFERS, NOT_HOW_MUCH
 from twoarm.result.tested import tested_said, tested_together
+from twoarm.runs.study import STOPPED_FOR
 from twoarm.text.escape import WHOLE_NAME, counted, html, inert_lines, shortened
 from twoarm.text.number_format import NOT_MEASURED
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
@@ -60,11 +61,25 @@ def _promotions(analyses: Sequence[Analysis]) -> Table:
             for analysis in analyses
         ),
         notes=(
+            *_stopped(analyses),
             *map(_other_ways, (a for a in analyses if a.promotion.others)),
             *(_of_the_baseline(analyses) if lost else ()),
             *_serious(analyses),
         ),
     )
+
+
+def _stopped(analyses: Sequence[Analysis]) -> Iterator[Sentence]:
+    """Where the run ended early, why for each candidate, and what that saved."""
+    why = []
+    for analysis in analyses:
+        looks = None if analysis.evidence is None else analysis.evidence.looks
+        if looks is not None and looks.stopped is not None:
+            why.append(say("{}: {}", Name(analysis.candidate), STOPPED_FOR[looks.stopped]))
+            where = f"{looks.after} of {counted(looks.r_max, 'repeat')}"
+            saved = f"{looks.saved_runs:,} of {counted(looks.planned_runs, 'run')}"
+    if why:
+        yield say("The run stopped after {}: {}; {} saved.", where, joined(why, "; "), saved)
 
 
 def _serious(analyses: Sequence[Analysis]) -> Iterator[Sentence]:

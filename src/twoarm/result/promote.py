@@ -166,7 +166,7 @@ def _over_at_look(comparison: Comparison, evidence: Evidence | None) -> Sentence
     if looks.stop == "baseline better":
         return say("clearly worse after {}", counted(looks.after, "repeat"))
     studies = comparison.runs.studies
-    futile = any(study.stopped.get(comparison.arms.candidate) == "futility" for study in studies)
+    futile = any(study.ended_for(*comparison.arms.both) == "futility" for study in studies)
     if futile and looks.after < looks.r_max:
         return say("a verdict was unlikely, even after all {}", counted(looks.r_max, "repeat"))
     return None

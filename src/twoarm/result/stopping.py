@@ -24,14 +24,13 @@ def known_at_look(
     stop = looks.stop
     if stop == "candidate better" and verdict_by("evidence", promotion, options) != "promote":
         stop = None
-    reasons = (
-        study.stopped.get(comparison.arms.candidate)
-        for study in comparison.runs.studies
-        if looks.after < looks.r_max
-    )
-    stopped = next(filter(None, reasons), None)
     saved = looks.planned_runs * (looks.r_max - looks.after) // looks.r_max
-    looks = replace(looks, stop=stop, saved_runs=saved if stop or stopped else 0, stopped=stopped)
+    looks = replace(looks, stop=stop, saved_runs=saved if stop else 0)
+    if looks.after < looks.r_max:
+        for study in comparison.runs.studies:
+            if stopped := study.ended_for(*comparison.arms.both):
+                planned, saved = study.planned_runs, study.saved_runs
+                looks = replace(looks, stopped=stopped, planned_runs=planned, saved_runs=saved)
     return replace(evidence, looks=looks)
 
 

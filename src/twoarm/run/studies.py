@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.run.ledger import Attempted, RunFolder
-from twoarm.run.looks import looks_taken
+from twoarm.run.looks import looks_taken, saved
 from twoarm.run.report import NOT_REGRADED, collect_runs, is_collected, regraded_from
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import tree_digest
@@ -73,6 +73,8 @@ def open_study(path: str) -> OpenStudy:
                 regraded_at_utc=None if regraded is None else regraded.begun_at_utc,
                 not_regraded=tuple(_not_regraded(frozen, runs)),
                 stopped={} if ended is None else ended.because,
+                planned_runs=len(frozen.trials),
+                saved_runs=0 if ended is None else saved(frozen, ended),
             ),
         )
     except OSError as error:

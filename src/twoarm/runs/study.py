@@ -72,6 +72,13 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     not_regraded: tuple[KeptVerdict, ...] = ()
     # Why it ended at a planned look, by candidate; empty if it did not.
     stopped: dict[str, StopReason] = {}
+    # How many runs of all arms were planned, and how many of them that saved.
+    planned_runs: int = 0
+    saved_runs: int = 0
+
+    def ended_for(self, candidate: str, baseline: str) -> StopReason | None:
+        """Why it ended at a planned look, where these are its arms."""
+        return self.stopped.get(candidate) if baseline == self.baseline else None
 
 
 def is_run_folder(path: str | os.PathLike[str]) -> bool:
