@@ -13,7 +13,7 @@ from twoarm.evidence.results import Evidence
 from twoarm.options import Options
 from twoarm.result.promote import Promotion
 from twoarm.runs.metric import METRICS
-from twoarm.runs.runfile import COLLECTED
+from twoarm.runs.study import COLLECTED
 from twoarm.text.escape import counted
 from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
 
