@@ -17,6 +17,8 @@ RUNNING = [
     Broken("a look that knows the answer ends the run", "Loop._go", 'if self._looks.take():\n    return "decided"', "self._looks.take()", f"{LOOKED}::test_a_look_that_knows_the_answer_ends_the_run"),
     Broken("a look that was taken is remembered", "LookTaker.take", "remember(self._folder, self._taken)", "", f"{LOOKED}::test_no_trial_starts_before_the_look_that_comes_before_it"),
     Broken("the journal does not tell what a look said", "LookTaker.take", 'self._folder.say("look", after=after)', 'self._folder.say("look", after=after, because=because)', f"{LOOKED}::test_a_clear_difference_ends_a_run_at_the_first_look_that_can_be_promoted"),
+    Broken("the last look is in the journal", "Session.report", 'self.folder.say("look", after=after)', "pass", f"{LOOKED}::test_between_looks_a_run_shows_counts_alone"),
+    Broken("a look is in the journal once", "Session.report", "{*(frozen.looks or ())}.difference(looks.taken)", "frozen.looks or ()", f"{LOOKED}::test_between_looks_a_run_shows_counts_alone"),
     Broken("trees are whole before a look", "Session.run", "self.check_trees(prepared)\n            return judge(look)", "return judge(look)", f"{LOOKED}::test_trees_that_were_changed_stop_a_run_before_a_look_counts_on_its_runs"),
     Broken("what a stop saved", "looks.saved", "trial.repeat > ended.after", "trial.repeat >= ended.after", f"{LOOKED}::test_runs_of_several_candidates_say_why_for_each"),
     Broken("trials after the last look were never planned", "collected_lines", "if upto is None or trial.repeat <= upto", "", f"{LOOKED}::test_a_clear_difference_ends_a_run_at_the_first_look_that_can_be_promoted"),

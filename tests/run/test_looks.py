@@ -225,6 +225,8 @@ def test_between_looks_a_run_shows_counts_alone(tmp_path: Path) -> None:
     assert rich.code == 0, rich.err
     status = twoarm("run", "--status", str(out)).out
     assert status.splitlines()[-1].startswith("looks taken after 1, 2 and 3 repeats")
+    assert twoarm("run", "--resume", str(out), *PLAIN).code == 0
+    assert [event["after"] for event in journal(out) if event["event"] == "look"] == [1, 2, 3]
     assert analysis(out)["evidence"]["looks"]["after"] == 3
 
 

@@ -188,6 +188,9 @@ class Session:
         if ended is not None:
             looks = msgspec.structs.replace(looks, ended=ended)
         elif end == "done":
+            # Taken by the report, now that nothing is left to run.
+            for after in sorted({*(frozen.looks or ())}.difference(looks.taken)):
+                self.folder.say("look", after=after)
             looks = msgspec.structs.replace(looks, taken=frozen.looks or ())
         write_receipt(
             self.folder,
