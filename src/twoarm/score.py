@@ -122,7 +122,7 @@ def note_reports(studies: tuple[Study, ...], reports: Sequence[Report]) -> None:
     if any(report.evidence is not None and report.evidence.looks is not None for report in reports):
         return
     for study in studies:
-        from twoarm.run.studies import note_report
+        from twoarm.run.reported import note_report
 
         verdicts = tuple(sorted({report.promotion.verdict for report in reports}))
         decided = any(report.decision.kind != "insufficient" for report in reports)

@@ -22,7 +22,7 @@ RUNNING = [
     Broken("trees are whole before a look", "Session.run", "self.check_trees(prepared)\n            return judge(look)", "return judge(look)", f"{LOOKED}::test_trees_that_were_changed_stop_a_run_before_a_look_counts_on_its_runs"),
     Broken("what a stop saved", "looks.saved", "trial.repeat > ended.after", "trial.repeat >= ended.after", f"{LOOKED}::test_runs_of_several_candidates_say_why_for_each"),
     Broken("trials after the last look were never planned", "collected_lines", "if upto is None or trial.repeat <= upto", "", f"{LOOKED}::test_a_clear_difference_ends_a_run_at_the_first_look_that_can_be_promoted"),
-    Broken("records declare the looks", "_with_looks", "if looks is None:", "if True:", f"{LOOKED}::test_a_clear_difference_ends_a_run_at_the_first_look_that_can_be_promoted"),
+    Broken("records declare the looks", "report._completed", '"planned_looks": planned', '"planned_looks": None', f"{LOOKED}::test_a_clear_difference_ends_a_run_at_the_first_look_that_can_be_promoted"),
     Broken("what a look has seen is lost if it is removed", "collected_lines", "if looks.closes(trial):", "if False:", f"{LOOKED}::test_what_was_removed_after_a_look_is_lost_and_not_run_again"),
     Broken("nobody is told to finish what has ended", "advice._unfinished", "if study is None and len(studies) == len(comparison.runs.inputs):", "if False:", f"{LOOKED}::test_what_was_removed_after_a_look_is_lost_and_not_run_again"),
     Broken("between looks no report is shown", "run_to_end.finish", 'session.between_looks or (end == "budget" and bool(frozen.looks))', "session.between_looks", f"{LOOKED}::test_between_looks_a_run_shows_counts_alone"),

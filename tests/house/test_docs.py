@@ -109,6 +109,7 @@ def test_the_record_schema_takes_what_is_read_and_refuses_what_is_not() -> None:
     validator.validate(run(unknown=1, tags=["a"], failure=None, opencode_exit_code=3))
     validator.validate(run(planned_looks={"looks": [3, 5, 10]}))
     validator.validate(run(score=0.5, checks={"a": True, "b": None}, part=2, grader="f00d"))
+    validator.validate(run(looked_before=0))
     for changed in (
         {"repeat": 0},
         {"success": 1},
@@ -121,6 +122,7 @@ def test_the_record_schema_takes_what_is_read_and_refuses_what_is_not() -> None:
         {"checks": {"a": 1}},
         {"checks": {str(number): True for number in range(51)}},
         {"part": 0},
+        {"looked_before": -1},
     ):
         assert list(validator.iter_errors(run(**changed))), changed
 

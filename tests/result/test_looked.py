@@ -12,6 +12,8 @@ from tests.result.test_tested import scored, study
 from twoarm.errors import SERIOUS
 from twoarm.result.looked import _FALSE_WINNERS, Seen, seen_before
 from twoarm.result.step import Step
+from twoarm.run.reported import count_looks
+from twoarm.run.schedule import Trial
 from twoarm.runs.study import EarlierReport
 
 AT = "2026-11-16T08:00:00Z"
@@ -61,6 +63,23 @@ def test_a_look_is_one_at_some_of_the_runs_and_not_at_others(what: str) -> None:
     assert seen == expected
 
 
+@pytest.mark.parametrize("what", [what for what in SEEN if SEEN[what][2] is None])
+def test_what_records_say_is_what_their_folder_says(what: str) -> None:
+    made, reports, _, expected = SEEN[what]
+    runs = {
+        part: [Trial(task="t", repeat=at, arm=str(part)) for at in range(count)]
+        for part, count in made.items()
+    }
+    counts = count_looks(reports, runs)
+    last = max(counts.values())
+    new = sum(count == last for count in counts.values())
+    looks, unseen, total, _ = expected or (0, len(counts), len(counts), ())
+    assert (last - min(counts.values()), new, len(counts)) == (looks, unseen, total)
+    # The first of a part are those that a report had.
+    for trials in runs.values():
+        assert [counts[trial] for trial in trials] == sorted(counts[trial] for trial in trials)
+
+
 def test_planned_looks_are_no_looks_before() -> None:
     looked = {"made": {1: 8, 2: 6}, "reports": (report(p1=8),)}
     assert seen_before(study(**looked, planned_looks=True), None) is None
@@ -104,6 +123,26 @@ def test_a_report_after_a_report_says_what_that_does() -> None:
     fourth = looked(5, 5, report(p1=9), report(p1=60), report(p1=60, p2=8))
     assert str(message(fourth, "looked_before")).startswith("look number 4 at these runs: 52 of ")
     assert str(message(fourth, "looked_before")).endswith("winners into at least 9.6%")
+
+
+def test_records_whose_folder_is_not_known_say_it_themselves() -> None:
+    runs = [run | {"looked_before": run["part"] - 1} for run in grown(5, 5)]
+    assert message(scored(runs, resamples=99), "looked_before") == (
+        "a second look at these runs: 60 of 120 came after a report on the others, which turns "
+        "4.7% false winners into 9.2%"
+    )
+    for other in (
+        scored(runs, resamples=99, part=(2,)),
+        scored(runs, resamples=99, looks=(5, 10)),
+        scored(grown(5, 5), resamples=99),
+        # A folder knows better.
+        scored(runs, study(made={1: 60, 2: 60}), resamples=99),
+    ):
+        assert message(other, "looked_before") is None
+    third = [run | {"looked_before": 2 if run["repeat"] > 8 else 0} for run in grown(5, 5)]
+    assert str(message(scored(third, resamples=99), "looked_before")).startswith(
+        "a third look at these runs: 24 of 120 came after"
+    )
 
 
 def test_the_figures_are_those_that_were_measured() -> None:

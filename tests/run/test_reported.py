@@ -4,12 +4,15 @@ import json
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 import twoarm as package
 from tests.conftest import twoarm
 from tests.support.run_folders import QUICK, USAGE, run
 from tests.support.suite_files import SOLVE, suite_of
+from twoarm.run.ledger import RunFolder
+from twoarm.run.reported import looks_before_runs
 
 pytestmark = pytest.mark.usefixtures("cache")
 TASK = {"id": "one", "prompt": "p", "acceptance_command": "test -f answer.txt"}
@@ -66,6 +69,18 @@ def test_a_folder_that_was_reported_on_and_then_grew_says_so(ran: Path) -> None:
     copied = scored(ran / "collected.jsonl", *words)
     assert copied["effective_run_count"] == 20
     assert copied["options"]["part"] == [1, 2]
+    # So it has that somebody had looked, wherever it goes.
+    file = ran.parent / "sent.jsonl"
+    file.write_bytes((ran / "collected.jsonl").read_bytes())
+    arms = ("--candidate", "with", "--baseline", "without")
+    (told, folder) = (
+        next(c["message"] for c in scored(path, *arms)["caveats"] if c["code"] == "looked_before")
+        for path in (file, ran)
+    )
+    assert told == folder
+    assert "looked_before" not in codes(scored(file, *arms, "--part", "2"))
+    lines = [json.loads(line) for line in file.read_text().splitlines()]
+    assert {(line["part"], line.get("looked_before")) for line in lines} == {(1, None), (2, 1)}
 
 
 def test_a_folder_that_takes_no_notes_is_scored(ran: Path) -> None:
@@ -118,3 +133,21 @@ def test_the_report_of_a_spent_budget_is_a_look_if_the_run_goes_on(tmp_path: Pat
     assert "looked_before" not in codes(scored(out))
     assert twoarm("run", "--resume", str(out), "--budget", "9", *QUICK).code == 0
     assert "looked_before" in codes(json.loads((out / "analysis.json").read_text()))
+
+
+def test_the_runs_that_ended_last_came_after_a_report_on_the_others(ran: Path) -> None:
+    note = {"at_utc": "2026-11-16T08:00:00Z", "runs": {"1": 4}, "verdicts": ["promote"]}
+    (ran / "reports.jsonl").write_text(json.dumps(note))
+    folder = RunFolder(str(ran))
+    frozen, runs = folder.frozen(), list(folder.runs())
+    # Whatever their numbers and names are.
+    ends = {run.trial: 10 - number for number, run in enumerate(sorted(runs, key=lambda r: r.id))}
+    runs = [
+        msgspec.structs.replace(run, facts={"ended_at_utc": f"2026-11-16T07:{end:02}:00Z"})
+        for run, end in ((run, ends[run.trial]) for run in runs)
+    ]
+    counts = looks_before_runs(folder, frozen, runs)
+    assert {trial: int(end > 4) for trial, end in ends.items()} == counts
+    planned = msgspec.structs.replace(frozen, looks=(5,))
+    assert looks_before_runs(folder, planned, runs) == {}
+    folder.release()

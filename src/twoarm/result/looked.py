@@ -70,10 +70,9 @@ def looked_caveats(
     """That runs were made after a report on the others, and what that does to false winners."""
     if evidence is not None and evidence.looks is not None:
         return
-    for study in comparison.runs.studies:
-        seen = seen_before(study, options.part)
-        if seen is None:
-            continue
+    studies = comparison.runs.studies
+    known = [seen_before(study, options.part) for study in studies] or [_told(comparison)]
+    for seen in filter(None, known):
         last = len(_FALSE_WINNERS) - 1
         yield Caveat.say(
             "looked_before",
@@ -86,6 +85,18 @@ def looked_caveats(
             "at least " if seen.looks > last else "",
             _FALSE_WINNERS[min(seen.looks, last)],
         )
+
+
+def _told(comparison: Comparison) -> Seen | None:
+    """The same by what the records say, where nobody knows their folder."""
+    rows = np.concatenate([arm.rows for arm in comparison.screening.arms])
+    counts = comparison.runs.looked_before[rows]
+    if not len(counts) or counts.min() == counts.max():
+        return None
+    last = counts.max()
+    return Seen(
+        looks=int(last - counts.min()), new=int((counts == last).sum()), runs=len(counts), fresh=()
+    )
 
 
 def score_alone(

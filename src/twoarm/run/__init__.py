@@ -17,5 +17,6 @@ grader      what grades the runs of a task
 settle      what became of an attempt, and whose failure it was
 ledger      the run folder
 report      a line for every trial, and the receipt
+studies     run folders that are scored; `reported` has who has seen their runs judged
 display     what is shown while trials run
 """

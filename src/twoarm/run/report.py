@@ -22,6 +22,7 @@ from twoarm.run.freeze import ProgramFile
 from twoarm.run.ledger import TRIAL, Attempted, RunFolder
 from twoarm.run.looks import looks_taken
 from twoarm.run.prepare import Prepared
+from twoarm.run.reported import looks_before_runs
 from twoarm.run.schedule import Frozen, Trial
 from twoarm.run.tree import file_digest
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET, Failure, PlannedLooks, Run
@@ -167,32 +168,31 @@ def collected_lines(
         ]
     collected = [*lines.values(), *(msgspec.json.encode(run) + b"\n" for run in others)]
     collected.sort(key=lambda line: _KNOWN.decode(line).order)
-    part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
-    collected = [_with_part(line, part_of) for line in collected]
     caveats += [*_caveats(others), *_doubts(folder), *_bad_scores(folder, runs)]
     return _Lines(
-        lines=[_with_looks(line, frozen.looks) for line in collected],
+        lines=list(_completed(folder, frozen, runs, collected)),
         arms=frozenset(run.arm for run in runs),
         caveats=tuple(caveats),
     )
 
 
-def _with_looks(line: bytes, looks: tuple[int, ...] | None) -> bytes:
-    """A line that declares the looks that were planned, if any were."""
-    if looks is None:
-        return line
-    declared = msgspec.json.encode(PlannedLooks(looks=looks))
-    return b'%b,"planned_looks":%b}\n' % (line.rstrip()[:-1], declared)
-
-
-def _with_part(line: bytes, part_of: Mapping[Trial, int]) -> bytes:
-    """A line that says which part of the schedule it is of, and is otherwise as it was."""
-    number = part_of.get(_KNOWN.decode(line).trial)
-    if number is None:
-        # Of a trial that somebody has taken out of the schedule.
-        return line
-    record = _RAW.decode(line) | {"part": msgspec.Raw(b"%d" % number)}
-    return msgspec.json.encode(record) + b"\n"
+def _completed(
+    folder: RunFolder, frozen: Frozen, runs: Sequence[Attempted], lines: Iterable[bytes]
+) -> Iterator[bytes]:
+    """Lines that say what is known of their trials besides, and are otherwise as they were."""
+    # Neither has a trial that somebody has taken out of the schedule.
+    part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
+    looked = looks_before_runs(folder, frozen, runs)
+    planned = None if frozen.looks is None else PlannedLooks(looks=frozen.looks)
+    for line in lines:
+        trial = _KNOWN.decode(line).trial
+        told = {
+            "part": part_of.get(trial),
+            "planned_looks": planned,
+            "looked_before": looked.get(trial),
+        }
+        known = {key: value for key, value in told.items() if value}
+        yield msgspec.json.encode(_RAW.decode(line) | known) + b"\n"
 
 
 def is_collected(folder: RunFolder, frozen: Frozen, settled: Iterable[Attempted]) -> bool:

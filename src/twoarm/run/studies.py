@@ -3,25 +3,19 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import suppress
-from datetime import UTC, datetime
 
 import msgspec
-from msgspec.structs import replace
 
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.looks import looks_taken, saved
 from twoarm.run.report import NOT_REGRADED, collect_runs, is_collected, regraded_from
+from twoarm.run.reported import earlier_reports
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import tree_digest
-from twoarm.runs.study import COLLECTED, EarlierReport, KeptVerdict, Study
+from twoarm.runs.study import COLLECTED, KeptVerdict, Study
 from twoarm.text.escape import visible
-
-# Who has seen how many runs judged, a line for each report.
-_REPORTS = "reports.jsonl"
-_REPORT = msgspec.json.Decoder(EarlierReport)
 
 
 class OpenStudy(msgspec.Struct, frozen=True, kw_only=True):
@@ -96,43 +90,6 @@ def _not_regraded(frozen: Frozen, runs: Iterable[Attempted]) -> Iterator[KeptVer
     for part in frozen.parts:
         for trial in sorted(left.intersection(part.trials), key=lambda trial: trial.id):
             yield KeptVerdict(arm=trial.arm, path=trial.id, part=part.number)
-
-
-def earlier_reports(folder: RunFolder) -> tuple[EarlierReport, ...]:
-    """What is known of reports on a run folder; half a line says nothing, and neither does a link
-    that somebody has laid."""
-    try:
-        lines = folder.folder.read(_REPORTS).splitlines()
-    except OSError:
-        return ()
-    reports = []
-    for line in lines:
-        with suppress(ValueError):
-            reports.append(_REPORT.decode(line))
-    return tuple(reports)
-
-
-def note_report(
-    study: Study, verdicts: tuple[str, ...], parts: tuple[int, ...] | None, *, decided: bool
-) -> None:
-    """Remember that somebody has seen these runs judged; not in a folder that takes no notes."""
-    runs = {part: count for part, count in study.made.items() if parts is None or part in parts}
-    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    note = EarlierReport(at_utc=at, runs=runs, verdicts=verdicts, decided=decided)
-    if any(replace(report, at_utc=at) == note for report in study.reports):
-        return
-    line = msgspec.json.encode(note)
-    folder = RunFolder(study.path)
-    with suppress(OSError):
-        notes = folder.folder.open_own(_REPORTS, append=True)
-        try:
-            size = os.fstat(notes).st_size
-            torn = bool(size) and os.pread(notes, 1, size - 1) != b"\n"
-            # In one write: others may take notes at the same time.
-            os.write(notes, (b"\n" if torn else b"") + line + b"\n")
-        finally:
-            os.close(notes)
-    folder.release()
 
 
 def _prices(folder: RunFolder, frozen: Frozen) -> Mapping[str, Prices] | None:

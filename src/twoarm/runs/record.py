@@ -112,6 +112,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     part: MaybePart = None
     grader: MaybeText = None
     planned_looks: MaybeLooks = None
+    # How many reports on other runs of its folder had a verdict before it was made.
+    looked_before: MaybeCount = None
     schema: MaybeText = None
 
     @property

@@ -103,6 +103,8 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     grader: Ints
     # Of a run that grew; 0 where a record does not say.
     part: Ints
+    # How many reports came before a run; 0 where a record does not say.
+    looked_before: Ints
     planned_looks: frozenset[PlannedLooks]
     positions: "Positions"
     inputs: tuple[Input, ...]
@@ -163,7 +165,8 @@ class Builder:
         self._maker = array("q")
         self._graders: dict[str | None, int] = {}
         self._grader = array("q")
-        self._part = array("q")
+        # What few records say, and is 0 in all others.
+        self._told = {"part": array("q"), "looked_before": array("q")}
         self._looks: set[PlannedLooks | None] = set()
         self._positions = Positions()
         self._tools = ToolBuilder()
@@ -199,9 +202,10 @@ class Builder:
         graders = columns.get("grader", absent)
         codes = {grader: self._code_of(_known(grader)) for grader in set(graders)}
         self._grader.frombytes(wholes(*map(codes.__getitem__, graders)))
-        parts = columns.get("part")
-        unknown = bytes(8 * size)
-        self._part.frombytes(unknown if parts is None else wholes(*(_known(v) or 0 for v in parts)))
+        for name, numbers in self._told.items():
+            told = columns.get(name)
+            unknown = bytes(8 * size)
+            numbers.frombytes(unknown if told is None else wholes(*(_known(v) or 0 for v in told)))
         self._looks.update(map(_known, set(columns.get("planned_looks", ()))))
         if self._times:
             # Runs that start together are common in large files.
@@ -278,7 +282,7 @@ class Builder:
             maker=np.frombuffer(self._maker, dtype=np.int64),
             graders=tuple(self._graders),
             grader=np.frombuffer(self._grader, dtype=np.int64),
-            part=np.frombuffer(self._part, dtype=np.int64),
+            **{name: np.frombuffer(told, dtype=np.int64) for name, told in self._told.items()},
             planned_looks=frozenset(look for look in self._looks if look is not None),
             positions=self._positions,
             inputs=tuple(inputs),
