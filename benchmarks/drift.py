@@ -20,14 +20,16 @@ from twoarm.run.schedule import arrange
 from twoarm.runs.arrays import Floats
 from twoarm.runs.metric import COST, DURATION, JUDGED, NON_CACHE_TOKENS, SUCCESS, TOKENS
 
-Drift = Literal["no drift", "linear", "a step", "day and night", "random walk"]
-# How far it goes: to the end of the line, in one step, up and down, and the sd of a walk's end.
+Drift = Literal["no drift", "linear", "a step", "day and night", "random walk", "cold start"]
+# How far it goes: to the end of the line, in one step, up and down, the sd of a walk's end, and
+# for the first trial of every block.
 FAR: dict[Drift, float] = {
     "no drift": 0.0,
     "linear": 1.0,
     "a step": 0.8,
     "day and night": 0.5,
     "random walk": 0.7,
+    "cold start": 0.5,
 }
 DAYS = 3
 LEVEL, TASK_SD = 5.0, 0.8
@@ -41,9 +43,13 @@ class Drifting(NamedTuple):
     drift: Drift
 
 
+# Seeds go by the place: what came later stands last.
+_KINDS = sorted(
+    (Drifting(arms, drift) for arms in (3, 4) for drift in FAR),
+    key=lambda kind: kind.drift == "cold start",
+)
 DRIFTING = {
-    f"A{number} {arms} arms, {drift}": Drifting(arms, drift)
-    for number, (arms, drift) in enumerate(((arms, drift) for arms in (3, 4) for drift in FAR), 1)
+    f"A{number} {kind.arms} arms, {kind.drift}": kind for number, kind in enumerate(_KINDS, 1)
 }
 
 
@@ -80,16 +86,17 @@ def trials_made(
     shape = (kind.arms, tasks, repeats)
     level = draw.normal(LEVEL, TASK_SD, tasks)
     noise = draw.normal(0.0, RUN_SD, shape)
-    order = [
-        (int(trial.arm), int(trial.task), trial.repeat - 1)
+    blocks = [
+        [(int(trial.arm), int(trial.task), trial.repeat - 1) for trial in block]
         for block in arrange(
             [str(task) for task in range(tasks)],
             [str(arm) for arm in range(kind.arms)],
             repeats,
             int(draw.integers(2**31)),
         )
-        for trial in block
     ]
+    order = [at for block in blocks for at in block]
+    first = {block[0] for block in blocks}
     walk = np.cumsum(draw.normal(0.0, 1.0 / math.sqrt(len(order)), len(order)))
     phase = draw.random()
     # How long all of it would take without drift.
@@ -97,7 +104,7 @@ def trials_made(
     drift = np.empty(shape)
     clock = 0.0
     for number, at in enumerate(order):
-        here = _drift(kind.drift, clock / whole, phase, float(walk[number]))
+        here = _drift(kind.drift, clock / whole, phase, float(walk[number]), first=at in first)
         drift[at] = FAR[kind.drift] * here
         clock += math.exp(level[at[1]] + noise[at] + drift[at])
     logs = level[None, :, None] + drift
@@ -113,7 +120,7 @@ def trials_made(
     }
 
 
-def _drift(kind: Drift, share: float, phase: float, walk: float) -> float:
+def _drift(kind: Drift, share: float, phase: float, walk: float, *, first: bool) -> float:
     """Where it stands when so much of the run is over, before it is scaled."""
     if kind == "linear":
         return share
@@ -121,4 +128,6 @@ def _drift(kind: Drift, share: float, phase: float, walk: float) -> float:
         return float(share >= 0.5)
     if kind == "day and night":
         return math.sin(2.0 * math.pi * (DAYS * share + phase))
+    if kind == "cold start":
+        return float(first)
     return walk
