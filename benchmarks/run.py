@@ -1,6 +1,6 @@
 """What `twoarm run` promises in numbers; `make bench-run` measures them, in about five minutes.
 
-python benchmarks/run.py [overhead deadline kills orphans budget drift size long regrade]
+python benchmarks/run.py [overhead isolation deadline kills orphans budget drift size long regrade]
 """
 
 import os
@@ -24,9 +24,11 @@ from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from tests.support.containers import IMAGE, a_store
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.random_kills import kill_often
 from tests.support.suite_files import Local, Ran, job_of, processes_with, suite_of
+from twoarm.run.isolation import Isolation
 from twoarm.run.ledger import Attempted, RunFolder
 from twoarm.run.regrade import start_regrading
 from twoarm.run.reopen import reopen
@@ -98,6 +100,41 @@ def overhead() -> None:
     # The wall clock of a busy machine says more about the machine.
     ratio = median(t[0] for t in trials) / median(b[0] for b in bares)
     told("overhead per no-op trial, in processor time of starts of `python -S`", ratio, 6.0)
+
+
+def no_op_trials(at: Path, how: Isolation) -> float:
+    """Wall seconds of a trial that does nothing, in some isolation."""
+    suite_at, place = at / how, {"image": IMAGE} if how == "podman" else {}
+    tasks = [{"id": f"t{i}", "prompt": "p", "acceptance_command": "true"} for i in range(5)]
+    agent = {"argv": ["true"]} | ({"network": "none"} if how == "podman" else {})
+    suite = str(suite_of(suite_at, "", agent=agent, tasks=tasks, workspace=place))
+    options = RunOptions(repeats=1, jobs=1, isolation=how)
+    session = start(suite, str(suite_at / "out"), options, set_up(suite, options, os.environ))
+    prepared = session.prepare()
+    run = partial(session.run, prepared, lambda: "go", lambda _: None, lambda _: None)
+    each = measured(run, 10)[1]
+    session.close(finished=True)
+    return each
+
+
+def isolation() -> None:
+    """The same trials in the open, in a sandbox and in containers, in turns."""
+    ways: tuple[Isolation, ...] = ("copy", "bwrap", "podman")
+    found: dict[str, list[float]] = {how: [] for how in ways}
+    # What users have, where their file system can.
+    with a_store("overlay") as store:
+        os.environ.update(store.env)
+        for _ in range(7):
+            for how in ways:
+                with folder() as at:
+                    found[how].append(no_op_trials(at, how))
+    copy, bwrap, podman = (median(found[how]) for how in ways)
+    print(f"      a no-op trial in the open {copy * 1000:.0f} ms, in a sandbox "
+          f"{bwrap * 1000:.0f} ms, in two containers {podman * 1000:.0f} ms")  # fmt: skip
+    ratio = median(b / c for b, c in zip(found["bwrap"], found["copy"], strict=True))
+    told("a trial under bwrap, in trials under copy", ratio, 1.3)
+    more = median(p - c for p, c in zip(found["podman"], found["copy"], strict=True))
+    told("a container more", more / 2 * 1000, 300, " ms")
 
 
 HANGS = {
@@ -318,6 +355,7 @@ def regrade() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "overhead": overhead,
+    "isolation": isolation,
     "deadline": deadline,
     "orphans": orphans,
     "size": size,

@@ -18,10 +18,17 @@ from twoarm.commands.cli import main
 if TYPE_CHECKING:
     from playwright.sync_api import Browser
 
+    from tests.support.containers import Podman
     from tests.support.yard import Yard
 
 GOLDEN = Path(__file__).parent / "golden"
 ARMS = WITH, WITHOUT = "with_skelly", "without_skelly"
+
+# With a sandbox, agents of tests could not leave signs where the tests look for them: on PATH there
+# is one that does not start, also for the processes that tests start.
+_IN_THE_OPEN = str(Path(__file__).parent / "support" / "no_bubblewrap")
+REAL_PATH = os.environ["PATH"].removeprefix(f"{_IN_THE_OPEN}{os.pathsep}")
+os.environ["PATH"] = f"{_IN_THE_OPEN}{os.pathsep}{REAL_PATH}"
 
 
 def run(task: str = "t", arm: str = WITH, repeat: int = 1, /, **changed: Any) -> dict[str, Any]:
@@ -92,6 +99,49 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     # The page takes a second to draw, and is tested elsewhere.
     monkeypatch.setattr("twoarm.render.report.Report.to_html", lambda self, links: "")
     return path
+
+
+@pytest.fixture
+def bubblewrap(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The real one, by its path; without it CI fails, and elsewhere the test is skipped."""
+    monkeypatch.setenv("PATH", REAL_PATH)
+    tool = shutil.which("bwrap")
+    if tool is None:
+        message = "no bubblewrap; to test sandboxes, install it from your package manager"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return tool
+
+
+@pytest.fixture(scope="session")
+def podman_store() -> "Iterator[Podman]":
+    """Containers and images of these tests alone; once for each worker."""
+    from tests.support.containers import a_store, need
+
+    need("podman", "runc", "catatonit", "busybox")
+    with a_store() as store:
+        yield store
+
+
+@pytest.fixture
+def podman(podman_store: "Podman", monkeypatch: pytest.MonkeyPatch) -> "Iterator[Podman]":
+    """What `podman` is for a test, which must leave no container behind."""
+    for name, value in podman_store.env.items():
+        monkeypatch.setenv(name, value)
+    yield podman_store
+    assert podman_store.clear() == [], "containers were left behind"
+
+
+@pytest.fixture
+def docker(podman: "Podman", monkeypatch: pytest.MonkeyPatch) -> "Iterator[Podman]":
+    """The client of docker, served by podman: what one of them made, the other sees."""
+    from tests.support.containers import need
+
+    need("docker")
+    with podman.served() as address:
+        monkeypatch.setenv("DOCKER_HOST", address)
+        yield podman
 
 
 @pytest.fixture

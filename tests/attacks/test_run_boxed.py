@@ -1,7 +1,5 @@
 """In a sandbox an agent cannot bring about anything but its own failure."""
 
-import os
-import shutil
 from typing import Any
 
 import pytest
@@ -17,11 +15,7 @@ from tests.support.yard import Yard
 BOXED = ("--isolation", "bwrap")
 
 
-@pytest.fixture(autouse=True)
-def bubblewrap() -> None:
-    if shutil.which("bwrap") is None:
-        assert not os.environ.get("CI"), "bubblewrap is not installed"
-        pytest.skip("bubblewrap is not installed")
+pytestmark = pytest.mark.usefixtures("bubblewrap")
 
 
 def ran(yard: Yard, script: str, **changed: Any) -> None:
@@ -37,12 +31,14 @@ for at in "$PWD" "$HOME" "$TMPDIR"; do touch "$at/sign" || echo "cannot write to
 find '{yard.root}' -type d > "$TMPDIR/all" 2> /dev/null
 while read -r at; do
     case "$at/" in "$PWD/"*|"$HOME/"*|"$TMPDIR/"*) continue ;; esac
-    touch "$at/sign" 2> /dev/null && rm "$at/sign" && echo "wrote to $at"
+    touch "$at/sign" 2> /dev/null
 done < "$TMPDIR/all"
 {SOLVE}
 """
     ran(yard, script)
     assert yard.kept("with", "stdout.txt").read_text() == ""
+    # In the sandbox some folders may seem to be written to; what is outside is as it was.
+    assert list(yard.root.rglob("sign")) == []
     assert [record["success"] for record in records(yard.out)] == [True, True]
 
 

@@ -105,7 +105,7 @@ def _event(line: str) -> dict[str, Any]:
     return event
 
 
-@pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
+@pytest.mark.usefixtures("bubblewrap")
 def test_killed_between_looks_and_during_them_a_run_ends_where_it_would_have(yard: Yard) -> None:
     yard.app()
     suite = yard.suite(AGENT, tasks=TASKS)

@@ -4,6 +4,7 @@ from tests.broken.accounts import ACCOUNTS
 from tests.broken.arms import SEVERAL_ARMS
 from tests.broken.collecting import COLLECTING
 from tests.broken.commands import COMMANDS
+from tests.broken.containing import CONTAINING
 from tests.broken.entry import Broken
 from tests.broken.evidence import EVIDENCE
 from tests.broken.explaining import EXPLAINING
@@ -18,6 +19,7 @@ from tests.broken.reports import REPORTS
 from tests.broken.running import RUNNING
 from tests.broken.scored import SCORED
 from tests.broken.scoring import SCORING
+from tests.broken.sealing import SEALING
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -33,10 +35,12 @@ BROKEN = [
     *COMMANDS,
     *COLLECTING,
     *RUNNING,
+    *SEALING,
     *SEVERAL_ARMS,
     *GROWING,
     *HARMLESS,
     *REDACTING,
     *ACCOUNTS,
     *GRADING,
+    *CONTAINING,
 ]

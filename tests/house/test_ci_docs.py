@@ -54,6 +54,24 @@ def test_a_browser_is_installed_when_asked_for_and_only_if_there_is_none(tmp_pat
     assert asked == "install -y --no-install-recommends chromium\n"
 
 
+def test_what_isolation_is_tested_with_is_installed_as_far_as_it_is_not_there(
+    tmp_path: Path,
+) -> None:
+    programs = ("podman", "runc", "catatonit", "busybox", "docker")
+    for name in programs:
+        (tmp_path / name).symlink_to("/bin/true")
+    assert tool("install-podman.sh", tmp_path).returncode == 0
+    for name in programs:
+        (tmp_path / name).unlink()
+    assert tool("install-podman.sh", tmp_path).returncode == 0
+    some, everything = (tmp_path / "asked").read_text().splitlines()
+    assert some == "install -y --no-install-recommends bubblewrap"
+    assert everything == (
+        "install -y --no-install-recommends podman containernetworking-plugins iptables runc "
+        "catatonit busybox-static docker.io bubblewrap"
+    )
+
+
 def test_one_line_says_which_tests_were_skipped_and_how_to_have_them(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-k", "version_is_kept", "tests/run/test_agents.py"],

@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import REAL_PATH
 from tests.support.real_agents import (
     AGENTS,
     CANARY,
@@ -98,9 +99,12 @@ class Started:
     def _run(self, root: Path, agent: str, name: str) -> Ran:
         place = root / agent / name
         place.mkdir(parents=True)
-        # One page of each agent is enough to see that no secret is in it.
-        page = name == "work"
-        return run_suite(agent, place, above=SUITES[name][1], page=page, **_suite(name, agent))
+        # One page of each agent is enough to see that no secret is in it; and one suite runs in
+        # what a run takes by itself.
+        work = name == "work"
+        path = REAL_PATH if work else None
+        above, suite = SUITES[name][1], _suite(name, agent)
+        return run_suite(agent, place, above=above, page=work, path=path, **suite)
 
     def ran(self, agent: str, name: str) -> Ran:
         return self._runs[agent, name].result()
@@ -135,6 +139,23 @@ def agent(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
+def test_every_agent_without_a_sandbox_of_its_own_works_in_ours(
+    started: Started, agent: str, bubblewrap: str, tmp_path: Path
+) -> None:
+    ran = started.ran(agent, "work")
+    place = json.loads((ran.folder / "place.json").read_text())
+    if agent != "codex":
+        assert place["isolation"] == "bwrap", ran.said
+        return
+    assert place["isolation"] == "copy"
+    assert "(bwrap: `codex` has a sandbox of its own, which does not start inside" in ran.said
+    args = ("--sandbox", "danger-full-access")
+    suite = _suite("work", agent)
+    ran = run_suite(agent, tmp_path, above=True, path=REAL_PATH, args=args, **suite)
+    assert json.loads((ran.folder / "place.json").read_text())["isolation"] == "bwrap", ran.said
+    assert ran.record(TASK, "ok")["success"]
+
+
 def test_a_run_is_collected_with_the_tokens_that_the_model_told(
     started: Started, agent: str
 ) -> None:
@@ -156,9 +177,10 @@ def test_nobody_is_left_alive(started: Started, agent: str) -> None:
 
 
 def test_what_an_agent_leaves_behind_is_killed(started: Started, agent: str) -> None:
-    left = started.ran(agent, "work").trial(TASK, "leaves")["facts"]["leftovers"]
-    # The sandbox of codex has ended them by then.
-    assert sorted(left) == ([] if agent == "codex" else ["sleep 301", "sleep 302"])
+    ran = started.ran(agent, "work")
+    # A sandbox, ours or that of codex, has ended them before anybody could see them.
+    assert ran.trial(TASK, "leaves")["facts"]["leftovers"] == []
+    assert ran.alive == []
 
 
 def test_a_time_out_is_a_failure_of_the_agent(started: Started, agent: str) -> None:

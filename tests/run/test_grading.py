@@ -1,7 +1,6 @@
 """Acceptance: several commands as checks, and the score that a command may write down."""
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,9 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.run_folders import records, run, runs
+from tests.support.seals import bubblewrap_seal
 from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
+from twoarm.run.jobs import Seal
 from twoarm.run.suite import SuiteTask
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -118,9 +119,7 @@ def test_a_secret_that_was_written_as_a_score_is_redacted(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("bwrap", [False, True])
-def test_an_agent_knows_nothing_of_the_score(tmp_path: Path, bwrap: bool) -> None:
-    if bwrap and shutil.which("bwrap") is None:
-        pytest.skip("needs bubblewrap")
+def test_an_agent_knows_nothing_of_the_score(tmp_path: Path, bwrap: bool, bubblewrap: str) -> None:
     # It writes wherever it may that such a file could be.
     script = f"""
 env | grep SCORE; {SOLVE}
@@ -128,7 +127,8 @@ for at in "$HOME" "$TMPDIR" . ..; do mkdir -p $at/tmp; done
 for at in "$HOME" "$TMPDIR" . ..; do echo 1 > $at/score; echo 1 > $at/tmp/score; done
 """
     grader = 'test ! -e "$TWOARM_SCORE" && echo "at $TWOARM_SCORE" && echo 0.5 > "$TWOARM_SCORE"'
-    job = job_of(tmp_path, script, acceptance={"": grader}, bwrap=bwrap)
+    seal = bubblewrap_seal(tmp_path, bubblewrap) if bwrap else Seal()
+    job = job_of(tmp_path, script, acceptance={"": grader}, seal=seal)
     ran = attempt(job)
     assert "SCORE" not in ran.kept("stdout.txt")
     assert (ran.facts["score"], ran.facts["acceptance_exit_code"]) == (0.5, 0)

@@ -8,7 +8,6 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.suite_files import suite_of
-from twoarm.run.freeze import ProgramFile
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -84,10 +83,6 @@ def test_one_seed_is_for_the_order_and_for_the_report(tmp_path: Path) -> None:
 
 def test_a_dry_run_looks_for_the_sandbox(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda name, **_: None if name == "bwrap" else f"/{name}")
-    monkeypatch.setattr(
-        "twoarm.run.setting.find_program",
-        lambda *_: ProgramFile(path="sh", digest="", version=None),
-    )
     result = twoarm("run", str(marked(tmp_path)), "--dry-run", "--isolation", "bwrap")
     assert result.code == 2
     assert "--isolation bwrap: bubblewrap is not installed" in result.err

@@ -427,13 +427,17 @@ def test_a_grader_is_one_for_all_arms_and_sees_content(tmp_path: Path) -> None:
         (tree / "link").symlink_to("/")
         (tree / "NOTE.md").write_text(arm)
         trees.append(str(tree))
-    both = grader_of(suite, task, trees)
-    assert both == grader_of(suite, task, trees[:1]) == grader_of(suite, task, trees[::-1])
+    both = grader_of(suite, task, trees, [], "")
+    assert (
+        both
+        == grader_of(suite, task, trees[:1], [], "")
+        == grader_of(suite, task, trees[::-1], [], "")
+    )
     (tmp_path / "b" / "tests" / "x").write_text("2")
-    assert grader_of(suite, task, trees) != both
+    assert grader_of(suite, task, trees, [], "") != both
     (tmp_path / "a" / "tests" / "x").write_text("2")
-    assert grader_of(suite, task, trees) != both
+    assert grader_of(suite, task, trees, [], "") != both
     other = msgspec.structs.replace(suite, workspace=Workspace(env={"A": "1"}))
-    assert grader_of(other, task, trees) != grader_of(suite, task, trees)
+    assert grader_of(other, task, trees, [], "") != grader_of(suite, task, trees, [], "")
     os.unlink(tmp_path / "b" / "link")
-    assert grader_of(suite, task, trees[:1]) != grader_of(suite, task, trees[1:])
+    assert grader_of(suite, task, trees[:1], [], "") != grader_of(suite, task, trees[1:], [], "")

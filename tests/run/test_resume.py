@@ -146,7 +146,8 @@ def test_one_request_to_stop_lets_the_running_trial_finish_and_shows_counts_alon
     (done,) = runs(out)
     counts = {arm: int(done.startswith(f"{arm}/")) for arm in ("with", "without")}
     arms = ", ".join(f"`{arm}` {count} of 2" for arm, count in counts.items())
-    assert said.splitlines()[1:] == [
+    assert said.splitlines()[1].startswith("twoarm: isolation copy: nothing holds an agent back")
+    assert said.splitlines()[2:] == [
         f"twoarm: stopped; continue with twoarm run --resume {out} --no-evidence",
         f"twoarm: 1 of 4 trials done ({arms}), cost not known",
         f"twoarm: twoarm score {out} shows the results so far; that is a look, and to let it "

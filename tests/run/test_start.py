@@ -7,6 +7,7 @@ import pytest
 
 from tests.conftest import twoarm
 from tests.support.run_folders import ALL, QUICK, committed, records, run, runs
+from tests.support.seals import bubblewrap_seal
 from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
 
 pytestmark = pytest.mark.usefixtures("cache")
@@ -126,9 +127,10 @@ def test_what_only_the_kernel_refuses_is_not_started_either(tmp_path: Path) -> N
     assert "acceptance_exit_code" not in ran.facts
 
 
-def test_a_program_behind_a_sandbox_is_looked_for_as_well(tmp_path: Path) -> None:
+def test_a_program_behind_a_sandbox_is_looked_for_as_well(tmp_path: Path, bubblewrap: str) -> None:
+    seal = bubblewrap_seal(tmp_path, bubblewrap)
     for program in ("no-such-agent", f"{tmp_path}/no-such-agent"):
-        ran = attempt(job_of(tmp_path, "", bwrap=True, argv=(program,)))
+        ran = attempt(job_of(tmp_path, "", seal=seal, argv=(program,)))
         assert ran.facts["not_started"] == f"{program}: no such file"
 
 

@@ -116,11 +116,20 @@ class Ran(NamedTuple):
         return [request.body for request in self.requests if prompt in request.body]
 
 
-def run_suite(agent: str, root: Path, *, above: bool, page: bool = False, **suite: Any) -> Ran:
+def run_suite(
+    agent: str,
+    root: Path,
+    *,
+    above: bool,
+    page: bool = False,
+    path: str | None = None,
+    args: tuple[str, ...] = (),
+    **suite: Any,
+) -> Ran:
     """A suite in a repository of a user whose every instruction is a canary.
 
     With `above`, there are canaries in the folders above the place where workspaces usually are.
-    The page of the report is drawn with `page` alone.
+    The page of the report is drawn with `page` alone; `path` is the PATH, if not that of the tests.
     """
     programs = installed()
     user = root / "user"
@@ -139,16 +148,15 @@ def run_suite(agent: str, root: Path, *, above: bool, page: bool = False, **suit
         for name, text in files.items():
             (bench / name).write_text(text)
         names = (*table["secrets"], "PASSPHRASE")
-        path = suite_of(
-            bench, **{"agent": {**table, "program": agent, "argv": None, "secrets": names}, **suite}
-        )
+        own = {"program": agent, "argv": None, "secrets": names, "args": args}
+        file = suite_of(bench, **{"agent": {**table, **own}, **suite})
         quick = ("--repeats", "1", "--jobs", "2", "--display", "quiet", "--no-evidence")
         program = ("-m", "twoarm") if page else ("-c", WITHOUT_PAGE)
-        words = ("run", str(path), "--out", str(root / "out"), *quick)
+        words = ("run", str(file), "--out", str(root / "out"), *quick)
         done = subprocess.run(
             [sys.executable, *program, *words],
             env={
-                "PATH": os.pathsep.join((str(programs), os.environ["PATH"])),
+                "PATH": os.pathsep.join((str(programs), path or os.environ["PATH"])),
                 "LANG": "C.UTF-8",
                 "HOME": str(user),
                 "TMPDIR": str(temporary),

@@ -86,7 +86,6 @@ def job_of(folder: Path, script: str, **changed: Any) -> Job:
             manifest=f"{tree}.manifest",
             marker=token,
             prompt="Do it.",
-            bwrap=False,
             path=os.environ["PATH"],
             env=dict.fromkeys(("setup", "agent", "acceptance"), env),
             secrets={},

@@ -74,10 +74,12 @@ class Yard:
         base: dict[str, Any] = {
             "limits": {"retries": 0, "retry_seconds": 0, "timeout_seconds": 20}
             | {"grace_seconds": 0.5},
+            # The gate can be seen in a sandbox, too.
+            "agent": {"mounts": [str(self.signs)]},
             "tasks": [{"id": "one", "prompt": "p", "acceptance_command": "test -f answer.txt"}],
         }
         for key, value in changed.items():
-            base[key] = base[key] | value if key == "limits" else value
+            base[key] = base[key] | value if key in ("limits", "agent") else value
         return suite_of(self.folder, f"{wait}\n{script}\n", **base)
 
     def app(self) -> Path:

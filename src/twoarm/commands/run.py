@@ -71,8 +71,9 @@ def _add_suite_options(group: _ArgumentGroup) -> None:
     group.add_argument("--tag", action="append", help="only tasks with this tag")
     group.add_argument(
         "--isolation",
-        choices=("copy", "bwrap"),
-        help="a private copy of the workspace, or also no writing outside it (default: copy)",
+        choices=("copy", "bwrap", "podman", "docker"),
+        help="what holds an agent back: nothing, a sandbox, a container (default: the suite's "
+        "image, or bwrap where it works, else copy)",
     )
     group.add_argument("--yes", action="store_true", help="start without asking")
 

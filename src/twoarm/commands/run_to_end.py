@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from twoarm.run.display import Display
     from twoarm.run.ledger import RunFolder
     from twoarm.run.loop import End, StopRequest
+    from twoarm.run.prepare import Prepared
     from twoarm.run.session import Session
 
 # The exit codes of runs that show no verdict.
@@ -47,7 +48,6 @@ def finish(
     from twoarm.commands.run_looks import judge_of
     from twoarm.run.looks import early_end_told, looks_taken
     from twoarm.run.loop import StoppedError
-    from twoarm.run.prepare import warnings_of
 
     frozen, finished, resumed = session.setting.frozen, False, resumed_by(given, again)
     if (ended := looks_taken(session.folder).ended) is not None:
@@ -62,8 +62,7 @@ def finish(
         except KeyboardInterrupt:
             streams.say(f"twoarm: stopped before the first trial; continue with {resumed}")
             raise
-        for text in warnings_of(prepared.untouched):
-            streams.say(f"twoarm: warning: {text}")
+        _say_prepared(session, prepared, streams)
         end: End = "failed"
         try:
             judge = judge_of(session, options)
@@ -93,6 +92,17 @@ def finish(
     if session.ended is not None:
         streams.say(f"twoarm: {early_end_told(frozen, session.ended)}")
     return _report(session, given, options, made.arms, streams)
+
+
+def _say_prepared(session: "Session", prepared: "Prepared", streams: Streams) -> None:
+    """What holds agents back, and what acceptance on untouched workspaces tells."""
+    from twoarm.run.isolation import isolation_said
+    from twoarm.run.prepare import warnings_of
+
+    told = isolation_said(session.machine.isolation, prepared.isolation_reason)
+    streams.say(f"twoarm: {told}")
+    for text in warnings_of(prepared.untouched):
+        streams.say(f"twoarm: warning: {text}")
 
 
 def refuse_exit_code(given: Given, candidates: Sequence[str]) -> None:

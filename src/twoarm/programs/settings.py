@@ -25,6 +25,8 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     env: dict[Variable, str] = {}
     home: dict[Text, Text] = {}
     secrets: tuple[Variable, ...] = ()
+    mounts: tuple[Text, ...] = ()
+    network: Text | None = None
     argv: tuple[Text, ...] = ()
     output: Slug | None = None
     format: Text | None = None

@@ -7,7 +7,7 @@ import msgspec
 from twoarm.errors import InputError
 from twoarm.programs.value import as_text
 from twoarm.run.grader import without_acceptance
-from twoarm.run.schedule import Difference, Frozen
+from twoarm.run.schedule import Difference, Frozen, task_keys
 from twoarm.run.suite import SuiteTask
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.text.escape import visible
@@ -44,8 +44,13 @@ def refuse_changes(then: Frozen, now: Frozen) -> None:
 
 def refuse_all_but_acceptance(then: Frozen, now: Frozen) -> None:
     """Refuse a suite in which anything has changed that acceptance does not use."""
+    graders = {task_keys(task.id)[2] for task in then.suite.tasks}
     before, after = (
-        msgspec.structs.replace(frozen, suite=without_acceptance(frozen.suite))
+        msgspec.structs.replace(
+            frozen,
+            suite=without_acceptance(frozen.suite),
+            digests={key: digest for key, digest in frozen.digests.items() if key not in graders},
+        )
         for frozen in map(_without_budget, (then, now))
     )
     _refuse(list(before.differences(after)), _REGRADED)
@@ -54,7 +59,8 @@ def refuse_all_but_acceptance(then: Frozen, now: Frozen) -> None:
 def _without_additions(then: Frozen, now: Frozen) -> Frozen:
     """What is there now of what was there then."""
     known = {task.id for task in then.suite.tasks}
-    added = {f"prompts.{task.id}" for task in now.suite.tasks if task.id not in known}
+    new = [task.id for task in now.suite.tasks if task.id not in known]
+    added = {key for task in new for key in task_keys(task)}
     tasks = tuple(task for task in now.suite.tasks if task.id in known)
     return msgspec.structs.replace(
         now,

@@ -14,7 +14,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent
 from twoarm.programs.version import numbers
 from twoarm.run.parts import first_part
-from twoarm.run.schedule import SCHEMA, Frozen
+from twoarm.run.schedule import SCHEMA, Frozen, task_keys
 from twoarm.run.suite import SuiteTask, fill, placeholders
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
@@ -47,7 +47,14 @@ def find_program(agent: Agent, checked: CheckedSuite) -> ProgramFile:
         )
     if unfit := why_unfit(path):
         raise InputError(f"agent {named(agent.name)}: {visible(path)}: {visible(unfit)}")
-    version = agent.version(_asked(path)) if agent.name != "command" else None
+    printed = _asked(path) if agent.name != "command" else ""
+    version = accepted_version(agent, path, printed)
+    return ProgramFile(path=path, digest=file_digest(path), version=version)
+
+
+def accepted_version(agent: Agent, path: str, printed: str) -> str | None:
+    """The version in what a program prints; refused if it is too old, or not told."""
+    version = agent.version(printed) if printed else None
     if agent.oldest is not None:
         if version is None:
             raise InputError(
@@ -58,7 +65,7 @@ def find_program(agent: Agent, checked: CheckedSuite) -> ProgramFile:
                 f"agent {named(agent.name)}: {visible(path)} is {version}; "
                 f"the oldest supported version is {agent.oldest}"
             )
-    return ProgramFile(path=path, digest=file_digest(path), version=version)
+    return version
 
 
 def _asked(path: str) -> str:
@@ -153,7 +160,10 @@ def freeze(
 def _digests(checked: CheckedSuite, tasks: Sequence[SuiteTask]) -> Iterator[tuple[str, str]]:
     """Everything that the suite names and does not hold."""
     for task in tasks:
-        yield f"prompts.{task.id}", sha256(checked.prompts[task.id].encode()).hexdigest()
+        prompt, _, acceptance = task_keys(task.id)
+        yield prompt, sha256(checked.prompts[task.id].encode()).hexdigest()
+        if files := checked.graders(task):
+            yield acceptance, sha256("".join(map(tree_digest, files)).encode()).hexdigest()
     overlays = {"agent.home": checked.agent.home}
     for name, arm in sorted(checked.arms.items()):
         overlays |= {f"arms.{name}.files": arm.files, f"arms.{name}.home": arm.home}

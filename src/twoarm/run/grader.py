@@ -13,25 +13,36 @@ from twoarm.run.tree import tree_digest
 _OF_SUITE = ("acceptance_files",)
 _OF_TASK = ("acceptance_command", "acceptance_commands", "acceptance_files")
 _OF_LIMITS = ("acceptance_seconds",)
-_OF_WORKSPACE = ("env",)
+_OF_WORKSPACE = ("acceptance_network",)
+# An agent sees the variables, too.
+_OF_BOTH = ("env",)
 
 
-def grader_of(suite: Suite, task: SuiteTask, trees: Iterable[str]) -> str:
-    """The digest of what grades a task, with the files as they are in the trees of all arms."""
+def grader_of(
+    suite: Suite, task: SuiteTask, trees: Iterable[str], files: Sequence[str], image: str
+) -> str:
+    """The digest of what grades a task, with its files as they are in the trees of all arms.
+
+    So are `files` of the suite that its commands name, and the image that they run in, if any.
+    """
     tables: list[tuple[msgspec.Struct | None, Sequence[str]]] = [
         (suite, _OF_SUITE),
         (task, _OF_TASK),
         (suite.limits, _OF_LIMITS),
-        (suite.workspace, _OF_WORKSPACE),
+        (suite.workspace, (*_OF_BOTH, *_OF_WORKSPACE)),
     ]
     # A key that a later version adds makes no other grader of a suite without it.
     used = [
         {key: value for key in keys if (value := getattr(table, key, None))}
         for table, keys in tables
     ]
+    if image:
+        used.append({"image": image})
+    if files:
+        used.append({"files": [tree_digest(path) for path in files]})
     paths = (*suite.acceptance_files, *task.acceptance_files)
-    files = sorted({_digest_of_files(tree, paths) for tree in trees})
-    return sha256(msgspec.json.encode([used, files], order="sorted")).hexdigest()
+    restored = sorted({_digest_of_files(tree, paths) for tree in trees})
+    return sha256(msgspec.json.encode([used, restored], order="sorted")).hexdigest()
 
 
 def _digest_of_files(tree: str, paths: Sequence[str]) -> str:
@@ -48,10 +59,14 @@ def _digest_of_files(tree: str, paths: Sequence[str]) -> str:
 
 
 def without_acceptance(suite: Suite) -> Suite:
-    """A suite without what acceptance alone uses: an agent sees the variables, too."""
+    """A suite without what acceptance alone uses."""
+    workspace = suite.workspace and msgspec.structs.replace(
+        suite.workspace, **dict.fromkeys(_OF_WORKSPACE)
+    )
     return msgspec.structs.replace(
         suite,
         **dict.fromkeys(_OF_SUITE),
+        workspace=workspace,
         tasks=tuple(
             msgspec.structs.replace(task, **dict.fromkeys(_OF_TASK)) for task in suite.tasks
         ),

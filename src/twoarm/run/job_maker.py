@@ -13,6 +13,7 @@ from twoarm.run.jobs import Job, Scratch
 from twoarm.run.place import Place
 from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Trial
+from twoarm.run.sealing import Sealer
 from twoarm.run.suite import SuiteTask, fill, fill_shell, placeholders
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
@@ -33,7 +34,7 @@ class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     secrets: dict[str, str]
     marker: str
-    bwrap: bool
+    sealer: Sealer
     keep_workspace: str
     prices: Mapping[str, Prices] | None
     trial_usd: float | None
@@ -60,9 +61,13 @@ class JobMaker:
         start = start_of(checked, trial.arm, values, scratch, context.trial_usd)
         launch = self._agent.launch(start)
         base = self._base(trial.arm)
+        plain = {} if context.sealer.contained else context.env
         own = {**checked.agent.env, **arm.env}
         filled = {name: fill(text, values) for name, text in own.items()}
         limits = checked.suite.limits
+        variables = base | launch.env | checked.workspace.env | filled
+        build = context.prepared.builds.get(trial.arm, "")
+        texts = (*launch.argv, *variables.values())
         job = Job(
             scratch=scratch.path,
             folder=folder,
@@ -70,12 +75,13 @@ class JobMaker:
             manifest=tree.manifest,
             marker=f"{context.marker}-{token_hex(4)}",
             prompt=start.prompt,
-            bwrap=context.bwrap,
+            seal=context.sealer.for_agent(task.id, build, texts),
+            processes=limits.processes or 0,
             path=context.env["PATH"],
             env={
                 "setup": {**base, **checked.workspace.env},
-                "agent": base | launch.env | checked.workspace.env | filled | context.secrets,
-                "acceptance": {**context.env, **checked.workspace.env},
+                "agent": variables | context.secrets,
+                "acceptance": {**plain, **checked.workspace.env},
             },
             secrets=context.secrets,
             setup=tuple(fill_shell(command, values) for command in arm.setup_commands),
@@ -95,14 +101,19 @@ class JobMaker:
             after=launch.after,
             keep=launch.keep,
             restore=(*checked.suite.acceptance_files, *task.acceptance_files),
-            acceptance=task.acceptance,
+            acceptance=checked.acceptance(task),
             acceptance_seconds=limits.acceptance_seconds,
             keep_workspace=context.keep_workspace,
         )
         return job, self._agent.meter(start, context.prices)
 
     def _base(self, arm: str) -> dict[str, str]:
-        """The variables of an arm; what it built comes first on its PATH."""
+        """The variables of an arm; what it built comes first on its PATH.
+
+        An image has its own.
+        """
+        if self._context.sealer.contained:
+            return {}
         env = self._context.env
         build = self._context.prepared.builds.get(arm)
         if build is None:

@@ -5,6 +5,19 @@ import msgspec
 from twoarm.programs.agent import After
 
 
+class Seal(msgspec.Struct, frozen=True, kw_only=True):
+    """What the steps of an attempt run in, besides what is the attempt's own."""
+
+    isolation: str = "copy"
+    # By kind of step (`setup`, `agent`, `acceptance`): what comes before it on the command line,
+    # and for bubblewrap what comes after the folders of the attempt. Nothing for the open.
+    words: dict[str, tuple[str, ...]] = {}
+    last: dict[str, tuple[str, ...]] = {}
+    # Of containers: the image, and what comes before its PATH.
+    image: str = ""
+    path: str = ""
+
+
 class Job(msgspec.Struct, frozen=True, kw_only=True):
     """One attempt; or with no `argv` a set-up or an acceptance on its own, which needs less."""
 
@@ -18,7 +31,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     # In the environment of every process of the attempt.
     marker: str
     prompt: str = ""
-    bwrap: bool = False
+    seal: Seal = Seal()
+    # How many there may be at once; 0 for as many as nobody needs.
+    processes: int = 0
     # Where our own programs are looked up, before anything that an arm has built.
     path: str
     # Variables of `setup`, `agent` and `acceptance`.
@@ -88,6 +103,6 @@ class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     attempt: str
     complete: bool
     cancelled: bool
-    # The supervisor was killed or did not answer, and the runner had no part in it.
+    # The supervisor was killed or did not answer, and an agent may have done that.
     died: bool
     reason: str

@@ -35,6 +35,8 @@ ENOUGH = 6
 FIRST = 2
 _LONGEST_PAUSE_SECONDS = 600.0
 _TICK_SECONDS = 0.25
+# Facts of an attempt after which the next would do no better.
+_STOPPING = frozenset({"not_started", "not_judged", "tree_changed"})
 
 # Both `finish` and `ctrl_c` let what runs finish; after Ctrl-C, another one is a `kill`.
 StopRequest = Literal["go", "finish", "ctrl_c", "kill"]
@@ -375,8 +377,8 @@ class Loop:
                 f"the provider refuses the agent with status {status}: {reason}; "
                 "check the key and what it may use"
             )
-        elif "not_started" in settled.facts or "tree_changed" in settled.facts:
-            # The next trial would do no better, and an agent that was not judged has not failed.
+        elif _STOPPING & settled.facts.keys():
+            # An agent that was not judged has not failed.
             self._infra.add(name)
             self._stop = StoppedError(visible(self._reason))
         elif self._failures[name] <= self._retries:

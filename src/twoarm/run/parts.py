@@ -7,7 +7,7 @@ import msgspec
 from msgspec.structs import replace
 
 from twoarm.errors import InputError
-from twoarm.run.schedule import Frozen, SchedulePart, Trial, arrange
+from twoarm.run.schedule import Frozen, SchedulePart, Trial, arrange, task_keys
 from twoarm.text.escape import counted, visible
 
 
@@ -118,7 +118,7 @@ def _digest(frozen: Frozen, number: int) -> str:
     trials = [trial for each in (*before, part) for trial in each.trials]
     known = {trial.task for trial in trials}
     tasks = {task.id: task for task in frozen.suite.tasks}
-    later = {f"prompts.{task}" for task in tasks.keys() - known}
+    later = {key for task in tasks.keys() - known for key in task_keys(task)}
     then = replace(
         frozen,
         suite=replace(

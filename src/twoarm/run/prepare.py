@@ -2,6 +2,7 @@
 
 import marshal
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 
@@ -11,10 +12,11 @@ from twoarm.errors import InputError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.executor import Executor
 from twoarm.run.grader import grader_of
-from twoarm.run.jobs import Job
+from twoarm.run.jobs import Job, Seal
 from twoarm.run.ledger import read_outcome
 from twoarm.run.place import Place
 from twoarm.run.schedule import Frozen
+from twoarm.run.sealing import KINDS, Sealer
 from twoarm.run.suite import Arm, SuiteTask, fill_shell
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.manifest import Manifest, changes, manifest_of, written
@@ -23,6 +25,8 @@ from twoarm.run.tree import check_paths, commit_all, copy, export, overlay, tree
 from twoarm.text.escape import named, visible
 from twoarm.text.sentence import listed
 
+# Paths of attempts, times and other numbers.
+_DRAWN = re.compile(rb"/\S*/box/work|/\S*/own/home-[0-9a-f]+|[0-9a-f]{12,}|[0-9]+")
 # How much is kept of what a set-up prints.
 _LOG_BYTES = 16 * 2**20
 
@@ -56,6 +60,9 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     graders: dict[str, str]
     # What acceptance found in the untouched workspace each time, by task.
     untouched: dict[str, "tuple[Untouched, ...]"]
+    # What trials run in, and why it is not a better one.
+    isolation: str
+    isolation_reason: str
 
     def paths(self) -> set[str]:
         """The folders that have to be there."""
@@ -78,6 +85,9 @@ class Untouched(msgspec.Struct, frozen=True, kw_only=True):
     acceptance_exit_code: int = 0
     check_exit_codes: dict[str, int] = {}
     score_error: str | None = None
+    # Why what it should have run in did not start.
+    not_started: str | None = None
+    not_judged: str | None = None
 
 
 class SetupContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +101,9 @@ class SetupContext(msgspec.Struct, frozen=True, kw_only=True):
     marker: str
     env: dict[str, str]
     secrets: dict[str, str]
+    sealer: Sealer
+    # The one to take if acceptance does the same in it, and the way to it.
+    better: Sealer | None
 
 
 class Preparation:
@@ -112,17 +125,25 @@ class Preparation:
         digests = {f"trees.{task}": tree_digest(path) for task, path in seeds.items()}
         digests |= {f"builds.{arm}": tree_digest(path) for arm, path in builds.items() if path}
         baseline = trees[self._checked.baseline]
+        untouched = self._untouched(tasks, baseline, checks)
+        sealer, reason = self._context.sealer, ""
+        if self._context.better is not None:
+            why = self._differs_inside(tasks, baseline, self._context.better)
+            sealer, reason = (sealer, why) if why else (self._context.better, "")
         return Prepared(
             trees=trees,
             builds={arm: path for arm, path in builds.items() if path},
             digests=digests,
             graders={task.id: self._grader(task, trees) for task in tasks},
-            untouched=self._untouched(tasks, baseline, checks),
+            untouched=untouched,
+            isolation=sealer.isolation,
+            isolation_reason=reason,
         )
 
     def _grader(self, task: SuiteTask, trees: Mapping[str, Mapping[str, Tree]]) -> str:
         paths = {by_task[task.id].path for by_task in trees.values()}
-        return grader_of(self._checked.suite, task, paths)
+        image = self._context.sealer.image(task.id)
+        return grader_of(self._checked.suite, task, paths, self._checked.graders(task), image)
 
     def _built(self, name: str) -> str:
         arm = self._checked.arms[name]
@@ -135,7 +156,8 @@ class Preparation:
         builds.remove(str(self._made))
         builds.within(f"{self._made}/bin", make=True).close()
         commands = [self._filled(command, build) for command in arm.build_commands]
-        self._run(f"build of arm {named(name)}", f"build.{name}", source, commands, None)
+        seal = self._context.sealer.for_setup(None, build)
+        self._run(f"build of arm {named(name)}", f"build.{name}", source, commands, None, seal)
         return build
 
     def _filled(self, command: str, build: str = "") -> str:
@@ -157,17 +179,20 @@ class Preparation:
         if workspace.setup_commands:
             common = trees.at("common")
             commands = list(map(self._filled, workspace.setup_commands))
-            self._run("setup of the workspace", "workspace", start, commands, common)
-        seeds: dict[tuple[str, ...], str] = {(): common}
+            seal = self._context.sealer.for_setup(None)
+            self._run("setup of the workspace", "workspace", start, commands, common, seal)
+        seeds: dict[tuple[str, tuple[str, ...]], str] = {}
         for task in tasks:
-            if task.setup_commands not in seeds:
-                path = trees.at(f"task{len(seeds)}")
+            if task.setup_commands and _setup_of(task) not in seeds:
+                path = trees.at(f"task{len(seeds) + 1}")
                 commands = list(map(self._filled, task.setup_commands))
-                self._run(
-                    f"setup of task {named(task.id)}", f"task.{task.id}", common, commands, path
+                what, seal = (
+                    f"setup of task {named(task.id)}",
+                    self._context.sealer.for_setup(task.id),
                 )
-                seeds[task.setup_commands] = path
-        return {task.id: seeds[task.setup_commands] for task in tasks}
+                self._run(what, f"task.{task.id}", common, commands, path, seal)
+                seeds[_setup_of(task)] = path
+        return {task.id: seeds.get(_setup_of(task), common) for task in tasks}
 
     def _trees(self, seeds: Mapping[str, str]) -> dict[str, dict[str, Tree]]:
         """The seeds with what each arm changes in them, as repositories."""
@@ -201,10 +226,10 @@ class Preparation:
     ) -> dict[str, tuple[Untouched, ...]]:
         """Acceptance where nothing was done; one that cannot be run stops everything."""
         waiting = [(task, check) for task in tasks for check in range(checks)]
-        jobs = []
-        for task, check in waiting:
-            folder = self._folder(f"acceptance.{task.id}.{check + 1}")
-            jobs.append(self._job(folder, trees[task.id].path, acceptance=task.acceptance))
+        jobs = [
+            self._acceptance(task, f"{task.id}.{check + 1}", trees, self._context.sealer)
+            for task, check in waiting
+        ]
         facts = self._all(jobs)
         untouched: dict[str, tuple[Untouched, ...]] = {task.id: () for task in tasks}
         for (task, _), job, fact in zip(waiting, jobs, facts, strict=True):
@@ -224,13 +249,47 @@ class Preparation:
             untouched[task.id] += (fact,)
         return untouched
 
+    def _acceptance(
+        self, task: SuiteTask, name: str, trees: Mapping[str, Tree], sealer: Sealer
+    ) -> Job:
+        folder, seal = self._folder(f"acceptance.{name}"), sealer.for_acceptance(task.id)
+        acceptance = self._checked.acceptance(task)
+        return self._job(folder, trees[task.id].path, acceptance=acceptance, seal=seal)
+
+    def _differs_inside(
+        self, tasks: Sequence[SuiteTask], trees: Mapping[str, Tree], sealer: Sealer
+    ) -> str:
+        """Why an isolation cannot be taken: acceptance does something else in it; or nothing."""
+        jobs = [self._acceptance(task, f"{task.id}.inside", trees, sealer) for task in tasks]
+        for task, job, inside in zip(tasks, jobs, self._all(jobs), strict=True):
+            with OpenFolder(job.folder) as folder, OpenFolder(self._log_of(task)) as before:
+                outside = msgspec.convert(read_outcome(before), Untouched)
+                logs = [_words_of(at.read("acceptance.log")) for at in (before, folder)]
+            what = f"{sealer.isolation}: acceptance of task {named(task.id)}"
+            if inside != outside:
+                codes = f"{outside.acceptance_exit_code} outside, {inside.acceptance_exit_code}"
+                return f"{what} ends otherwise there: exit code {codes} inside"
+            if logs[0] != logs[1]:
+                return f"{what} prints something else there; see {visible(job.folder)}"
+        return ""
+
+    def _log_of(self, task: SuiteTask) -> str:
+        """The folder of the first acceptance of an untouched task."""
+        return self._context.logs.at(f"acceptance.{task.id}.1")
+
     def _run(
-        self, what: str, name: str, tree: str, commands: Sequence[str], result: str | None
+        self,
+        what: str,
+        name: str,
+        tree: str,
+        commands: Sequence[str],
+        result: str | None,
+        seal: Seal,
     ) -> None:
         """Commands in a copy of a tree, which becomes the result."""
         if result is not None:
             self._place.trees.remove(os.path.basename(result))
-        job = self._job(self._folder(name), tree, commands, result=result)
+        job = self._job(self._folder(name), tree, commands, result=result, seal=seal)
         (facts,) = self._all([job])
         if facts.setup_exit_code:
             raise InputError(
@@ -251,15 +310,21 @@ class Preparation:
         *,
         result: str | None = None,
         acceptance: Mapping[str, str] = {},
+        seal: Seal,
     ) -> Job:
         limits = self._checked.suite.limits
+        variables = {**self._context.env, **self._checked.workspace.env}
+        if self._context.sealer.contained:
+            variables = dict(self._checked.workspace.env)
         return Job(
             scratch=self._place.fresh(),
             folder=folder,
             tree=tree,
             marker=f"{self._context.marker}-{token_hex(4)}",
             path=self._context.env["PATH"],
-            env=dict.fromkeys(("setup", "agent", "acceptance"), self._context.env),
+            env=dict.fromkeys(KINDS, variables),
+            seal=seal,
+            processes=limits.processes or 0,
             secrets=self._context.secrets,
             setup=tuple(commands),
             setup_seconds=limits.setup_seconds,
@@ -283,7 +348,21 @@ class Preparation:
                 running -= 1
                 if not outcome.complete:
                     raise InputError(f"setup did not finish: {visible(outcome.reason)}")
-        return [_facts(job.folder) for job in jobs]
+        facts = [_facts(job.folder) for job in jobs]
+        for fact in facts:
+            if why := fact.not_started or fact.not_judged:
+                raise InputError(f"--isolation {jobs[0].seal.isolation}: {visible(why)}")
+        return facts
+
+
+def _setup_of(task: SuiteTask) -> tuple[str, tuple[str, ...]]:
+    """What tasks with the same workspace have in common."""
+    return (task.image or "", task.setup_commands)
+
+
+def _words_of(log: bytes) -> bytes:
+    """What a log says, without what differs each time: numbers, and names that are drawn."""
+    return _DRAWN.sub(b"0", log)
 
 
 def _facts(path: str) -> Untouched:

@@ -9,7 +9,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from statistics import fmean
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -24,6 +24,7 @@ from twoarm.run.budget import Terms
 from twoarm.run.changes import refuse_all_but_acceptance, refuse_changes, refuse_removed
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
 from twoarm.run.graded import PATCHES, Graded
+from twoarm.run.isolation import Isolation, choose_isolation, frozen_images
 from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.ledger import (
     BEGUN,
@@ -49,7 +50,7 @@ from twoarm.run.report import (
 )
 from twoarm.run.schedule import SCHEMA, Frozen
 from twoarm.run.session import Session, check_outside, earlier_trees
-from twoarm.run.setting import Setting, check_isolation, default_jobs, plain_env
+from twoarm.run.setting import Setting, default_jobs, plain_env
 from twoarm.run.settle import abandon, regraded
 from twoarm.run.suite_file import read_suite
 from twoarm.run.tree import lies_in
@@ -137,13 +138,18 @@ def _set_up(source: Graded, path: str, jobs: int | None, environment: Mapping[st
     tasks = choose_tasks(checked, tuple(task.id for task in then.suite.tasks), ())
     commits = commits_of(checked, then)
     now = freeze(checked, then.version, tasks, then.repeats, then.seed, commits)
+    agent = load_agent(checked.agent)
+    isolation = cast("Isolation", source.machine.isolation)
+    chosen = choose_isolation(isolation, checked, tasks, agent, then)
     # The trials are those that were run, and a suite without a name of its own may be in any file.
     frozen = msgspec.structs.replace(
-        then, suite=now.suite, origin=now.origin, digests=now.digests, sources=now.sources
+        then,
+        suite=now.suite,
+        origin=now.origin,
+        digests=now.digests | frozen_images(checked, chosen.images),
+        sources=now.sources,
     )
     refuse_all_but_acceptance(then, frozen)
-    agent = load_agent(checked.agent)
-    check_isolation(source.machine.isolation, agent)  # type: ignore[arg-type]
     prices = checked.suite.limits.prices
     prices_path = None if prices is None else checked.at(prices)
     return Setting(
@@ -159,6 +165,7 @@ def _set_up(source: Graded, path: str, jobs: int | None, environment: Mapping[st
         secrets={},
         env=plain_env(environment),
         jobs=jobs or default_jobs(),
+        isolation=chosen,
     )
 
 
@@ -302,6 +309,9 @@ class Regrading(Session):
             facts = read_outcome(folder)
             if "tree_changed" in facts:
                 raise StoppedError(f"{visible(facts['tree_changed'])} was changed in the tree")
+            for why in ("not_started", "not_judged"):
+                if why in facts:
+                    raise StoppedError(f"acceptance could not be run: {visible(facts[why])}")
             settled = self._settled(folder, run, facts, prepared)
         if isinstance(settled, str):
             self._leave(run, settled)

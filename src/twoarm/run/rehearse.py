@@ -9,6 +9,7 @@ from statistics import NormalDist
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Terms
 from twoarm.run.display import duration
+from twoarm.run.isolation import isolation_said
 from twoarm.run.place import choose_place, new_token
 from twoarm.run.prepare import Prepared, warnings_of
 from twoarm.run.schedule import Frozen
@@ -57,6 +58,7 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
         f"{counted(frozen.repeats, 'repeat')} x {arms} arms = {counted(trials, 'trial')}",
         f"agent {named(setting.agent.name)}{version}: {visible(program.path)}",
         f"workspace at {frozen.origin[:12]}, {counted(setting.jobs, 'job')}",
+        isolation_said(prepared.isolation, prepared.isolation_reason),
         f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
         _smallest(tasks, frozen.repeats, len(frozen.candidates)),

@@ -93,7 +93,8 @@ def reopen(
         only=_wanted(then, checked.tasks),
         tags=(),
         jobs=options.jobs or machine.jobs,
-        isolation=machine.isolation,
+        # Nothing, if it was never settled.
+        isolation=machine.isolation or None,
     )
     setting = set_up(suite, options, environment, then)
     refuse_changes(then, setting.frozen)

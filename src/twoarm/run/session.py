@@ -10,6 +10,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
+from twoarm.run.isolation import ChosenIsolation, clear_containers, sealer_of
 from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, model_of
 from twoarm.run.ledger import TREES, WHOLE, MachineSettings, RunFolder
 from twoarm.run.looks import (
@@ -32,6 +33,7 @@ from twoarm.run.report import (
     write_receipt,
 )
 from twoarm.run.schedule import frozen_bytes
+from twoarm.run.sealing import Sealer
 from twoarm.run.setting import RunOptions, Setting
 from twoarm.run.settle import RunReader
 from twoarm.run.suite import SuiteTask
@@ -62,11 +64,10 @@ class Session:
 
     def prepare(self) -> Prepared:
         """Builds and trees; those of an earlier runner, if they are all there."""
-        from twoarm.run.supervisor.processes import clear_process_limits, kill_marked
+        from twoarm.run.supervisor.processes import clear_process_limits
 
-        # Of a runner that was killed together with its supervisors.
         if self.place.known:
-            kill_marked(self.machine.token)
+            _end_all(self.setting.isolation, self.machine.token)
         clear_process_limits()
         self.place.clear_scratch()
         with self.place.folder as place:
@@ -75,10 +76,13 @@ class Session:
                 self.check_trees(known)
                 return known
             with self.folder.folder.made("setup") as logs:
+                token, out = self.machine.token, os.path.realpath(self.folder.path)
                 prepared = prepare_trials(
-                    self.setting, self.place, self.executor, logs, self.machine.token, 1
+                    self.setting, self.place, self.executor, logs, token, 1, (out,)
                 )
             _keep_trees(self.folder, prepared.digests)
+            self.machine = msgspec.structs.replace(self.machine, isolation=prepared.isolation)
+            self.folder.change(self.machine)
             place.write(_PREPARED, msgspec.json.encode(prepared))
         self.folder.say(WHOLE)
         return prepared
@@ -152,12 +156,20 @@ class Session:
             env=setting.env,
             secrets=setting.secrets,
             marker=self.machine.token,
-            bwrap=self.machine.isolation == "bwrap",
+            sealer=self._sealer(),
             keep_workspace=self.machine.keep,
             prices=setting.prices,
             trial_usd=setting.terms.trial_usd,
         )
         return JobMaker(setting.checked, setting.agent, context)
+
+    def _sealer(self) -> Sealer:
+        setting, machine = self.setting, self.machine
+        chosen = setting.isolation
+        if machine.isolation != chosen.name:
+            chosen = ChosenIsolation(name="copy")
+        kept_back = (os.path.realpath(self.folder.path), self.place.path)
+        return sealer_of(setting.checked, chosen, setting.program.path, machine.token, kept_back)
 
     def reader(self, prepared: Prepared) -> RunReader:
         """What reads the folders of its runs."""
@@ -226,6 +238,16 @@ class Session:
         self.folder.release()
 
 
+def _end_all(isolation: ChosenIsolation, token: str) -> None:
+    """Leave nobody of a runner that was killed together with its supervisors."""
+    from twoarm.run.supervisor.processes import kill_marked
+
+    # First those who might still start a container.
+    kill_marked(token)
+    if isolation.contained:
+        clear_containers(isolation, token)
+
+
 def _known_prepared(place: OpenFolder, tasks: Iterable[SuiteTask]) -> Prepared | None:
     """What an earlier runner has made for these tasks; None if it never finished, or that was
     cleared."""
@@ -262,20 +284,34 @@ def _keep_trees(folder: RunFolder, digests: Mapping[str, str]) -> None:
 
 
 def prepare_trials(
-    setting: Setting, place: Place, executor: Executor, logs: OpenFolder, marker: str, checks: int
+    setting: Setting,
+    place: Place,
+    executor: Executor,
+    logs: OpenFolder,
+    marker: str,
+    checks: int,
+    kept_back: tuple[str, ...] = (),
 ) -> Prepared:
     """What trials start from, with acceptance tried `checks` times and the program looked for."""
     check_outside(setting.checked, "cache", place.path)
+    chosen, program = setting.isolation, setting.program.path
+    kept_back = (*kept_back, place.path)
+    sealer = sealer_of(setting.checked, chosen, program, marker, kept_back)
+    open_sealer = sealer_of(setting.checked, ChosenIsolation(name="copy"))
     context = SetupContext(
         place=place,
         executor=executor,
         logs=logs,
         marker=marker,
-        env={**setting.env, **setting.checked.workspace.env},
+        env=setting.env,
         secrets=setting.secrets,
+        sealer=open_sealer if chosen.tentative else sealer,
+        better=sealer if chosen.tentative else None,
     )
     prepared = Preparation(setting.checked, setting.frozen, context).prepare(checks)
     check_programs(setting.checked, setting.agent, setting.frozen.suite.tasks, prepared)
+    if chosen.reason:
+        return msgspec.structs.replace(prepared, isolation_reason=chosen.reason)
     return prepared
 
 
@@ -297,7 +333,8 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
         token=new_token(),
         suite=os.path.abspath(path),
         jobs=setting.jobs,
-        isolation=options.isolation,
+        # Not known yet, if it depends on what acceptance does.
+        isolation="" if setting.isolation.tentative else setting.isolation.name,
         keep=options.keep,
         budget_usd=setting.terms.budget_usd,
         trial_usd=setting.terms.trial_usd,
@@ -308,6 +345,7 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
     try:
         if stale is not None:
             # Of a suite that never got to its first trial.
+            _end_all(setting.isolation, stale)
             choose_place(stale, os.environ).remove()
         return Session(folder, setting, machine)
     except BaseException:

@@ -1,21 +1,26 @@
 """What a suite means on this machine: its program, its keys, its schedule and its terms."""
 
 import os
-import shutil
-import subprocess
 from collections.abc import Iterator, Mapping
 from math import log2
 from typing import Literal
 
 import msgspec
 
-from twoarm.errors import InputError, UsageError
+from twoarm.errors import InputError
 from twoarm.programs.agent import Agent, Cost, load_agent
 from twoarm.programs.command.launch import UNREAD
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.programs.settings import NO_FORMAT
 from twoarm.run.budget import Terms, check_terms
-from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, find_program, freeze
+from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
+from twoarm.run.isolation import (
+    ChosenIsolation,
+    Isolation,
+    choose_isolation,
+    frozen_images,
+    settle_program,
+)
 from twoarm.run.job_maker import check_arguments, missing_files, model_of
 from twoarm.run.parts import sealed
 from twoarm.run.schedule import Frozen
@@ -31,7 +36,6 @@ REPEATS = 5
 # With fewer tasks, looks save next to nothing: docs/statistics.md.
 _ENDING = 9
 
-Isolation = Literal["copy", "bwrap"]
 Keep = Literal["none", "failed", "all"]
 
 
@@ -45,7 +49,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     trial_usd: float | None = None
     only: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
-    isolation: Isolation = "copy"
+    isolation: Isolation | None = None
     keep: Keep = "none"
     looks: tuple[int, ...] | None = None
     judging: dict[str, str | int | float] = {}
@@ -65,6 +69,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     # PATH, LANG and TERM.
     env: dict[str, str]
     jobs: int
+    isolation: ChosenIsolation
 
 
 def set_up(
@@ -76,7 +81,6 @@ def set_up(
     """
     checked = read_suite(path)
     agent = load_agent(checked.agent)
-    check_isolation(options.isolation, agent)
     limits = checked.suite.limits
     prices_path = None if limits.prices is None else checked.at(limits.prices)
     prices = None if prices_path is None else read_prices(prices_path)
@@ -87,15 +91,18 @@ def set_up(
         overshoot=agent.overshoot,
     )
     check_terms(terms)
-    program = find_program(agent, checked)
     tasks = choose_tasks(checked, options.only, options.tags)
     check_arguments(checked, agent, tasks)
+    chosen = choose_isolation(options.isolation, checked, tasks, agent, earlier)
+    settled = settle_program(checked, tasks, agent, chosen)
+    program = settled.program
     commits = commits_of(checked, earlier)
     repeats = options.repeats or REPEATS
     frozen = freeze(checked, program.version, tasks, repeats, options.seed, commits)
     frozen = sealed(
         msgspec.structs.replace(
             frozen,
+            digests=frozen.digests | frozen_images(checked, chosen.images),
             only=options.only,
             tags=options.tags,
             looks=options.looks,
@@ -121,6 +128,7 @@ def set_up(
         secrets=values,
         env=plain_env(environment),
         jobs=options.jobs or default_jobs(),
+        isolation=settled.isolation,
     )
 
 
@@ -214,21 +222,3 @@ def notes(setting: Setting) -> Iterator[str]:
             "agent.format; see docs/explain.md for what each format shows"
         )
     yield from missing_files(setting.checked)
-
-
-def check_isolation(isolation: Isolation, agent: Agent) -> None:
-    """Refuse a sandbox that this machine does not have, or that the agent does not work in."""
-    if isolation != "bwrap":
-        return
-    if not agent.nests:
-        raise UsageError(
-            f"--isolation bwrap: {named(agent.name)} has a sandbox of its own, which does not "
-            "start inside another; use --isolation copy, or turn its own off in agent.args"
-        )
-    if shutil.which("bwrap") is None:
-        raise UsageError("--isolation bwrap: bubblewrap is not installed; see your package manager")
-    argv = ["bwrap", "--ro-bind", "/", "/", "--dev", "/dev", "true"]
-    done = subprocess.run(argv, capture_output=True, check=False)
-    if done.returncode:
-        reason = done.stderr.decode("utf-8", "replace").strip()
-        raise UsageError(f"--isolation bwrap: not allowed on this machine: {visible(reason)}")

@@ -52,6 +52,9 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
     if "tree_changed" in facts:
         changed = visible(facts["tree_changed"])
         return _ended(attempted, "lost", f"{changed} was changed in the tree", facts)
+    if "not_judged" in facts:
+        reason = f"acceptance could not be run: {visible(facts['not_judged'])}"
+        return _ended(attempted, "lost", reason, facts)
     for name, size in facts.get("files", {}).items():
         if not folder.is_file(name) or folder.size(name) != size:
             return _ended(attempted, "lost", f"{name} is not as long as it was", facts)

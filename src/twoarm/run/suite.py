@@ -13,6 +13,8 @@ LimitSeconds = Annotated[float, Meta(gt=0, le=604_800)]
 Dollars = Annotated[float, Meta(gt=0, le=1_000_000)]
 RetryCount = Annotated[int, Meta(ge=0, le=100)]
 Megabytes = Annotated[int, Meta(ge=1, le=100_000)]
+CpuCount = Annotated[float, Meta(gt=0, le=1_000)]
+ProcessCount = Annotated[int, Meta(ge=10, le=1_000_000)]
 # What `args`, `env`, `argv` and `prompt_template` may name in braces.
 PLACEHOLDERS = (
     "prompt",
@@ -46,6 +48,7 @@ class SuiteTask(_Table, frozen=True, kw_only=True):
     setup_commands: tuple[Text, ...] = ()
     timeout_seconds: LimitSeconds | None = None
     tags: tuple[str, ...] = ()
+    image: Text | None = None
 
     @property
     def acceptance(self) -> dict[str, str]:
@@ -92,6 +95,9 @@ class Workspace(_Table, frozen=True, kw_only=True):
     copy: Text | None = None
     env: dict[Variable, str] = {}
     setup_commands: tuple[Text, ...] = ()
+    image: Text | None = None
+    dockerfile: Text | None = None
+    acceptance_network: bool = False
 
 
 class Limits(_Table, frozen=True, kw_only=True):
@@ -108,6 +114,9 @@ class Limits(_Table, frozen=True, kw_only=True):
     retry_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
     output_mb: Megabytes = 256
     patch_mb: Megabytes = 32
+    memory_mb: Megabytes | None = None
+    cpus: CpuCount | None = None
+    processes: ProcessCount | None = None
 
 
 class Suite(_Table, frozen=True, kw_only=True):
@@ -171,6 +180,7 @@ _MEANINGS = {
         "setup_commands": "shell commands, once per task, after those of the workspace",
         "timeout_seconds": "how long the agent may take at this task",
         "tags": "for --tag",
+        "image": "the container image of this task, unless that of the workspace",
     },
     "SourceRepo": {
         "repo": "a git repository, relative to the suite",
@@ -199,6 +209,8 @@ _MEANINGS = {
         "argv": "command: the program and its arguments",
         "output": "command: the name under which standard output is kept",
         "format": "command: the format that collect reads the output as; none for no output",
+        "mounts": "paths that every step may read in a sandbox or container",
+        "network": "none, host, or a network of podman or docker; default: as the isolation has it",
     },
     "Workspace": {
         "repo": "a git repository, exported at one commit without its history",
@@ -206,6 +218,9 @@ _MEANINGS = {
         "copy": "a folder to copy, instead of repo",
         "env": "variables of setup, agent and acceptance",
         "setup_commands": "shell commands, once per task; every trial gets a copy of the result",
+        "image": "a container image for every step, for podman or docker",
+        "dockerfile": "a Dockerfile that is built into such an image, from the folder it is in",
+        "acceptance_network": "containers: whether acceptance commands have a network",
     },
     "Limits": {
         "timeout_seconds": "how long the agent may take",
@@ -219,6 +234,9 @@ _MEANINGS = {
         "retry_seconds": "the pause after such a failure; it doubles each time",
         "output_mb": "how much an agent may print",
         "patch_mb": "how much of what an agent changed is kept, in each patch",
+        "memory_mb": "containers: memory of a step",
+        "cpus": "containers: processors of a step",
+        "processes": "how many processes and threads a step may have at once",
     },
 }
 

@@ -14,16 +14,20 @@ from twoarm.errors import InputError, Position, Problem, UsageError
 from twoarm.programs.agent import why_unknown
 from twoarm.programs.settings import NO_FORMAT, Program, Slug, Text, Variable
 from twoarm.programs.uptake import Pattern
+from twoarm.run.shown import named_in
 from twoarm.run.suite import (
     PLACEHOLDERS,
     Arm,
+    CpuCount,
     Dollars,
     LimitSeconds,
     Megabytes,
+    ProcessCount,
     RetryCount,
     Suite,
     SuiteTask,
     Workspace,
+    fill_shell,
     placeholders,
 )
 from twoarm.runs.record import MOST_CHECKS
@@ -64,6 +68,15 @@ class CheckedSuite(msgspec.Struct, frozen=True, kw_only=True):
     def arms(self) -> dict[str, Arm]:
         """The arms, by name."""
         return self.suite.arms
+
+    def acceptance(self, task: SuiteTask) -> dict[str, str]:
+        """The commands of a task by the names of their checks, with placeholders filled in."""
+        values = {"suite": self.folder, "workspace": ".", "build": "{build}"}
+        return {name: fill_shell(text, values) for name, text in task.acceptance.items()}
+
+    def graders(self, task: SuiteTask) -> list[str]:
+        """What acceptance commands name in the folder of the suite."""
+        return sorted({*named_in(self.acceptance(task).values(), self.folder)} - {self.folder})
 
     def at(self, path: str) -> str:
         """A path of the suite, from wherever we are."""
@@ -142,6 +155,8 @@ _WORDS: dict[Any, str] = {
     Dollars: "dollars above 0",
     RetryCount: "an integer from 0 to 100",
     Megabytes: "megabytes, at least 1",
+    CpuCount: "processors above 0",
+    ProcessCount: "an integer, at least 10",
     str: "text",
     float: "a number",
     dict: "a table",

@@ -16,7 +16,9 @@ import msgspec
 
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.agent import Meter
+from twoarm.run.engine import Engine
 from twoarm.run.jobs import Job, JobOutcome
+from twoarm.run.supervisor.isolation import ATTEMPT_LABEL
 from twoarm.run.supervisor.main import CANCELLED, DONE, FAILED
 from twoarm.run.supervisor.processes import SUPERVISOR, clear_process_limits, kill_marked
 
@@ -155,10 +157,11 @@ class Local:
         code = process.wait()
         # One that fails by itself is not the agent's doing.
         died = code < 0
+        unanswered = died and time.monotonic() > running.give_up
         cancelled = code == CANCELLED or running.cancelled
         if cancelled:
             reason = "killed before it ended"
-        elif died and time.monotonic() > running.give_up:
+        elif unanswered:
             reason = "its supervisor did not answer any more"
         elif died:
             reason = "its supervisor was killed"
@@ -168,6 +171,7 @@ class Local:
         if died:
             # Nobody else looks after its descendants.
             kill_marked(running.job.marker)
+            _clear_containers(running.job)
             clear_process_limits()
         running.above.clear(os.path.basename(running.job.scratch))
         running.above.close()
@@ -175,7 +179,8 @@ class Local:
             attempt=attempt,
             complete=code == DONE,
             cancelled=cancelled,
-            died=died,
+            # Nobody in a sandbox can reach its supervisor.
+            died=died and (unanswered or not running.job.seal.words),
             reason=reason or f"its supervisor ended with exit code {code}",
         )
 
@@ -188,6 +193,13 @@ class Local:
             for _ in self.completed(1.0):
                 continue
         self._selector.close()
+
+
+def _clear_containers(job: Job) -> None:
+    """Remove what an engine still runs for a supervisor that is gone."""
+    if job.seal.image:
+        tool = job.seal.words["agent"][0]
+        Engine(name=job.seal.isolation, path=tool).clear(f"{ATTEMPT_LABEL}={job.marker}")
 
 
 def _file_of(content: bytes) -> int:

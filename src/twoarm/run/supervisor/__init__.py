@@ -4,6 +4,7 @@ Standard library alone: it starts for every attempt, and starting is most of wha
 
 main       from a job to its outcome
 processes  how programs are started, limited and killed
+isolation  what a step runs in: the open, a sandbox, a container; `seccomp` filters its calls
 grading    the acceptance commands, and the score that they may leave
 scratch    the folders of an attempt: the box is the agent's, the rest is ours
 program    the file of a program, and why it cannot be started; how git and cp are called

@@ -16,6 +16,7 @@ import time
 
 from twoarm.files.safe import OpenFolder
 from twoarm.run.supervisor.grading import grade, not_graded
+from twoarm.run.supervisor.isolation import IsolationError
 from twoarm.run.supervisor.manifest import LINK, OTHER, changed_below, kind_of, walk, written
 from twoarm.run.supervisor.patch import Base, Patches
 from twoarm.run.supervisor.processes import (
@@ -25,7 +26,7 @@ from twoarm.run.supervisor.processes import (
     ProcessLimit,
     detach,
 )
-from twoarm.run.supervisor.program import find_on, why_unfit
+from twoarm.run.supervisor.program import NOT_EXECUTABLE, find_on, why_unfit
 from twoarm.run.supervisor.redact import Redactor
 from twoarm.run.supervisor.scratch import RunningAttempt
 
@@ -77,8 +78,10 @@ def run_agent(attempt: RunningAttempt) -> "dict[str, Any]":
     job = attempt.job
     env = attempt.env("agent")
     program = job["argv"][0]
-    # A sandbox in front of it would start, and fail in the agent's name.
-    if unfit := why_unfit(find_on(env["PATH"], program)):
+    # A sandbox in front of it would start, and fail in the agent's name; what is in an image was
+    # looked up before the first trial.
+    contained = bool(job["seal"]["image"])
+    if not contained and (unfit := why_unfit(find_on(env["PATH"], program))):
         return {"not_started": f"{program}: {unfit}"}
     with open(attempt.temporary.create("prompt.txt"), "wb") as file:
         file.write(job["prompt"].encode())
@@ -87,12 +90,13 @@ def run_agent(attempt: RunningAttempt) -> "dict[str, Any]":
         attempt.log(name)
     started = time.time()
     code, why, seconds = attempt.steps.run(
-        attempt.sandboxed(list(job["argv"]), "agent"),
+        list(job["argv"]),
         env,
         attempt.work.descriptor,
         (None, attempt.log(job["output"]), attempt.log("stderr.log")),
         job["timeout_seconds"],
         job["output_bytes"],
+        attempt.isolated("agent"),
     )
     if why == NOT_STARTED:
         return {"not_started": attempt.steps.refused}
@@ -141,14 +145,19 @@ def run_after(attempt: RunningAttempt, after: "dict[str, Any]", number: int) -> 
         except OSError:
             # The agent left no place to keep it.
             return
-        code, why, _ = attempt.steps.run(
-            attempt.sandboxed([part.replace("{match}", match) for part in after["argv"]], "agent"),
-            attempt.env("agent"),
-            attempt.work.descriptor,
-            (None, output, attempt.log(f"after{number}.log")),
-            after["seconds"],
-            attempt.job["output_bytes"],
-        )
+        try:
+            code, why, _ = attempt.steps.run(
+                [part.replace("{match}", match) for part in after["argv"]],
+                attempt.env("agent"),
+                attempt.work.descriptor,
+                (None, output, attempt.log(f"after{number}.log")),
+                after["seconds"],
+                attempt.job["output_bytes"],
+                attempt.isolated("agent"),
+            )
+        except IsolationError:
+            # The agent itself has ended well before.
+            code, why = NOT_EXECUTABLE, NOT_STARTED
         if (code, why) != (0, "exit"):
             # Half an output would make the whole run unreadable, and that the agent's failure.
             attempt.drop(name)
@@ -252,6 +261,21 @@ def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
             # What says what is in the tree is not there, or not what it was.
             hand_over(attempt, {"setup_exit_code": 0, "tree_changed": "all of it"}, redactor)
             return
+    try:
+        facts = _taken(attempt, base, redactor)
+    except IsolationError as error:
+        facts = {"setup_exit_code": 0, "not_started": str(error)}
+    facts["attempt_seconds"] = round(time.monotonic() - begun, 3)
+    made = not facts["setup_exit_code"] and "not_started" not in facts
+    if job["result"] is not None and made:
+        os.chdir("/")
+        os.rename(attempt.work.path, job["result"])
+    hand_over(attempt, facts, redactor)
+
+
+def _taken(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -> "dict[str, Any]":
+    """Every step, as far as the one before it has come."""
+    job = attempt.job
     facts: dict[str, Any] = {"setup_exit_code": prepare(attempt, base)}
     if not facts["setup_exit_code"] and job["argv"]:
         facts |= run_agent(attempt)
@@ -263,12 +287,11 @@ def run(job: "dict[str, Any]", attempt: RunningAttempt) -> None:
         if why is not None:
             ready, facts["not_put_back"] = False, why
     if ready and job["acceptance"]:
-        facts |= _checked(attempt, base, redactor)
-    facts["attempt_seconds"] = round(time.monotonic() - begun, 3)
-    if job["result"] is not None and not facts["setup_exit_code"]:
-        os.chdir("/")
-        os.rename(attempt.work.path, job["result"])
-    hand_over(attempt, facts, redactor)
+        try:
+            facts |= _checked(attempt, base, redactor)
+        except IsolationError as error:
+            facts["not_judged"] = str(error)
+    return facts
 
 
 def _checked(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -> "dict[str, Any]":
@@ -292,11 +315,13 @@ def main() -> None:
     """Read the job, obey it, leave nothing and nobody behind."""
     detach()
     lifeline = Lifeline()
-    process_limit = ProcessLimit(MOST_PROCESSES)
     code, attempt = DONE, None
+    with open(int(sys.argv[-2]), "rb") as file:
+        job = marshal.load(file)
+    # A container has a limit of its own, under which the client of its engine would not start.
+    most = 0 if job["seal"]["image"] else job["processes"]
+    process_limit = ProcessLimit(most or MOST_PROCESSES)
     try:
-        with open(int(sys.argv[-2]), "rb") as file:
-            job = marshal.load(file)
         above = OpenFolder(os.path.dirname(job["scratch"]), int(sys.argv[-1]))
         attempt = RunningAttempt(job, lifeline, above)
         run(job, attempt)

@@ -11,7 +11,12 @@ import signal
 import sys
 import time
 
+from twoarm.run.supervisor.isolation import InTheOpen, IsolationError, send
 from twoarm.run.supervisor.program import NOT_EXECUTABLE, NOT_FOUND, find_on
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _SUBREAPER = 36
 _PARENT_DIED = 1
@@ -19,12 +24,17 @@ _PARENT_DIED = 1
 _DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _POLL_SECONDS = 0.1
 _SWEEP_SECONDS = 30.0
+# How long the client of an engine may take, and whoever it leaves behind.
+_CLIENT_SECONDS = 60.0
+_LINGER_SECONDS = 2.0
 # Whoever named such a program has to answer for it.
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
 # The variable of a supervisor that holds the marker of its attempt.
 SUPERVISOR = "TWOARM_SUPERVISOR"
 # How a step ended whose program could not be started.
 NOT_STARTED = "not started"
+# How much is read of what a sandbox or an engine says when it does not start.
+_TOLD_BYTES = 4096
 # What a shell adds to the number of the signal that ended a process.
 _SIGNALLED = 128
 
@@ -203,20 +213,12 @@ def _command_of(pid: int) -> str:
         return ""
 
 
-def _signal(pid: int, number: int) -> None:
-    """Signal a process, or with a negative number its group, unless it is gone or not ours."""
-    try:
-        os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        return
-
-
 def kill_marked(marker: str) -> None:
     """Kill processes whose supervisor was killed itself, until none is left that can be."""
     deadline = time.monotonic() + _SWEEP_SECONDS
     while (pids := _survivors(marker)) and time.monotonic() < deadline:
         for pid in pids:
-            _signal(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         time.sleep(0.002)
 
 
@@ -225,7 +227,7 @@ def wake_supervisors(token: str) -> None:
     wanted = f"{SUPERVISOR}={token}-".encode()
     for pid in _parents() if os.path.isdir("/proc/self") else ():
         if wanted in _environment_of(pid):
-            _signal(pid, signal.SIGCONT)
+            send(pid, signal.SIGCONT)
 
 
 def _survivors(marker: str) -> list[int]:
@@ -259,9 +261,30 @@ def sweep(marker: str) -> list[str]:
             continue
         for pid in left:
             killed.setdefault(pid, _command_of(pid))
-            _signal(pid, signal.SIGKILL)
+            send(pid, signal.SIGKILL)
         time.sleep(0.002)
     return sorted({name for name in killed.values() if name})
+
+
+def call(argv: list[str]) -> tuple[int, str]:
+    """The exit code of a client of an engine and what it prints, whatever the runner wants."""
+    told = os.memfd_create("told")
+    actions = [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+        (os.POSIX_SPAWN_DUP2, told, 1),
+        (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
+    ]
+    pid = os.posix_spawn(argv[0], argv, os.environ, file_actions=actions, setsigdef=_DEFAULTS)
+    deadline = time.monotonic() + _CLIENT_SECONDS
+    done = status = 0
+    while not done:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if not done and time.monotonic() > deadline:
+            send(pid, signal.SIGKILL)
+        time.sleep(0 if done else 0.005)
+    text = os.pread(told, _TOLD_BYTES, 0).decode("utf-8", "replace")
+    os.close(told)
+    return os.waitstatus_to_exitcode(status), text
 
 
 def _program(name: str, path: str) -> str:
@@ -269,6 +292,20 @@ def _program(name: str, path: str) -> str:
     if program is None:
         raise FileNotFoundError(2, "no such program", name)
     return program
+
+
+def _actions(
+    given: int | None, output: int, errors: int, passed: "Mapping[int, int]"
+) -> "list[tuple[int, int, int] | tuple[int, int, str, int, int]]":
+    """What the streams of a step are, and what a sandbox has besides."""
+    return [
+        (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
+        if given is None
+        else (os.POSIX_SPAWN_DUP2, given, 0),
+        (os.POSIX_SPAWN_DUP2, output, 1),
+        (os.POSIX_SPAWN_DUP2, errors, 2),
+        *((os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in passed.items()),
+    ]
 
 
 class Steps:
@@ -290,29 +327,26 @@ class Steps:
         streams: tuple[int | None, int, int | None],
         seconds: float,
         most: int | None = None,
+        isolation: "InTheOpen | None" = None,
     ) -> tuple[int, str, float]:
         """Exit code, how it ended and the seconds it took; folder and streams are descriptors.
 
         No standard input is an empty one, and no standard error goes to standard output. Only the
         agent has a limit on what it prints, and only the agent is stopped by a word.
         """
+        isolation = isolation or InTheOpen()
         given, output, errors = streams
         files = [output] if errors is None else [output, errors]
-        actions = [
-            (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
-            if given is None
-            else (os.POSIX_SPAWN_DUP2, given, 0),
-            (os.POSIX_SPAWN_DUP2, output, 1),
-            (os.POSIX_SPAWN_DUP2, files[-1], 2),
-        ]
+        before = os.fstat(files[-1]).st_size
+        argv, env = isolation.command(argv, env)
         os.fchdir(at)
         started = time.monotonic()
         try:
             pid = os.posix_spawn(
-                _program(argv[0], env["PATH"]),
+                _program(argv[0], env.get("PATH", "")),
                 argv,
                 {**env, "TWOARM_TRIAL": self._marker},
-                file_actions=actions,
+                file_actions=_actions(given, output, files[-1], isolation.passed),
                 setsid=True,
                 setsigmask=(),
                 setsigdef=_DEFAULTS,
@@ -321,23 +355,44 @@ class Steps:
             if error.errno not in _NO_PROGRAM:
                 # Arguments that are too long, or a machine that has no more processes to give.
                 raise
+            if type(isolation) is not InTheOpen:
+                raise IsolationError(f"{argv[0]}: {error.strerror}") from None
             self.refused = f"{argv[0]}: {error.strerror}"
             os.write(files[-1], f"{argv[0]}: cannot be started: {error.strerror}\n".encode())
             code = NOT_FOUND if isinstance(error, FileNotFoundError) else NOT_EXECUTABLE
             return code, NOT_STARTED, 0.0
         try:
-            why, status = self._watched(pid, started + seconds, files, most)
-        finally:
-            ended = time.monotonic()
-            # Even if the runner is gone: nobody is left behind.
-            left = sweep(self._marker)
-        if why == "exit":
-            self.leftovers += left
+            why, status = self._watched(pid, started + seconds, files, most, isolation)
+        except BaseException:
+            self._end(isolation, None)
+            raise
+        ended = time.monotonic()
         code = os.waitstatus_to_exitcode(status)
-        return (_SIGNALLED - code if code < 0 else code), why, ended - started
+        code = _SIGNALLED - code if code < 0 else code
+        try:
+            left = self._end(isolation, code if why == "exit" else None)
+        except IsolationError as error:
+            told = os.pread(files[-1], _TOLD_BYTES, before).decode("utf-8", "replace")
+            raise IsolationError(": ".join((str(error), *told.strip().split("\n")[-1:]))) from None
+        if why == "exit" and isolation.shows_leftovers:
+            self.leftovers += left
+        return code, why, ended - started
+
+    def _end(self, isolation: InTheOpen, code: int | None) -> list[str]:
+        """Nobody is left behind, even if the runner is gone."""
+        try:
+            isolation.ended(code)
+            deadline = time.monotonic() + _LINGER_SECONDS
+            # Whoever cleans up after a container holds locks that others wait for.
+            while isolation.lingers and descendants(self._marker) and time.monotonic() < deadline:
+                _reap()
+                time.sleep(0.005)
+        finally:
+            left = sweep(self._marker)
+        return left
 
     def _watched(
-        self, pid: int, deadline: float, files: list[int], most: int | None
+        self, pid: int, deadline: float, files: list[int], most: int | None, isolation: InTheOpen
     ) -> tuple[str, int]:
         """Wait for the end, or bring it about."""
         why = ""
@@ -353,17 +408,17 @@ class Steps:
             elif left <= 0:
                 why = "timeout"
             if why:
-                return why, self._stopped(pid)
+                return why, self._stopped(pid, isolation)
             self.lifeline.wait(min(left, _POLL_SECONDS) if most is not None else left)
 
-    def _stopped(self, pid: int) -> int:
+    def _stopped(self, pid: int, isolation: InTheOpen) -> int:
         """SIGTERM, a while to obey, SIGKILL."""
-        _signal(-pid, signal.SIGTERM)
+        isolation.terminate(pid, descendants(self._marker))
         deadline = time.monotonic() + self._grace
         while (left := deadline - time.monotonic()) > 0:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
                 return status
             self.lifeline.wait(left)
-        _signal(-pid, signal.SIGKILL)
+        send(-pid, signal.SIGKILL)
         return os.waitpid(pid, 0)[1]

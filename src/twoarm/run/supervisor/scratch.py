@@ -7,8 +7,9 @@ for the supervisor.
 import os
 
 from twoarm.files.safe import OpenFolder, find, same_place
-from twoarm.run.supervisor.processes import Lifeline, Steps
-from twoarm.run.supervisor.program import CLEAN_GIT, COPY, find_on
+from twoarm.run.supervisor.isolation import Bubblewrapped, Contained, InTheOpen
+from twoarm.run.supervisor.processes import Lifeline, Steps, call
+from twoarm.run.supervisor.program import CLEAN_GIT, COPY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -70,29 +71,36 @@ class RunningAttempt:
         # A git that finds no repository in the workspace must not find somebody else's above it.
         return {**self.job["env"][kind], **own, "GIT_CEILING_DIRECTORIES": self.box.path}
 
-    def sandboxed(self, argv: "list[str]", kind: str) -> "list[str]":
-        """With bwrap: everything but `own` can be read, and only three folders written."""
-        if not self.job["bwrap"]:
-            return argv
-        folders = (self.work.path, self.home.path, self.temporary.path)
-        bound = [word for path in folders for word in ("--bind", path, path)]
-        more = []
+    def isolated(self, kind: str) -> InTheOpen:
+        """What a step runs in: it writes to its own folders alone, and acceptance to none of the
+        agent's but the workspace."""
+        seal = self.job["seal"]
+        if not seal["words"]:
+            return InTheOpen()
+        agents = [self.home.path, self.temporary.path]
+        written = [self.work.path, *agents]
         if kind == "acceptance":
             assert self.clean_home is not None
-            more = ["--bind", self.clean_home.path, self.clean_home.path]
-        return [
-            *(find_on(self.job["path"], "bwrap") or "bwrap", "--die-with-parent"),
-            *("--ro-bind", "/", "/", "--dev", "/dev"),
-            *("--tmpfs", self.own.path, *more, "--remount-ro", self.own.path, *bound),
-            *("--chdir", self.work.path, "--", *argv),
-        ]
+            written = [self.work.path, self.clean_home.path]
+        read = [path for path in agents if path not in written]
+        words, last = list(seal["words"][kind]), seal["last"][kind]
+        if seal["isolation"] == "bwrap":
+            binds = [("--bind", path) for path in written] + [("--ro-bind", path) for path in read]
+            words += [word for how, path in binds for word in (how, path, path)]
+            return Bubblewrapped(words, last, self.work.path)
+        mounts = [f"{path}:{path}" for path in written] + [f"{path}:{path}:ro" for path in read]
+        words += [word for mount in mounts for word in ("-v", mount)]
+        words += ["-w", self.work.path, seal["image"]]
+        return Contained(words, self.job["marker"], self.own, seal["path"], call)
 
     def shell(self, command: str, kind: str, log: str, seconds: float) -> "tuple[int, str]":
         """One shell command in the workspace."""
-        argv = self.sandboxed(["/bin/sh", "-c", command], kind)
+        argv = ["/bin/sh", "-c", command]
         at = self.work.descriptor
         streams = (None, self.log(log), None)
-        code, why, _ = self.steps.run(argv, self.env(kind), at, streams, seconds)
+        code, why, _ = self.steps.run(
+            argv, self.env(kind), at, streams, seconds, isolation=self.isolated(kind)
+        )
         return (TIMED_OUT if why == "timeout" else code), why
 
     def git(

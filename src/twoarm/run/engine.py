@@ -1,0 +1,147 @@
+"""podman and docker: images by their ids, what is in them, and what a killed run left running."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+
+import msgspec
+
+from twoarm.errors import InputError, UsageError
+from twoarm.run.tree import tree_digest
+from twoarm.text.escape import named, visible
+
+_SECONDS = 120
+_BUILD_SECONDS = 3600
+# What the probe prints between its answers, which no program does.
+_MARK = "--twoarm--"
+
+
+class Engine(msgspec.Struct, frozen=True, kw_only=True):
+    """The client of an engine."""
+
+    name: str
+    path: str
+
+    def ask(self, *words: str, seconds: float = _SECONDS) -> "subprocess.CompletedProcess[bytes]":
+        """One command of the client."""
+        try:
+            return subprocess.run(
+                [self.path, *words],
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            message = f"--isolation {self.name}: {self.name} {words[0]} does not answer"
+            raise InputError(message) from error
+
+    def image_id(self, key: str, image: str) -> str:
+        """What an image is now."""
+        found = self._found(image)
+        if found is None:
+            raise InputError(
+                f"{key}: {self.name} has no image {named(image)}; get it with "
+                f"`{self.name} pull {visible(image)}`, or build it"
+            )
+        return found
+
+    def same_image(self, key: str, image: str) -> str:
+        """The image with an id of an earlier schedule."""
+        if self._found(image) is None:
+            raise InputError(
+                f"{key}: {self.name} no longer has the image of the runs that are there, "
+                f"{visible(image[:12])}; load it again, or start over with another --out"
+            )
+        return image
+
+    def _found(self, image: str) -> str | None:
+        done = self.ask("image", "inspect", "--format", "{{.Id}}", image)
+        if done.returncode:
+            return None
+        return done.stdout.decode("ascii", "replace").split()[0].removeprefix("sha256:")
+
+    def build(self, key: str, path: str) -> str:
+        """The image of a Dockerfile, from the folder that it is in."""
+        folder = os.path.dirname(path)
+        # A name keeps it from being cleared away.
+        tag = f"twoarm-suite:{tree_digest(path)[:12]}"
+        words = ("build", "-q", "-t", tag, "-f", path, folder)
+        done = self.ask(*words, seconds=_BUILD_SECONDS)
+        if done.returncode:
+            raise InputError(f"{key}: {visible(path)} cannot be built: {last_line(done.stderr)}")
+        return self.image_id(key, tag)
+
+    def clear(self, label: str) -> None:
+        """Remove the containers with a label, running or not."""
+        done = self.ask("ps", "-a", "-q", "--filter", f"label={label}")
+        if ids := done.stdout.decode("ascii", "replace").split():
+            self.ask("rm", "-f", "-v", *ids)
+
+
+def find_engine(name: str) -> Engine:
+    """An engine that answers."""
+    path = shutil.which(name)
+    if path is None:
+        raise UsageError(f"--isolation {name}: {name} is not installed; see your package manager")
+    engine = Engine(name=name, path=path)
+    done = engine.ask("version")
+    if done.returncode:
+        raise UsageError(f"--isolation {name}: it does not answer: {last_line(done.stderr)}")
+    return engine
+
+
+class InImage(msgspec.Struct, frozen=True, kw_only=True):
+    """A program in an image."""
+
+    path: str
+    # What it prints when it is asked for its version.
+    printed: str
+
+
+def look_into(
+    engine: Engine, run: Sequence[str], image: str, shown: str, program: str, *, asked: bool
+) -> InImage:
+    """Whether steps can run in an image: its shell, its user, and a program, if one is named.
+
+    `run` is how every step is started; `shown` is what the suite calls the image; only a program
+    that has a version is `asked` for it, since another might begin to work.
+    """
+    with tempfile.TemporaryDirectory(prefix="twoarm-") as folder:
+        where = os.path.realpath(folder)
+        script = (
+            f'echo {_MARK}; id -u; echo {_MARK}; echo x > "$0/probe" && echo yes; echo {_MARK}; '
+            f'test -z "$1" && exit; command -v "$1"; echo {_MARK}; '
+            f'test -z "$2" || "$1" --version 2>&1'
+        )
+        words = (*run[1:], "--rm", "-v", f"{where}:{where}", "-w", where, image)
+        done = engine.ask(*words, "/bin/sh", "-c", script, where, program, "yes" if asked else "")
+        parts = [part.strip() for part in done.stdout.decode("utf-8", "replace").split(_MARK)]
+        what = f"image {named(shown)}"
+        if len(parts) == 1:
+            said = last_line(done.stderr)
+            if "exec" in said or "executable" in said:
+                raise InputError(f"{what} has no /bin/sh, which every step is started with")
+            raise InputError(f"--isolation {engine.name}: {what} cannot be started: {said}")
+        probe = os.path.join(where, "probe")
+        if parts[2] != "yes" or not os.path.exists(probe):
+            raise InputError(
+                f"{what} runs as user {visible(parts[1])}, who cannot write to folders of user "
+                f"{os.geteuid()}; let it run as root (USER root), or use podman as another user"
+            )
+        if os.stat(probe).st_uid != os.geteuid():
+            raise InputError(
+                f"{what}: what it writes belongs to user {os.stat(probe).st_uid}, and not to "
+                f"{os.geteuid()}, who runs twoarm; let it run as that user"
+            )
+    if program and not parts[3]:
+        raise InputError(f"{what} has no program {named(program)}; install it in the image")
+    return InImage(path=parts[3] if program else "", printed=parts[4] if program else "")
+
+
+def last_line(text: bytes) -> str:
+    """The last thing that a program said."""
+    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    return visible(lines[-1]) if lines else "no reason given"

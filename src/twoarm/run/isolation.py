@@ -1,0 +1,294 @@
+"""Which isolation a run takes: the one that was asked for, or the best that works here."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Literal
+
+import msgspec
+
+from twoarm.errors import InputError, UsageError
+from twoarm.programs.agent import Agent
+from twoarm.run.engine import Engine, find_engine, last_line, look_into
+from twoarm.run.freeze import ProgramFile, accepted_version, find_program
+from twoarm.run.schedule import Frozen, task_keys
+from twoarm.run.sealing import (
+    CONTAINERS,
+    WORKSPACE_IMAGE,
+    Sealer,
+    check_mounts,
+)
+from twoarm.run.suite import SuiteTask, fill, placeholders
+from twoarm.run.suite_file import CheckedSuite
+from twoarm.run.supervisor.isolation import RUN_LABEL
+from twoarm.run.tree import tree_digest
+from twoarm.text.escape import named, visible
+
+Isolation = Literal["copy", "bwrap", "podman", "docker"]
+_VERSION_SECONDS = 30
+
+
+class ChosenIsolation(msgspec.Struct, frozen=True, kw_only=True):
+    """The isolation of a run, as far as it is known before anything is set up."""
+
+    name: Isolation
+    # bubblewrap or the client of the engine; nothing for `copy`.
+    tool: str = ""
+    # Why it is not a better one; nothing if it was asked for.
+    reason: str = ""
+    # Whether it still has to be seen that acceptance does inside what it does outside.
+    tentative: bool = False
+    # The ids of images, by their keys.
+    images: dict[str, str] = {}
+
+    @property
+    def contained(self) -> bool:
+        """Whether steps run in containers."""
+        return self.name in CONTAINERS
+
+
+def choose_isolation(
+    asked: Isolation | None,
+    checked: CheckedSuite,
+    tasks: Sequence[SuiteTask],
+    agent: Agent,
+    earlier: Frozen | None,
+) -> ChosenIsolation:
+    """What was asked for, or refuse; otherwise the best that works here."""
+    _check_agent_mounts(checked)
+    imaged = _has_image(checked, tasks)
+    if asked is None and imaged:
+        asked = "podman" if shutil.which("podman") or not shutil.which("docker") else "docker"
+    if asked in CONTAINERS:
+        return _containers(asked, checked, tasks, earlier)
+    for key, wants in _container_keys(checked, tasks):
+        if wants:
+            way = "use --isolation podman" if imaged else "name workspace.image"
+            which = f"--isolation {asked}: " if asked else ""
+            raise UsageError(f"{which}{key} takes a container; {way}")
+    if asked == "copy":
+        if checked.agent.network is not None:
+            raise UsageError(
+                "--isolation copy: agent.network has no effect: nothing holds an agent back there"
+            )
+        return ChosenIsolation(name="copy")
+    tool, why = _bubblewrap(checked, agent)
+    if asked == "bwrap":
+        if why is not None:
+            raise UsageError(f"--isolation bwrap: {why}")
+        return ChosenIsolation(name="bwrap", tool=tool)
+    if why is None and checked.agent.network is not None:
+        # In the open that would not hold.
+        return ChosenIsolation(name="bwrap", tool=tool)
+    if why is None and agent.name == "command":
+        why = "nobody can tell what a command needs; try --isolation bwrap"
+    if why is None:
+        return ChosenIsolation(name="bwrap", tool=tool, tentative=True)
+    if checked.agent.network is not None:
+        raise UsageError(f"agent.network takes bubblewrap or a container, and {why}")
+    return ChosenIsolation(name="copy", reason=f"bwrap: {why}")
+
+
+def _check_agent_mounts(checked: CheckedSuite) -> None:
+    """Refuse what an engine would make, and a sandbox trip over."""
+    for path in map(checked.at, checked.agent.mounts):
+        if not os.path.exists(path):
+            raise InputError(
+                f"agent.mounts: {visible(path)}: no such file or folder; name one that is there"
+            )
+
+
+def _has_image(checked: CheckedSuite, tasks: Sequence[SuiteTask]) -> bool:
+    place = checked.workspace
+    return bool(place.image or place.dockerfile or any(task.image for task in tasks))
+
+
+def _container_keys(
+    checked: CheckedSuite, tasks: Sequence[SuiteTask]
+) -> Iterator[tuple[str, object]]:
+    """What only containers have, and whether the suite asks for it."""
+    place, limits = checked.workspace, checked.suite.limits
+    yield "workspace.image", place.image
+    yield "workspace.dockerfile", place.dockerfile
+    for task in tasks:
+        yield f"tasks.{task.id}.image", task.image
+    yield "workspace.acceptance_network", place.acceptance_network
+    yield "limits.memory_mb", limits.memory_mb
+    yield "limits.cpus", limits.cpus
+    yield "agent.network", checked.agent.network not in (None, "none", "host")
+
+
+def _containers(
+    name: Isolation, checked: CheckedSuite, tasks: Sequence[SuiteTask], earlier: Frozen | None
+) -> ChosenIsolation:
+    engine = find_engine(name)
+    place = checked.workspace
+    common = place.image or place.dockerfile
+    early = bool(place.setup_commands) or any(arm.source for arm in checked.arms.values())
+    without = [task.id for task in tasks if not task.image]
+    if not common and (without or early):
+        who = f"task {named(without[0])} has" if without else "setup and builds have"
+        raise UsageError(f"--isolation {name}: {who} no image; name workspace.image")
+    # What they were when the schedule was frozen, whatever has been built or pulled since.
+    then = {} if earlier is None else earlier.digests
+    images = {}
+    wanted = {WORKSPACE_IMAGE: common} if common else {}
+    wanted |= {task_keys(task.id)[1]: task.image for task in tasks if task.image}
+    for key, image in wanted.items():
+        if key in then:
+            images[key] = engine.same_image(key, then[key])
+        elif key == WORKSPACE_IMAGE and place.dockerfile is not None:
+            images[key] = engine.build("workspace.dockerfile", checked.at(place.dockerfile))
+        else:
+            images[key] = engine.image_id(key, image or "")
+    return ChosenIsolation(name=name, tool=engine.path, images=images)
+
+
+def _bubblewrap(checked: CheckedSuite, agent: Agent) -> tuple[str, str | None]:
+    """bubblewrap on this machine, and why it will not do."""
+    if not agent.nests:
+        return "", (
+            f"{named(agent.name)} has a sandbox of its own, which does not start inside another; "
+            "turn that off in agent.args, or leave it at copy"
+        )
+    tool = shutil.which("bwrap")
+    if tool is None:
+        return "", "bubblewrap is not installed; see your package manager"
+    done = inside(sealer_of(checked, ChosenIsolation(name="bwrap", tool=tool)), ["/bin/true"])
+    if done.returncode:
+        return "", f"not allowed on this machine: {last_line(done.stderr)}"
+    return tool, None
+
+
+def sealer_of(
+    checked: CheckedSuite,
+    chosen: ChosenIsolation,
+    program: str | None = None,
+    token: str = "",
+    kept_back: Sequence[str] = (),
+) -> Sealer:
+    """What makes the seals of a run."""
+    if chosen.contained:
+        mounts = map(checked.at, checked.agent.mounts)
+        check_mounts([checked.folder, *mounts, *kept_back])
+    return Sealer(
+        checked=checked,
+        isolation=chosen.name,
+        tool=chosen.tool,
+        program=program,
+        path=os.environ.get("PATH", os.defpath),
+        images=chosen.images,
+        token=token,
+        kept_back=(os.path.realpath(os.path.expanduser("~")), *kept_back),
+    )
+
+
+def inside(sealer: Sealer, argv: Sequence[str]) -> "subprocess.CompletedProcess[bytes]":
+    """A program of the agent in the sandbox, with a HOME that is gone afterwards."""
+    with tempfile.TemporaryDirectory(prefix="twoarm-") as folder:
+        home = os.path.realpath(folder)
+        seal = sealer.for_agent("", "", [*argv, *sealer.checked.agent.argv])
+        words = [*seal.words["agent"], "--bind", home, home, *seal.last["agent"], "--chdir", home]
+        env = {"PATH": sealer.path, "HOME": home, "TMPDIR": home}
+        try:
+            return subprocess.run(
+                [*words, "--", *argv],
+                env=env,
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                timeout=_VERSION_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            said = f"no answer after {_VERSION_SECONDS} s".encode()
+            return subprocess.CompletedProcess(error.cmd, 124, b"", said)
+
+
+class Settled(msgspec.Struct, frozen=True, kw_only=True):
+    """An isolation, and the program of the agent as it is there."""
+
+    isolation: ChosenIsolation
+    program: ProgramFile
+
+
+def settle_program(
+    checked: CheckedSuite, tasks: Sequence[SuiteTask], agent: Agent, chosen: ChosenIsolation
+) -> Settled:
+    """Find the program of the agent where it will run: on this machine, or in every image."""
+    if chosen.contained:
+        return Settled(isolation=chosen, program=_in_images(checked, tasks, agent, chosen))
+    program = find_program(agent, checked)
+    if chosen.name == "copy" or set(placeholders(agent.executable)) - {"suite"}:
+        return Settled(isolation=chosen, program=program)
+    # What has a version tells it; of anything else it is enough that it is there.
+    words = [program.path, "--version"]
+    if agent.name == "command":
+        words = ["/bin/sh", "-c", 'command -v "$0"', program.path]
+    done = inside(sealer_of(checked, chosen, program.path), words)
+    said = (done.stdout + done.stderr).decode("utf-8", "replace")
+    if done.returncode == 0 and (agent.name == "command" or agent.version(said)):
+        return Settled(isolation=chosen, program=program)
+    why = f"{visible(program.path)} does not start inside: {last_line(done.stderr or done.stdout)}"
+    if not chosen.tentative:
+        raise UsageError(f"--isolation bwrap: {why}; name what it needs in agent.mounts")
+    if checked.agent.network is not None:
+        raise UsageError(f"agent.network takes bubblewrap or a container: {why}")
+    return Settled(isolation=ChosenIsolation(name="copy", reason=f"bwrap: {why}"), program=program)
+
+
+def _in_images(
+    checked: CheckedSuite, tasks: Sequence[SuiteTask], agent: Agent, chosen: ChosenIsolation
+) -> ProgramFile:
+    """The program in the image of every task."""
+    sealer = sealer_of(checked, chosen)
+    engine = Engine(name=chosen.name, path=chosen.tool)
+    name = agent.executable
+    made = bool(set(placeholders(name)) - {"suite"})
+    program = "" if made else fill(name, {"suite": checked.folder})
+    if os.sep in program:
+        program = checked.at(program)
+    images = {sealer.image(task.id): task.image or "of the suite" for task in tasks}
+    if WORKSPACE_IMAGE in chosen.images:
+        images[chosen.images[WORKSPACE_IMAGE]] = checked.workspace.image or "of the suite"
+    versions = {}
+    path = name
+    for image, shown in images.items():
+        words = sealer.for_agent(tasks[0].id, "", [program]).words["agent"]
+        asked = agent.name != "command"
+        found = look_into(engine, words, image, shown, program, asked=asked)
+        path = found.path or name
+        versions[accepted_version(agent, path, found.printed)] = shown
+    if len(versions) > 1:
+        told = ", ".join(f"{version} in {named(shown)}" for version, shown in versions.items())
+        raise InputError(f"agent {named(agent.name)}: not the same in every image: {told}")
+    return ProgramFile(path=path, digest="", version=next(iter(versions), None))
+
+
+def frozen_images(checked: CheckedSuite, images: Mapping[str, str]) -> dict[str, str]:
+    """What a schedule keeps of the images, by key."""
+    digests = dict(images)
+    if checked.workspace.dockerfile is not None:
+        path = checked.at(checked.workspace.dockerfile)
+        digests["workspace.dockerfile"] = tree_digest(path)
+    return digests
+
+
+def clear_containers(chosen: ChosenIsolation, token: str) -> None:
+    """Remove the containers of a run whose runner was killed."""
+    Engine(name=chosen.name, path=chosen.tool).clear(f"{RUN_LABEL}={token}")
+
+
+_HELD = {
+    "copy": "nothing holds an agent back; it can read, write and kill whatever you can",
+    "bwrap": "agents see their own folders, what programs need, and the network",
+    "podman": "agents see their own folders and their image",
+    "docker": "agents see their own folders and their image",
+}
+
+
+def isolation_said(name: str, reason: str) -> str:
+    """Which isolation was taken, what it is, and why it is not a better one."""
+    why = f" ({reason})" if reason else ""
+    return f"isolation {name}: {_HELD[name]}{why}"

@@ -1,0 +1,229 @@
+"""From a suite and an isolation to what the steps of an attempt run in."""
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from twoarm.errors import InputError
+from twoarm.run.jobs import Seal
+from twoarm.run.schedule import task_keys
+from twoarm.run.shown import (
+    absolute_in,
+    bindings,
+    keys_in,
+    lies,
+    named_in,
+    program_trees,
+    secrets,
+    system_folders,
+)
+from twoarm.run.suite_file import CheckedSuite
+from twoarm.run.supervisor.isolation import RUN_LABEL
+from twoarm.text.escape import visible
+
+CONTAINERS = ("podman", "docker")
+KINDS = ("setup", "agent", "acceptance")
+# What root may do with files inside, as it may outside; everything else is taken away.
+_OF_FILES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
+# The digest of an image, in a schedule.
+WORKSPACE_IMAGE = "workspace.image"
+
+
+class Sealer(msgspec.Struct, frozen=True, kw_only=True):
+    """Makes what steps run in: the same for every attempt of a task in an arm."""
+
+    checked: CheckedSuite
+    isolation: str
+    # bubblewrap, or the client of the engine.
+    tool: str
+    # The agent's own, if it is a file of this machine.
+    program: str | None
+    # Of programs on this machine.
+    path: str
+    # The ids of images, by their keys.
+    images: Mapping[str, str]
+    # What every container is found by.
+    token: str
+    # The run folder, the cache and HOME.
+    kept_back: tuple[str, ...]
+
+    @property
+    def contained(self) -> bool:
+        """Whether steps run in containers."""
+        return self.isolation in CONTAINERS
+
+    def for_agent(self, task: str, build: str, texts: Iterable[str]) -> Seal:
+        """What a trial runs in; its agent may read what its own command line names."""
+        builds = [build] if build else []
+        reads = {
+            "setup": [*self._setup_reads(), *builds],
+            "agent": [*self._agent_reads(texts), *builds],
+            "acceptance": self._acceptance_reads(task),
+        }
+        return self._seal(
+            task,
+            reads,
+            path=os.pathsep.join((os.path.join(build, "bin"), build)) if build else "",
+        )
+
+    def for_setup(self, task: str | None, made: str = "") -> Seal:
+        """What the steps before the first trial run in: in the open, unless there is an image.
+
+        A build may write to the folder that is made of it.
+        """
+        if not self.contained:
+            return Seal()
+        seal = self._seal(task, dict.fromkeys(KINDS, self._setup_reads()))
+        if not made:
+            return seal
+        words = {kind: (*words, "-v", f"{made}:{made}") for kind, words in seal.words.items()}
+        return msgspec.structs.replace(seal, words=words)
+
+    def for_acceptance(self, task: str) -> Seal:
+        """What acceptance of an untouched workspace runs in."""
+        return self._seal(task, dict.fromkeys(KINDS, self._acceptance_reads(task)))
+
+    def _setup_reads(self) -> list[str]:
+        checked = self.checked
+        commands = [*checked.workspace.setup_commands]
+        commands += [text for task in checked.tasks for text in task.setup_commands]
+        commands += [text for arm in checked.arms.values() for text in arm.setup_commands]
+        return self._suite(commands)
+
+    def _agent_reads(self, texts: Iterable[str]) -> list[str]:
+        """What its command line and its variables name: of the suite, and by whole paths what the
+        suite says of them."""
+        agent, arms = self.checked.agent, self.checked.arms.values()
+        words = [*agent.argv, *agent.args, *agent.env.values()]
+        words += [word for arm in arms for word in (*arm.args, *arm.env.values())]
+        words += self.checked.workspace.env.values()
+        return [*named_in(texts, self.checked.folder), *self._elsewhere(words)]
+
+    def _acceptance_reads(self, task: str) -> list[str]:
+        tasks = [each for each in self.checked.tasks if each.id == task]
+        commands = [text for each in tasks for text in self.checked.acceptance(each).values()]
+        return self._suite(commands)
+
+    def _seal(self, task: str | None, reads: Mapping[str, Sequence[str]], path: str = "") -> Seal:
+        if self.isolation == "copy":
+            return Seal()
+        if self.contained:
+            words = {kind: tuple(self._container(kind, reads[kind])) for kind in KINDS}
+            return Seal(
+                isolation=self.isolation,
+                words=words,
+                last=dict.fromkeys(KINDS, ()),
+                image=self.image(task),
+                path=path,
+            )
+        pairs = {kind: self._sandbox(kind, reads[kind]) for kind in KINDS}
+        return Seal(
+            isolation=self.isolation,
+            words={kind: tuple(words) for kind, (words, _) in pairs.items()},
+            last={kind: tuple(last) for kind, (_, last) in pairs.items()},
+        )
+
+    def image(self, task: str | None) -> str:
+        """The image of a task, by its id."""
+        own = self.images.get(task_keys(task)[1]) if task is not None else None
+        return own or self.images.get(WORKSPACE_IMAGE, "")
+
+    @property
+    def _hidden(self) -> list[str]:
+        """The suite, what workspaces are made of, and what is kept back besides, links followed."""
+        checked, place = self.checked, self.checked.workspace
+        sources = [arm.source.repo for arm in checked.arms.values() if arm.source is not None]
+        paths = [checked.at(path) for path in (place.repo, place.copy, *sources) if path]
+        every = [*self.kept_back, checked.folder, *paths]
+        return list(dict.fromkeys((*every, *map(os.path.realpath, every))))
+
+    def _suite(self, commands: Iterable[str]) -> list[str]:
+        """What commands of the suite may read of it: all, unless the user's HOME is in it; and
+        what they name elsewhere."""
+        suite, commands = self.checked.folder, list(commands)
+        home = self.kept_back[0]
+        inside = lies(home, suite) or lies(home, os.path.realpath(suite))
+        whole = named_in(commands, suite) if inside else [suite]
+        return [*whole, *self._elsewhere(commands)]
+
+    def _elsewhere(self, texts: Iterable[str]) -> list[str]:
+        """What texts name by whole paths; in a container, these are of its image."""
+        return [] if self.contained else absolute_in(texts, self._hidden)
+
+    @property
+    def _mounts(self) -> list[str]:
+        return [self.checked.at(path) for path in self.checked.agent.mounts]
+
+    def _sandbox(self, kind: str, reads: Sequence[str]) -> tuple[list[str], list[str]]:
+        """The words of bubblewrap before and after the folders of an attempt."""
+        folders, links = system_folders()
+        kept_back = self._hidden
+        trees = program_trees(self.path, self.program, tuple(kept_back))
+        shown = [*folders, *trees, *self._mounts, *reads]
+        words, last = bindings(shown, [*kept_back, *secrets(), *keys_in(trees)])
+        root = os.geteuid() == 0
+        caps = [word for name in _OF_FILES for word in ("--cap-add", f"CAP_{name}")]
+        # Settings of the kernel belong to root, whatever it may do.
+        kernel = ["--ro-bind", "/proc/sys", "/proc/sys"]
+        offline = kind == "agent" and self.checked.agent.network == "none"
+        return [
+            # Whoever kills its own group must not end the sandbox, and with it what it says.
+            *(self.tool, "--die-with-parent", "--new-session"),
+            *("--unshare-pid", "--unshare-ipc", "--unshare-uts"),
+            *(("--unshare-net",) if offline else ()),
+            *("--cap-drop", "ALL", *(caps if root else ())),
+            *(*links, "--dev", "/dev", "--proc", "/proc", *(kernel if root else ())),
+            *("--tmpfs", "/tmp", "--symlink", "/tmp", "/var/tmp", "--dir", "/run"),
+            *words,
+        ], last
+
+    def _container(self, kind: str, reads: Sequence[str]) -> list[str]:
+        """The words of an engine before the folders of an attempt."""
+        limits = self.checked.suite.limits
+        words = [
+            *(self.tool, "run", "--init", "--stop-timeout", "0", "--log-driver", "none"),
+            *("--read-only", "--tmpfs", "/tmp", "--pull", "never", "--cap-drop", "ALL"),
+            *("--security-opt", "no-new-privileges", "--security-opt", "label=disable"),
+            *("--label", f"{RUN_LABEL}={self.token}"),
+        ]
+        if os.geteuid() == 0:
+            words += [word for name in _OF_FILES for word in ("--cap-add", name)]
+        elif self.isolation == "podman":
+            words += ["--userns", "keep-id"]
+        else:
+            words += ["--user", f"{os.getuid()}:{os.getgid()}"]
+        if network := self._network(kind):
+            words += ["--network", network]
+        if limits.memory_mb is not None:
+            words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
+        if limits.cpus is not None:
+            words += ["--cpus", f"{limits.cpus:g}"]
+        if limits.processes is not None:
+            words += ["--pids-limit", str(limits.processes)]
+        shown = list(dict.fromkeys((*self._mounts, *reads)))
+        for path in shown:
+            words += ["-v", f"{path}:{path}:ro"]
+        for path in self.kept_back:
+            if os.path.isdir(path) and any(lies(path, above) for above in shown):
+                words += ["--tmpfs", path]
+        return words
+
+    def _network(self, kind: str) -> str | None:
+        """Set-up has one, the agent what it was given, acceptance none unless it was asked for."""
+        network = self.checked.agent.network
+        if kind == "agent":
+            return network
+        if kind == "acceptance" and not self.checked.workspace.acceptance_network:
+            return "none"
+        return None if network == "none" else network
+
+
+def check_mounts(paths: Iterable[str]) -> None:
+    """Refuse paths that an engine would take for two."""
+    for path in paths:
+        if ":" in path:
+            raise InputError(
+                f"{visible(path)}: a path with a colon cannot be mounted into a container; "
+                "choose another folder"
+            )

@@ -1,0 +1,223 @@
+"""What a step may read in a sandbox besides its own folders: paths, by why it needs them."""
+
+import os
+import re
+import stat
+from collections.abc import Iterable, Iterator
+from functools import cache
+
+from twoarm.run.supervisor.patch import may_hold_keys
+
+# What an operating system is made of; the first that are links stay links.
+SYSTEM = (
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt"),
+    *("/nix", "/gnu", "/var/lib/ca-certificates"),
+)
+# What may have keys or passwords of the machine right in it.
+_SECRETIVE = ("/etc", "/etc/security", "/etc/ssh", "/etc/ssl")
+# Folders of programs whose own folder has what the programs need, under these names; whatever else
+# is there may be anything.
+_PROGRAMS = ("bin", "sbin", "shims", ".bin")
+_BESIDE = (
+    *("bin", "sbin", "shims", "lib", "lib32", "lib64", "libexec", "share", "include"),
+    *("versions", "version", "installs", "install", "plugins", "pyvenv.cfg"),
+    *("conf", "jmods", "release", "Cellar", "opt", "pkg", "src", "toolchains"),
+)
+# A folder of programs has fewer links than that, and whoever follows them has fewer steps to take.
+_MOST_LINKS = 5_000
+_PACKAGES = "/node_modules/"
+# What a sandbox has of its own.
+_OWN = ("/tmp", "/var/tmp")
+_OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")
+# No path is longer, and these may stand behind one.
+_LONGEST_NAME = 4096
+_ABSOLUTE = re.compile(r"""(?<![\w/.}-])/[^\s"'`:;,=|&<>(){}\[\]*?$\\]+""")
+_AROUND = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]]""")
+
+
+def lies(path: str, above: str) -> bool:
+    """Whether a path is a folder itself or below it, as the texts say."""
+    return path == above or path.startswith(above.rstrip("/") + "/")
+
+
+@cache
+def program_trees(
+    path_variable: str, program: str | None, kept_back: tuple[str, ...]
+) -> tuple[str, ...]:
+    """What the programs on PATH are made of: their folders, the folders of what links lead to.
+
+    Whatever holds something that is kept back is not shown as a whole.
+    """
+    trees = _Trees([os.path.realpath(path) for path in kept_back])
+    for folder in path_variable.split(os.pathsep):
+        if os.path.isabs(folder) and os.path.isdir(folder):
+            trees.add_folder(folder)
+    if program is not None:
+        trees.add_program(program)
+    return tuple(trees.found)
+
+
+class _Trees:
+    def __init__(self, kept_back: list[str]) -> None:
+        self._kept_back = kept_back
+        self.found: list[str] = []
+
+    def add_folder(self, folder: str) -> None:
+        """A folder of programs, and whatever its links lead to."""
+        if self._is_shown(folder):
+            return
+        self._add(folder)
+        self._add_prefix(os.path.realpath(folder))
+        try:
+            with os.scandir(folder) as entries:
+                links = [entry.path for _, entry in zip(range(_MOST_LINKS), entries, strict=False)]
+        except OSError:
+            # Programs in it can be started, and not be listed.
+            return
+        for path in links:
+            if os.path.islink(path):
+                self.add_program(path)
+
+    def add_program(self, path: str) -> None:
+        """A program, the package that it is from and the interpreter of that."""
+        real = os.path.realpath(path)
+        if self._is_shown(real) or not os.path.isfile(real):
+            return
+        self._add(path)
+        if _PACKAGES in real:
+            self._add(real[: real.rindex(_PACKAGES) + len(_PACKAGES) - 1])
+        elif os.path.basename(os.path.dirname(real)) in _PROGRAMS:
+            self._add_prefix(os.path.dirname(real))
+        self._add(real)
+
+    def _add_prefix(self, folder: str) -> None:
+        """What a folder of programs is part of; only the folder itself, if that is too much."""
+        prefix = os.path.dirname(folder)
+        if os.path.basename(folder) not in _PROGRAMS or self._is_too_much(prefix):
+            self._add(folder)
+            return
+        for name in _BESIDE:
+            if os.path.exists(os.path.join(prefix, name)):
+                self._add(os.path.join(prefix, name))
+        try:
+            with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8") as file:
+                homes = [line.partition("=")[2].strip() for line in file if line.startswith("home")]
+        except (OSError, UnicodeDecodeError):
+            return
+        for home in homes:
+            if os.path.isdir(home) and not self._is_shown(home):
+                self._add(home)
+                self._add_prefix(os.path.realpath(home))
+
+    def _is_shown(self, path: str) -> bool:
+        return any(lies(path, tree) for tree in (*SYSTEM, *self.found))
+
+    def _is_too_much(self, prefix: str) -> bool:
+        """Whether it holds what is kept back, or all that a user has installed and configured."""
+        return (
+            os.path.basename(prefix) == ".local"
+            or os.path.dirname(prefix) == "/"
+            or any(lies(path, prefix) for path in self._kept_back)
+        )
+
+    def _add(self, path: str) -> None:
+        if not self._is_shown(path) and not any(lies(kept, path) for kept in self._kept_back):
+            self.found.append(path)
+
+
+def keys_in(trees: Iterable[str]) -> Iterator[str]:
+    """Files right inside these folders that may hold keys, by their names."""
+    for tree in trees:
+        try:
+            names = os.listdir(tree) if os.path.isdir(tree) else []
+        except OSError:
+            continue
+        yield from (os.path.join(tree, name) for name in names if may_hold_keys(name))
+
+
+@cache
+def secrets() -> tuple[str, ...]:
+    """What is shown with the system and not meant for everybody, if this user could read it."""
+    paths = []
+    for folder in _SECRETIVE:
+        try:
+            with os.scandir(folder) as entries:
+                paths += [
+                    entry.path
+                    for entry in entries
+                    if not entry.is_symlink()
+                    and not entry.stat().st_mode & stat.S_IROTH
+                    and os.access(entry.path, os.R_OK)
+                ]
+        except OSError:
+            continue
+    return tuple(paths)
+
+
+def named_in(texts: Iterable[str], folder: str) -> list[str]:
+    """The paths below a folder that texts name, and the folder itself where one names just that."""
+    paths = []
+    for text in texts:
+        for match in re.finditer(re.escape(folder), text):
+            following = text[match.end() :].split("\n", 1)[0][:_LONGEST_NAME]
+            ends = [len(following), *(cut.start() for cut in _AROUND.finditer(following))]
+            for end in sorted(ends, reverse=True):
+                path = (folder + following[:end]).rstrip("/")
+                # Not another name that begins like that of the folder.
+                if (following[:1] in ("", "/") or end == 0) and os.path.lexists(path):
+                    paths.append(path)
+                    break
+    return paths
+
+
+def absolute_in(texts: Iterable[str], kept_back: Iterable[str]) -> list[str]:
+    """The whole paths that texts name and that are there; nothing that holds what is kept back."""
+    paths = []
+    for text in texts:
+        for match in _ABSOLUTE.finditer(text):
+            path = os.path.normpath(match[0])
+            own = path in _OWN or any(lies(path, above) for above in _OF_THE_KERNEL)
+            held = any(lies(kept, path) for kept in kept_back)
+            if os.path.exists(path) and not own and not held:
+                paths.append(path)
+    return paths
+
+
+def bindings(reads: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
+    """Words of bubblewrap that show and hide paths, the outer before the inner; then the last ones.
+
+    What is hidden is only hidden where something around it is shown, and what is shown below it is
+    shown all the same.
+    """
+    what = {path: "--tmpfs" for path in hidden if os.path.isdir(path)}
+    what |= {path: "--null" for path in hidden if os.path.isfile(path)}
+    what |= dict.fromkeys(reads, "--ro-bind")
+    words: list[str] = []
+    last: list[str] = []
+    done: dict[str, str] = {}
+    for path in sorted(what, key=lambda path: (path.count("/"), path)):
+        around = [above for above in done if above != path and lies(path, above)]
+        nearest = done[max(around, key=len)] if around else "--tmpfs"
+        # Nothing is there yet that would have to be hidden, or it is there already.
+        if (nearest == "--ro-bind") == (what[path] == "--ro-bind"):
+            continue
+        done[path] = what[path]
+        if what[path] == "--tmpfs":
+            words += ["--tmpfs", path]
+            last += ["--remount-ro", path]
+        elif what[path] == "--null":
+            words += ["--ro-bind", "/dev/null", path]
+        else:
+            words += ["--ro-bind", path, path]
+    return words, last
+
+
+def system_folders() -> tuple[list[str], list[str]]:
+    """What an operating system is made of: folders to show, and words of bubblewrap for links."""
+    links = [path for path in SYSTEM if os.path.islink(path)]
+    folders = [path for path in SYSTEM if os.path.isdir(path) and path not in links]
+    # What tells names from addresses may be a link to elsewhere.
+    resolver = os.path.realpath("/etc/resolv.conf")
+    if os.path.exists(resolver):
+        folders.append(resolver)
+    return folders, [word for path in links for word in ("--symlink", os.readlink(path), path)]

@@ -1,0 +1,171 @@
+"""What one step of an attempt runs in: the open, a sandbox of bubblewrap, or a container.
+
+What is the same for every attempt comes with the job, as words of a command line; what is the
+attempt's own is added here. Standard library only, for the supervisor.
+"""
+
+import os
+import shlex
+import signal
+from types import MappingProxyType
+
+from twoarm.run.supervisor.seccomp import call_filter
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from twoarm.files.safe import OpenFolder
+
+# The descriptors on which bubblewrap says how far it came, and reads the filter of calls.
+_STATUS, _FILTER = 3, 4
+# What every container of a run is found by, and those of one attempt.
+RUN_LABEL, ATTEMPT_LABEL = "twoarm.run", "twoarm.attempt"
+# From here on an exit code may be the engine's own; below, it is that of the program inside.
+_OF_THE_ENGINE = 125
+# The variables come in a file: what is told to an engine stays in its database.
+_WITH_VARIABLES = '. "$0" && exec "$@"'
+
+
+class IsolationError(Exception):
+    """What a step should run in did not start, or was taken away: the agent has no part in it."""
+
+
+class InTheOpen:
+    """Nothing holds the step back."""
+
+    # Handed to what is started, besides its streams, by the numbers that it knows them by.
+    passed: "Mapping[int, int]" = MappingProxyType({})
+    # Whether processes of others, which have to end by themselves, are there for a while.
+    lingers = False
+    # Whether whoever is left when a step has ended can still be seen.
+    shows_leftovers = True
+
+    def command(
+        self, argv: "list[str]", env: "dict[str, str]"
+    ) -> "tuple[list[str], dict[str, str]]":
+        """What is started for a step, and its variables."""
+        return argv, env
+
+    def terminate(self, pid: int, below: "list[int]") -> None:
+        """Ask the step to end; `below` is every process of the attempt."""
+        send(-pid, signal.SIGTERM)
+
+    def ended(self, code: int | None) -> None:
+        """Leave nothing of it; with an exit code, see that it was the step's own."""
+
+
+class Bubblewrapped(InTheOpen):
+    """A sandbox with processes of its own, in which little can be seen and less written to."""
+
+    shows_leftovers = False
+
+    def __init__(self, words: "list[str]", last: "list[str]", at: str) -> None:
+        self._status = _nameless(b"")
+        calls = call_filter()
+        filtered = ["--seccomp", str(_FILTER)] if calls else []
+        more = {_FILTER: _nameless(calls)} if calls else {}
+        self.passed = {_STATUS: self._status, **more}
+        self._words = [
+            *(*words, *last, "--remount-ro", "/", "--chdir", at),
+            *("--json-status-fd", str(_STATUS), *filtered, "--"),
+        ]
+
+    def command(
+        self, argv: "list[str]", env: "dict[str, str]"
+    ) -> "tuple[list[str], dict[str, str]]":
+        """The sandbox, and the step in it."""
+        return [*self._words, *argv], env
+
+    def terminate(self, pid: int, below: "list[int]") -> None:
+        """Everybody inside; without the sandbox itself, which would take them with it at once."""
+        for each in below:
+            if each != pid:
+                send(each, signal.SIGTERM)
+
+    def ended(self, code: int | None) -> None:
+        """An exit code is told on the descriptor only if the step was started."""
+        told = os.pread(self._status, 4096, 0)
+        for descriptor in self.passed.values():
+            os.close(descriptor)
+        if code is not None and b'"exit-code"' not in told:
+            raise IsolationError("the sandbox did not start")
+
+
+class Contained(InTheOpen):
+    """A container, by the client of its engine."""
+
+    lingers = True
+    shows_leftovers = False
+
+    def __init__(
+        self,
+        words: "list[str]",
+        marker: str,
+        own: "OpenFolder",
+        path: str,
+        call: "Callable[[list[str]], tuple[int, str]]",
+    ) -> None:
+        self._engine, self._own, self._path, self._call = words[0], own, path, call
+        self._name = f"twoarm-{marker}-{os.urandom(4).hex()}"
+        self._variables = f"variables-{os.urandom(4).hex()}"
+        file = own.at(self._variables)
+        *options, image = words[1:]
+        self._words = [
+            *(self._engine, *options, "--name", self._name),
+            *("--label", f"{ATTEMPT_LABEL}={marker}", "-v", f"{file}:{file}:ro", image),
+            *("/bin/sh", "-c", _WITH_VARIABLES, file),
+        ]
+
+    def command(
+        self, argv: "list[str]", env: "dict[str, str]"
+    ) -> "tuple[list[str], dict[str, str]]":
+        """The client with variables of its own; those of the step are in a file inside."""
+        lines = [f"export {name}={shlex.quote(value)}\n" for name, value in env.items()]
+        if self._path:
+            lines.append(f'export PATH={shlex.quote(self._path)}:"$PATH"\n')
+        with open(self._own.create(self._variables, 0o644), "wb") as file:
+            file.write(os.fsencode("".join(lines)))
+        return [*self._words, *argv], dict(os.environ)
+
+    def terminate(self, pid: int, below: "list[int]") -> None:
+        """The client hands it on."""
+        send(pid, signal.SIGTERM)
+
+    def ended(self, code: int | None) -> None:
+        """The container goes, whatever has become of its client."""
+        state, own = "exited", code
+        if code is not None and code >= _OF_THE_ENGINE:
+            state, own = self._state()
+        self._call([self._engine, "rm", "-f", "-v", self._name])
+        self._own.remove(self._variables)
+        if state in ("", "created", "configured", "initialized"):
+            raise IsolationError("the container did not start")
+        if state not in ("exited", "stopped", "dead") or own != code:
+            raise IsolationError(f"the client of the container was killed (exit code {code})")
+
+    def _state(self) -> "tuple[str, int | None]":
+        """What the engine says of the container, and its exit code; nothing if there is none."""
+        words = ["inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", self._name]
+        code, told = self._call([self._engine, *words])
+        state, _, own = told.strip().partition(" ")
+        return ("", None) if code or not own.isdigit() else (state, int(own))
+
+
+def _nameless(content: bytes) -> int:
+    """A file that nobody can find, from its start; its number is none that a step knows it by."""
+    import fcntl
+
+    made = os.memfd_create("passed")
+    descriptor = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _FILTER + 1)
+    os.close(made)
+    os.pwrite(descriptor, content, 0)
+    return descriptor
+
+
+def send(pid: int, number: int) -> None:
+    """Signal a process, or with a negative number its group, unless it is gone or not ours."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return

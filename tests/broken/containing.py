@@ -1,0 +1,47 @@
+"""Rules of containers: what is in them, who may do what there, and that nobody is left in one."""
+
+from tests.broken.entry import Broken
+
+RUNS = "tests/run/test_containers.py"
+IMAGES = "tests/run/test_images.py"
+REFUSED = "tests/run/test_containers_refused.py"
+SECRET = "tests/run/test_containers_secrets.py"
+KILLS = "tests/attacks/test_run_contained.py"
+
+CONTAINING = [
+    Broken("a resume clears containers by their label", "_end_all", "clear_containers(isolation, token)", "pass", f"{KILLS}::test_after_everybody_was_killed_at_once_a_resume_leaves_nobody"),
+    Broken("a new start clears those of set-up", "session.start", "_end_all(setting.isolation, stale)", "pass", f"{KILLS}::test_whoever_is_left_in_set_up_is_gone_when_the_run_is_started_again"),
+    Broken("a container is removed after its step", "Contained.ended", 'self._call([self._engine, "rm", "-f", "-v", self._name])', "pass", f"{RUNS}::test_a_whole_run_in_containers"),
+    Broken("an exit code may be that of the engine", "Contained.ended", "if code is not None and code >= _OF_THE_ENGINE:", "if False:", f"{KILLS}::test_a_client_that_is_killed_is_not_the_failure_of_its_agent"),
+    Broken("a killed client tells another exit code", "Contained.ended", "or own != code", "", f"{KILLS}::test_a_client_that_is_killed_after_its_agent_has_ended_is_not_its_failure_either"),
+    Broken("a container that has ended tells the truth", "Contained.ended", 'if state not in ("exited", "stopped", "dead") or own != code:', "if code is not None and code >= _OF_THE_ENGINE:", f"{KILLS}::test_an_agent_that_ends_like_an_engine_has_failed"),
+    Broken("a killed supervisor leaves no container", "Local._ended", "_clear_containers(running.job)", "pass", f"{KILLS}::test_a_supervisor_that_is_killed_leaves_nobody_and_blames_nobody"),
+    Broken("nobody in a container kills its supervisor", "Local._ended", "died=died and (unanswered or not running.job.seal.words)", "died=died", f"{KILLS}::test_a_supervisor_that_is_killed_leaves_nobody_and_blames_nobody"),
+    Broken("SIGTERM reaches the agent in its container", "Contained.terminate", "send(pid, signal.SIGTERM)", "pass", f"{KILLS}::test_an_agent_that_obeys_has_its_grace"),
+    Broken("secrets are not told to the engine", "Contained.command", "[*self._words, *argv]", '[*self._words[:2], *(word for pair in env.items() for word in ("-e", "=".join(pair))), *self._words[2:], *argv]', f"{SECRET}::test_a_secret_is_in_the_environment_of_the_agent_and_nowhere_in_the_engine"),
+    Broken("acceptance has no network", "Sealer._network", 'if kind == "acceptance" and not self.checked.workspace.acceptance_network:', "if False:", f"{RUNS}::test_the_agent_has_the_network_that_it_was_given_and_acceptance_one_if_it_was_asked_for"),
+    Broken("acceptance has a network if asked for", "Sealer._network", "and not self.checked.workspace.acceptance_network", "", f"{RUNS}::test_the_agent_has_the_network_that_it_was_given_and_acceptance_one_if_it_was_asked_for"),
+    Broken("set-up has a network where the agent has none", "Sealer._network", 'None if network == "none" else network', "network", f"{RUNS}::test_the_agent_has_the_network_that_it_was_given_and_acceptance_one_if_it_was_asked_for"),
+    Broken("acceptance reads the suite in a container", "Sealer.for_agent", '"acceptance": self._acceptance_reads(task)', '"acceptance": []', f"{RUNS}::test_acceptance_reads_files_of_the_suite_that_no_agent_sees"),
+    Broken("nobody writes to what is mounted", "Sealer._container", 'f"{path}:{path}:ro"', 'f"{path}:{path}"', f"{RUNS}::test_every_step_may_read_what_is_mounted_and_nobody_may_write_to_it"),
+    Broken("nobody writes to the image", "Sealer._container", '"--read-only", "--tmpfs"', '"--tmpfs"', f"{RUNS}::test_an_agent_sees_nothing_of_the_machine_and_cannot_change_its_image"),
+    Broken("a limit on memory", "Sealer._container", "if limits.memory_mb is not None:", "if False:", f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
+    Broken("a limit on processes", "Sealer._container", "if limits.processes is not None:", "if False:", f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
+    Broken("the limit is not for the client", "supervisor.main.main", 'most = 0 if job["seal"]["image"] else job["processes"]', 'most = job["processes"]', f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
+    Broken("set-up runs in the image", "Sealer.for_setup", "if not self.contained:", "if True:", f"{RUNS}::test_setup_and_builds_run_in_the_image"),
+    Broken("what was built is on the PATH of an image", "Contained.command", "if self._path:", "if False:", f"{RUNS}::test_setup_and_builds_run_in_the_image"),
+    Broken("a task has its own image", "Sealer.image", "own or self.images.get(", "self.images.get(", f"{RUNS}::test_a_task_may_have_an_image_of_its_own"),
+    Broken("set-up is shared by tasks of one image", "_setup_of", 'task.image or ""', '""', f"{RUNS}::test_a_task_may_have_an_image_of_its_own"),
+    Broken("a suite with an image takes a container", "choose_isolation", "if asked is None and imaged:", "if False:", f"{RUNS}::test_a_suite_with_an_image_is_run_in_containers_unasked"),
+    Broken("a run keeps the image of then", "isolation._containers", "if key in then:", "if False:", f"{IMAGES}::test_a_run_that_is_resumed_has_the_image_of_then_whatever_its_name_is_now"),
+    Broken("a Dockerfile is frozen", "frozen_images", "if checked.workspace.dockerfile is not None:", "if False:", f"{IMAGES}::test_a_dockerfile_that_was_changed_is_refused_by_its_key"),
+    Broken("one agent in all images", "_in_images", "if len(versions) > 1:", "if False:", f"{IMAGES}::test_every_image_has_the_same_agent"),
+    Broken("a command is not started to look for it", "_in_images", 'asked = agent.name != "command"', "asked = True", f"{REFUSED}::test_a_command_is_looked_for_and_not_started"),
+    Broken("an engine has to answer", "find_engine", "if done.returncode:", "if False:", f"{REFUSED}::test_an_engine_that_does_not_answer"),
+    Broken("a program has to be in the image", "look_into", "if program and not parts[3]:", "if False:", f"{REFUSED}::test_an_image_without_the_program_of_the_agent"),
+    Broken("the program is in the image of every task", "_in_images", "for task in tasks}", "for task in tasks[:1]}", f"{REFUSED}::test_the_program_is_looked_for_in_the_image_of_every_task"),
+    Broken("files belong to who runs twoarm", "look_into", "if os.stat(probe).st_uid != os.geteuid():", "if False:", f"{REFUSED}::test_an_image_whose_user_is_another"),
+    Broken("a mount is there", "_check_agent_mounts", "if not os.path.exists(path):", "if False:", f"{REFUSED}::test_a_mount_that_does_not_exist"),
+    Broken("no path has a colon", "check_mounts", 'if ":" in path:', "if False:", f"{REFUSED}::test_a_path_with_a_colon_is_refused_before_anything_is_run"),
+    Broken("what takes a container is refused without one", "choose_isolation", "if wants:", "if False:", f"{REFUSED}::test_what_takes_a_container_is_refused_without_one"),
+]  # fmt: skip

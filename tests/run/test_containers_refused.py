@@ -1,0 +1,168 @@
+"""What cannot be run in a container is found before any trial, and one line says what to do."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import twoarm
+from tests.support.containers import IMAGE, ONE, Podman, contained
+from tests.support.suite_files import suite_of
+
+pytestmark = pytest.mark.usefixtures("cache", "podman")
+
+OWN = "localhost/twoarm-test-own:1"
+# A program that would take away what is looked for, if anybody started it.
+PROGRAM = "RUN printf '#!/bin/sh\\nrm -f *\\n' > /bin/own && chmod +x /bin/own"
+
+
+def refused(suite: Path, *more: str) -> str:
+    """What the dry run and the run say, which is the same line; and nothing is left."""
+    out = suite.parent / "out"
+    said = []
+    for words in (("--dry-run",), ("--out", str(out))):
+        result = twoarm("run", str(suite), *words, *more)
+        assert (result.code, result.out) == (2, ""), result.err
+        # The folder may have been made; what is told is one line.
+        lines = [line for line in result.err.splitlines() if "run folder" not in line]
+        assert len(lines) == 1, lines
+        said += lines
+    assert not list(out.glob("runs/*")), "nothing was run"
+    assert said[0] == said[1]
+    return said[0].removeprefix("twoarm: ")
+
+
+@pytest.mark.parametrize("engine", ["podman", "docker"])
+def test_an_engine_that_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: str
+) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "git").symlink_to("/usr/bin/git")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    said = refused(contained(tmp_path), "--isolation", engine)
+    assert said == f"--isolation {engine}: {engine} is not installed; see your package manager"
+
+
+def test_an_engine_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    said = refused(contained(tmp_path), "--isolation", "docker")
+    assert said.startswith("--isolation docker: it does not answer: ")
+    assert f"{tmp_path}/nobody.sock" in said
+
+
+def test_an_image_that_is_not_there(tmp_path: Path) -> None:
+    assert refused(contained(tmp_path, workspace={"image": "localhost/nosuch:1"})) == (
+        "workspace.image: podman has no image `localhost/nosuch:1`; get it with "
+        "`podman pull localhost/nosuch:1`, or build it"
+    )
+    tasks = [ONE[0] | {"image": "localhost/nosuch:2"}]
+    assert refused(contained(tmp_path, tasks=tasks)).startswith(
+        "tasks.one.image: podman has no image `localhost/nosuch:2`; get it with "
+    )
+
+
+def test_a_suite_without_an_image(tmp_path: Path) -> None:
+    said = refused(suite_of(tmp_path), "--isolation", "podman")
+    assert said == "--isolation podman: task `one` has no image; name workspace.image"
+
+
+def test_a_dockerfile_that_is_not_there_or_cannot_be_built(tmp_path: Path) -> None:
+    place = {"image": None, "dockerfile": "Dockerfile"}
+    suite = contained(tmp_path, workspace=place)
+    assert f"{tmp_path}/Dockerfile" in refused(suite)
+    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\nRUN echo broken; false\n")
+    said = refused(suite)
+    assert said.startswith(f"workspace.dockerfile: {tmp_path}/Dockerfile cannot be built: ")
+
+
+def test_an_image_without_a_shell(tmp_path: Path, podman: Podman) -> None:
+    podman.image(OWN, 'RUN ["/bin/busybox", "rm", "/bin/sh"]')
+    said = refused(contained(tmp_path, workspace={"image": OWN}))
+    assert said == f"image `{OWN}` has no /bin/sh, which every step is started with"
+
+
+def test_an_image_without_the_program_of_the_agent(tmp_path: Path) -> None:
+    said = refused(contained(tmp_path, agent={"argv": ["nosuch", "{prompt}"]}))
+    assert said == f"image `{IMAGE}` has no program `nosuch`; install it in the image"
+
+
+def test_the_program_is_looked_for_in_the_image_of_every_task(
+    tmp_path: Path, podman: Podman
+) -> None:
+    podman.image(OWN, PROGRAM)
+    tasks = [*ONE, ONE[0] | {"id": "two", "image": IMAGE}]
+    place = {"image": OWN}
+    said = refused(contained(tmp_path, agent={"argv": ["own"]}, workspace=place, tasks=tasks))
+    assert said == f"image `{IMAGE}` has no program `own`; install it in the image"
+
+
+def test_a_command_is_looked_for_and_not_started(tmp_path: Path, podman: Podman) -> None:
+    podman.image(OWN, PROGRAM)
+    suite = contained(tmp_path, agent={"argv": ["own"]}, workspace={"image": OWN})
+    result = twoarm("run", str(suite), "--dry-run")
+    assert result.code == 0, result.err
+    assert "agent `command`: /bin/own\n" in result.out
+
+
+def test_an_image_whose_user_is_another(tmp_path: Path, podman: Podman) -> None:
+    podman.image(OWN, "USER 1234")
+    said = refused(contained(tmp_path, workspace={"image": OWN}))
+    assert said == (
+        f"image `{OWN}`: what it writes belongs to user 1234, and not to {os.geteuid()}, who runs "
+        "twoarm; let it run as that user"
+    )
+
+
+def test_a_mount_that_does_not_exist(tmp_path: Path) -> None:
+    said = refused(contained(tmp_path, agent={"mounts": ["shared"]}))
+    assert said == (
+        f"agent.mounts: {tmp_path}/shared: no such file or folder; name one that is there"
+    )
+
+
+def test_a_network_that_does_not_exist(tmp_path: Path) -> None:
+    said = refused(contained(tmp_path, agent={"network": "nosuch"}))
+    assert said.startswith(f"--isolation podman: image `{IMAGE}` cannot be started: ")
+    assert "nosuch" in said
+
+
+CONTAINERS_ONLY: dict[str, dict[str, Any]] = {
+    "workspace.image": {"workspace": {"image": IMAGE}},
+    "workspace.dockerfile": {"workspace": {"dockerfile": "Dockerfile"}},
+    "tasks.one.image": {"tasks": [ONE[0] | {"image": IMAGE}]},
+    "workspace.acceptance_network": {"workspace": {"acceptance_network": True}},
+    "limits.memory_mb": {"limits": {"memory_mb": 100}},
+    "limits.cpus": {"limits": {"cpus": 1}},
+    "agent.network": {"agent": {"network": "own"}},
+}
+
+
+@pytest.mark.parametrize("isolation", ["copy", "bwrap"])
+@pytest.mark.parametrize("key", CONTAINERS_ONLY)
+def test_what_takes_a_container_is_refused_without_one(
+    tmp_path: Path, key: str, isolation: str
+) -> None:
+    suite = suite_of(tmp_path, **CONTAINERS_ONLY[key])
+    way = "use --isolation podman" if "image" in key or "file" in key else "name workspace.image"
+    said = refused(suite, "--isolation", isolation)
+    assert said == f"--isolation {isolation}: {key} takes a container; {way}"
+
+
+@pytest.mark.parametrize("where", ["suite", "out", "cache", "mounts"])
+def test_a_path_with_a_colon_is_refused_before_anything_is_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str
+) -> None:
+    odd = tmp_path / "a:b"
+    odd.mkdir()
+    mounts = ["../a:b"] if where == "mounts" else []
+    suite = contained(odd if where == "suite" else tmp_path / "s", agent={"mounts": mounts})
+    if where == "cache":
+        monkeypatch.setenv("TWOARM_CACHE", str(odd))
+    out = (odd if where == "out" else tmp_path) / "out"
+    words = ("--out", str(out)) if where == "out" else ("--dry-run",)
+    result = twoarm("run", str(suite), *words)
+    assert (result.code, result.out) == (2, ""), result.err
+    assert f"{odd}" in result.err
+    assert "a path with a colon cannot be mounted into a container; choose another" in result.err
+    assert not list(out.glob("runs/*"))
