@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo compiled test agents attacks core check golden broken fuzz bench bench-run coverage coverage-page clean
+.PHONY: demo compiled test agents attacks containers core package docs check golden broken fuzz bench bench-run coverage coverage-page clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -20,7 +20,7 @@ compiled: $(VENV)/dev
 # A file stays with one worker, so that what a module starts, such as the real agents, starts once.
 # The last lines say what was skipped for want of a browser or of agents, and how to have it.
 test: compiled
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers
 
 # The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
 agents:
@@ -29,6 +29,10 @@ agents:
 # What `twoarm run` must withstand: about 750 agents, suites and run folders that mean harm.
 attacks: compiled
 	$(BIN)/python -m pytest -n auto tests/attacks
+
+# Real containers; without podman they are skipped, which tools/install-podman.sh changes.
+containers: compiled
+	$(BIN)/python -m pytest -n auto tests/containers
 
 # What can differ between Pythons: numbers and text read and written, argparse, signals and processes,
 # the calls of the file system, the tables of Unicode. Of each room the files that do most of it and
@@ -48,14 +52,25 @@ core: $(VENV)/core
 	@$(BIN)/python -m compileall -q src
 	$(BIN)/python -m pytest -n auto --dist loadfile $(CORE)
 
+# The package as a user gets it, on every Python that is named: PYTHONS="python3.12 python3.13".
+PYTHONS ?= $(PYTHON)
+package: $(VENV)/dev
+	$(BIN)/python tools/package.py $(RELEASE:%=--release %) $(PYTHONS)
+
+# The documents as a site, in build/docs; a warning is an error.
+docs: $(VENV)/dev
+	$(BIN)/sphinx-build -W --keep-going -q -b html docs build/docs
+	@echo "open build/docs/index.html"
+
 check: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Writes the golden files and the console blocks of the documents anew; look at the difference before you commit it.
+# Writes the golden files, the console blocks of the documents and docs/reference anew; look at the difference before you commit it.
 golden: $(VENV)/dev
+	$(BIN)/python -m tools.reference
 	$(BIN)/python -m pytest --update-golden tests/render/test_golden.py tests/render/test_ci.py tests/page/test_page.py tests/collect/test_cli.py tests/house/test_docs.py
 
 # Breaks every rule once, on purpose, and fails if the tests do not notice; SHARE=10 breaks a tenth of them.

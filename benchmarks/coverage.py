@@ -4,8 +4,9 @@
     make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
     make coverage KINDS=promotion  only some: values, success, per solved, scores, promotion,
-                                   verdicts, family, arms drift, gates, plan, plan success,
-                                   plan small, plan pilots, looks again, calibrate (docs/plan.md)
+                                   verdicts, family, arms drift, history, gates, plan,
+                                   plan success, plan small, plan pilots, looks again, calibrate
+                                   (docs/plan.md)
     make coverage NAMES=V1,V10     only the generators whose names begin with these words
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
@@ -39,6 +40,7 @@ from benchmarks.generators import (
     suite,
     truth,
 )
+from benchmarks.history import HISTORIES, history_cell
 from benchmarks.looking import (
     LOOKED,
     LOOKED_AGAIN,
@@ -268,6 +270,7 @@ KINDS = {
     "candidates": Kind(candidates_cell, tuple(CANDIDATES), DESIGNS[2:]),
     "family": Kind(family_cell, ("H three metrics",), DESIGNS[2:]),
     "arms drift": Kind(drift_cell, tuple(DRIFTING), ((5, 6), (12, 5))),
+    "history": Kind(history_cell, tuple(HISTORIES), ((6, 5), (12, 5), (25, 5), (60, 3))),
     "gates": Kind(gates_cell, tuple(GATE_SCENARIOS), ((1, 10), *DESIGNS)),
     "plan": Kind(
         plan_cell,

@@ -16,11 +16,12 @@ lacking() {
   exit 1
 }
 
-command -v node >/dev/null 2>&1 && command -v npm >/dev/null 2>&1 ||
+if ! command -v node >/dev/null 2>&1 || ! command -v npm >/dev/null 2>&1; then
   lacking "no node and npm (Debian: apt-get install nodejs npm)"
+fi
 
 echo "installing the agents for the tests of twoarm run into $folder"
-rm -rf "$folder/node_modules" "$folder/bin" "$folder/installed"
+rm -rf "${folder:?}/node_modules" "${folder:?}/bin" "${folder:?}/installed"
 mkdir -p "$folder/bin"
 # shellcheck disable=SC2086 # one word per agent
 npm install --prefix "$folder" --no-save --ignore-scripts --no-audit --no-fund --loglevel=error \

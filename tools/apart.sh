@@ -29,5 +29,6 @@ mkdir -p "$root$folder"
 mount -t tmpfs apart "$root$folder"
 # Not `exec`: the shell stays, to reap the processes that others leave behind.
 code=0
+# shellcheck disable=SC2016 # for the shell inside
 TMPDIR=$folder chroot "$root" sh -c 'cd "$1" && shift && exec "$@"' sh "$here" "$@" || code=$?
 exit "$code"

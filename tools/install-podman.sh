@@ -4,7 +4,10 @@
 set -eu
 
 # Only newer ones have the client of docker without its daemon.
-apt-cache show docker-cli >/dev/null 2>&1 && docker=docker-cli || docker=docker.io
+docker="docker.io"
+if apt-cache show docker-cli >/dev/null 2>&1; then
+  docker="docker-cli"
+fi
 missing=""
 lacks() {
   command -v "$1" >/dev/null 2>&1 || missing="$missing $2"

@@ -19,6 +19,7 @@ SERIOUS = (
     "order_unknown",
     "arms_look_swapped",
     "not_regraded",
+    "shards_missing",
     "uptake_never",
     "uptake_failed",
     "uptake_contaminated",
@@ -200,3 +201,8 @@ class KeywordError(UsageError, TypeError):
 
 class ExtraError(TwoarmError):
     """A part of twoarm that is installed on request is not there."""
+
+
+def extra_needed(what: str, module: str, extra: str) -> str:
+    """Which package something needs, and with which extra of twoarm it comes."""
+    return f"{what} needs `{module}`: install twoarm with its extra `{extra}`"

@@ -9,6 +9,7 @@ import msgspec
 from twoarm._version import __version__
 from twoarm.compare.comparison import Comparison, set_side_by_side
 from twoarm.compare.screen import Arms, choose_arms, choose_candidates
+from twoarm.errors import UsageError
 from twoarm.evidence.caveats import evidence_caveats
 from twoarm.evidence.design import check_design
 from twoarm.evidence.results import Looks
@@ -32,6 +33,7 @@ from twoarm.result.tested import find_tested
 from twoarm.runs.runfile import Progress, Source, read
 from twoarm.runs.runs import Runs
 from twoarm.runs.study import Study, is_run_folder
+from twoarm.text.escape import visible
 
 
 def score(
@@ -101,8 +103,11 @@ class OpenFolders(msgspec.Struct, frozen=True, kw_only=True):
         return agreed.pop() if len(agreed) == 1 else ()
 
 
-def open_folders(paths: Iterable[str]) -> OpenFolders:
-    """Open the run folders among paths; all others stay as they are."""
+def open_folders(paths: Iterable[str], *, shards: bool = False) -> OpenFolders:
+    """Open the run folders among paths; all others stay as they are.
+
+    A shard shows no verdict, and is opened only for who asks for none.
+    """
     files, studies = [], []
     for path in paths:
         if is_run_folder(path):
@@ -110,6 +115,11 @@ def open_folders(paths: Iterable[str]) -> OpenFolders:
             from twoarm.run.studies import open_study
 
             opened = open_study(path)
+            if opened.study.shard and not shards:
+                raise UsageError(
+                    f"{visible(path)} is {opened.study.shard}, which shows no verdict; put all of "
+                    "them together with twoarm merge"
+                )
             files.append(opened.run_file)
             studies.append(opened.study)
         else:

@@ -2,91 +2,18 @@
 
 import os
 import signal
-import subprocess
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import Result
-from tests.support.containers import ONE, SERVICE, Podman, contained, waiting
-from tests.support.random_kills import again
+from tests.support.container_kills import DEAF, Kills
+from tests.support.containers import ONE, Podman, contained, waiting
 from tests.support.run_folders import QUICK, journal, records, unaccounted
-from tests.support.suite_files import processes_with, wait_for
+from tests.support.suite_files import wait_for
 from tests.support.yard import Yard
 
-# Far more than the 3 seconds that it may take, on a machine that does much else.
+# Far more than the 3 seconds that it may take (`make bench-run PARTS=gone`), on a machine that does
+# much else.
 GONE_SECONDS = 20.0
-# Deaf, with a child in a session of its own.
-DEAF = "trap '' TERM INT HUP\nsetsid sleep 600 &\n"
-
-
-class Kills:
-    """A run in containers whose first agent waits for a file."""
-
-    def __init__(self, yard: Yard, podman: Podman) -> None:
-        self.yard, self.podman = yard, podman
-        self.engine = "podman"
-
-    def suite(self, **changed: Any) -> Path:
-        agent = {"mounts": [str(self.yard.signs)], "env": {"SIGN": str(self.yard.root)}}
-        script = DEAF + waiting(self.yard.gate)
-        return contained(self.yard.folder, script, agent=agent, **changed)
-
-    def start(self, *more: str, **changed: Any) -> "subprocess.Popen[str]":
-        """The runner, once its first agent is in its container."""
-        self.yard.app()
-        self.yard.gate.unlink()
-        words = ("--isolation", self.engine, "--repeats", "1", "--jobs", "1", *QUICK, *more)
-        process = self.yard.start("run", self.suite(**changed), "--out", self.yard.out, *words)
-        wait_for(lambda: self.agents() or process.poll() is not None, 60)
-        assert process.poll() is None, self.yard.ended(process, "a run").err
-        return process
-
-    def agents(self) -> list[str]:
-        return [line for line in self.podman.inside() if "agent.sh" in line]
-
-    def client(self) -> int:
-        """The client that waits for the container."""
-        mine = processes_with(str(self.yard.cache))
-        (found,) = [line for line in mine if f"{self.engine}\0run\0" in line]
-        return int(found.split(":")[0])
-
-    def supervisor(self) -> int:
-        pids = {
-            int(path.parent.name)
-            for path in Path("/proc").glob("[0-9]*/cmdline")
-            if b"supervisor.main" in _bytes(path)
-            and str(self.yard.cache).encode() in _bytes(path.parent / "environ")
-        }
-        (found,) = pids
-        return found
-
-    def left(self) -> list[str]:
-        """Containers, and processes of this test or of its storage, but not of the engine."""
-        found = processes_with(str(self.yard.root)) + processes_with(str(self.podman.folder))
-        mine = [line for line in found if "\0".join(SERVICE) not in line]
-        return mine + self.podman.containers()
-
-    def resumed(self) -> Result:
-        """The run goes on and ends with every trial done once."""
-        self.yard.gate.touch()
-        result = self.yard.resume()
-        assert result.code == 0, result.err
-        assert unaccounted(self.yard.out) == []
-        found = records(self.yard.out)
-        # What went wrong before is told, and is nobody's failure.
-        assert [each["success"] for each in found if each["failure"] != "infra"] == [True] * 2
-        assert again(self.yard.out) == []
-        assert self.left() == []
-        return result
-
-
-def _bytes(path: Path) -> bytes:
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
 
 
 @pytest.fixture

@@ -16,10 +16,12 @@ from tests.support.containers import IMAGE
 from tests.support.run_folders import records
 from tests.support.suite_files import SOLVE
 from tests.support.yard import Yard
-from twoarm.run.supervisor.processes import _cgroups
+from twoarm.run.supervisor.process_limit import cgroups
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
 ISOLATIONS = ("copy", "bwrap", "podman")
+# In the open an agent is you, and may do what you may.
+boxed = pytest.mark.parametrize("sealed", ["bwrap", "podman"], indirect=True)
 FEW = 30
 
 
@@ -101,10 +103,8 @@ def test_files_of_the_user(sealed: Sealed) -> None:
     assert ("token" in told) is sealed.may("read your HOME")
 
 
+@boxed
 def test_passwords_of_the_machine(sealed: Sealed) -> None:
-    if sealed.isolation == "copy":
-        # There the agent is you.
-        return
     told = sealed.tries("grep -c root /etc/shadow /etc/gshadow")
     assert not re.search(r":[1-9]", told)
 
@@ -131,11 +131,10 @@ kill -TERM {process.pid}
         assert ended is sealed.may("end the runner")
 
 
+@boxed
 def test_the_runner_itself(sealed: Sealed) -> None:
     yard = sealed.yard
-    if sealed.may("end the runner"):
-        # What follows from it is tested with the signals.
-        return
+    assert not sealed.may("end the runner")
     everybody = "for pid in /proc/[0-9]*; do kill -KILL ${pid#/proc/}; done; kill -KILL -1"
     yard.app()
     workspace = {} if sealed._image is None else {"image": sealed._image}
@@ -158,10 +157,8 @@ def test_files_elsewhere(sealed: Sealed) -> None:
         assert (place / "sign").exists() is may
 
 
+@boxed
 def test_settings_of_the_kernel(sealed: Sealed) -> None:
-    if sealed.isolation == "copy" or os.geteuid() != 0:
-        # A user may not, and root in the open may do everything.
-        return
     names = "/proc/sys/kernel/core_pattern /proc/sys/vm/swappiness"
     told = sealed.tries(f'for name in {names}; do cat $name > $name && echo "wrote $name"; done')
     assert "wrote" not in told
@@ -194,16 +191,15 @@ class Listener:
         self._thread.join(10)
 
 
-@pytest.mark.parametrize("network", [None, "none", "host"])
+NETWORKS = [
+    *(("copy", None), ("bwrap", None), ("bwrap", "none"), ("bwrap", "host")),
+    # Unless it is said, a container has that of the engine, which may be any.
+    *(("podman", "none"), ("podman", "host")),
+]
+
+
+@pytest.mark.parametrize(("sealed", "network"), NETWORKS, indirect=["sealed"])
 def test_the_network(sealed: Sealed, network: str | None) -> None:
-    if sealed.isolation == "podman" and network is None:
-        # That of the engine, which may be any.
-        return
-    if sealed.isolation == "copy" and network is not None:
-        refused = sealed.yard.run(_with_network(sealed.yard, network), "--isolation", "copy")
-        assert refused.code == 2
-        assert "agent.network has no effect" in refused.err
-        return
     listener = Listener()
     try:
         url = f"127.0.0.1:{listener.port}"
@@ -218,10 +214,14 @@ def test_the_network(sealed: Sealed, network: str | None) -> None:
         listener.close()
 
 
-def _with_network(yard: Yard, network: str) -> Path:
+@pytest.mark.parametrize("network", ["none", "host"])
+def test_the_open_has_no_network_of_its_own(yard: Yard, network: str) -> None:
     yard.app()
     argv = ["sh", "{suite}/agent.sh"]
-    return yard.suite(agent={"program": "command", "argv": argv, "network": network})
+    suite = yard.suite(agent={"program": "command", "argv": argv, "network": network})
+    refused = yard.run(suite, "--isolation", "copy")
+    assert refused.code == 2
+    assert "agent.network has no effect" in refused.err
 
 
 def test_room_on_the_disk(sealed: Sealed) -> None:
@@ -230,7 +230,7 @@ def test_room_on_the_disk(sealed: Sealed) -> None:
 
 
 def test_processes_without_end(sealed: Sealed) -> None:
-    limited = any(os.access(folder, os.W_OK) for folder in _cgroups())
+    limited = any(os.access(folder, os.W_OK) for folder in cgroups())
     if sealed.isolation != "podman" and not limited:
         # Nobody but root may, where that was not handed to users.
         assert os.geteuid() != 0

@@ -4,6 +4,7 @@ from tests.broken.accounts import ACCOUNTS
 from tests.broken.arms import SEVERAL_ARMS
 from tests.broken.collecting import COLLECTING
 from tests.broken.commands import COMMANDS
+from tests.broken.commenting import COMMENTING
 from tests.broken.containing import CONTAINING
 from tests.broken.entry import Broken
 from tests.broken.evidence import EVIDENCE
@@ -15,11 +16,13 @@ from tests.broken.harmless import HARMLESS
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
 from tests.broken.redacting import REDACTING
+from tests.broken.remembering import REMEMBERING
 from tests.broken.reports import REPORTS
 from tests.broken.running import RUNNING
 from tests.broken.scored import SCORED
 from tests.broken.scoring import SCORING
 from tests.broken.sealing import SEALING
+from tests.broken.sharing import SHARING
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -33,9 +36,12 @@ BROKEN = [
     *PLANNING,
     *REPORTS,
     *COMMANDS,
+    *COMMENTING,
+    *REMEMBERING,
     *COLLECTING,
     *RUNNING,
     *SEALING,
+    *SHARING,
     *SEVERAL_ARMS,
     *GROWING,
     *HARMLESS,

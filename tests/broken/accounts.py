@@ -89,7 +89,7 @@ ACCOUNTS = [
     Broken("what a runner is at has not broken off", "collected_lines", "going_on = folder.held_by_another()", "going_on = False", FOLDERS),
     Broken("costs are by the prices that the run began with", "studies._prices", 'tree_digest(path) == frozen.digests.get("limits.prices")', "True", FOLDERS),
     Broken("a run folder knows its seed", "OpenFolders.known", 'for name in ("baseline", "seed")', 'for name in ("baseline",)', FOLDERS),
-    Broken("what is given to a run folder comes first", "commands.score.run", "{**known, **given}", "{**given, **known}", FOLDERS),
+    Broken("what is given to a run folder comes first", "_asked_of", "{**known, **given}", "{**given, **known}", FOLDERS),
     Broken("so it does in Python", "twoarm.score.score", "if getattr(options, name) is None", "if True", FOLDERS),
     Broken("a run that goes on is not to be resumed", "advice._unfinished", "if study is not None and study.running:", "if False:", FOLDERS),
     Broken("a spent budget is why trials are missing", "collected_lines", "OVER_BUDGET if over_budget else NOT_YET_RUN", "NOT_YET_RUN", "tests/run/test_told.py::test_a_spent_budget_is_told_with_the_option_that_raises_it"),

@@ -94,14 +94,14 @@ SEVERAL_ARMS = [
     ),
     Broken(
         "one candidate without a run is a row",
-        "run_to_end._report",
+        "report_folder",
         "if baseline in absent or set(absent) == {*candidates}:",
         "if absent:",
         f"{ARMS}::test_a_candidate_without_a_run_has_a_row_that_says_so",
     ),
     Broken(
         "without any candidate there is nothing to score",
-        "run_to_end._report",
+        "report_folder",
         "if baseline in absent or set(absent) == {*candidates}:",
         "if baseline in absent:",
         f"{ARMS}::test_without_a_run_of_the_baseline_or_of_any_candidate_there_is_nothing_to_score",
@@ -115,7 +115,7 @@ SEVERAL_ARMS = [
     ),
     Broken(
         "another baseline has other candidates",
-        "score.run",
+        "_asked_of",
         'given.get("baseline") in (None, known.get("baseline"))',
         "True",
         f"{ARMS}::test_score_of_the_folder_says_the_same_and_names_what_was_tested",

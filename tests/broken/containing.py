@@ -2,10 +2,10 @@
 
 from tests.broken.entry import Broken
 
-RUNS = "tests/run/test_containers.py"
-IMAGES = "tests/run/test_images.py"
-REFUSED = "tests/run/test_containers_refused.py"
-SECRET = "tests/run/test_containers_secrets.py"
+RUNS = "tests/containers/test_runs.py"
+IMAGES = "tests/containers/test_images.py"
+REFUSED = "tests/containers/test_refused.py"
+SECRET = "tests/containers/test_secrets.py"
 KILLS = "tests/attacks/test_run_contained.py"
 
 CONTAINING = [
@@ -27,7 +27,7 @@ CONTAINING = [
     Broken("nobody writes to the image", "Sealer._container", '"--read-only", "--tmpfs"', '"--tmpfs"', f"{RUNS}::test_an_agent_sees_nothing_of_the_machine_and_cannot_change_its_image"),
     Broken("a limit on memory", "Sealer._container", "if limits.memory_mb is not None:", "if False:", f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
     Broken("a limit on processes", "Sealer._container", "if limits.processes is not None:", "if False:", f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
-    Broken("the limit is not for the client", "supervisor.main.main", 'most = 0 if job["seal"]["image"] else job["processes"]', 'most = job["processes"]', f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
+    Broken("the limit is not for the client", "supervisor.main.prepare", 'most = 0 if job["seal"]["image"] else job["processes"]', 'most = job["processes"]', f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
     Broken("set-up runs in the image", "Sealer.for_setup", "if not self.contained:", "if True:", f"{RUNS}::test_setup_and_builds_run_in_the_image"),
     Broken("what was built is on the PATH of an image", "Contained.command", "if self._path:", "if False:", f"{RUNS}::test_setup_and_builds_run_in_the_image"),
     Broken("a task has its own image", "Sealer.image", "own or self.images.get(", "self.images.get(", f"{RUNS}::test_a_task_may_have_an_image_of_its_own"),

@@ -130,7 +130,7 @@ REPORTS = [
     Broken("half steps of an axis are not rounded", "AXIS_FORMAT", '"points": "+~f"', '"points": "+.0f"', "tests/page/test_names.py::test_no_two_labels_of_an_axis_are_the_same"),
     Broken("success is drawn from 90% if all of it is there", "rate_domain", "min(rates, default=0.0) >= _ZOOMED", "False", "tests/page/test_charts.py::test_the_success_chart_is_zoomed_when_every_task_is_above_90_percent"),
     Broken("a label loses the words that all have", "_without_common_words", "_MORE if word in common else word for word in words", "word for word in words", "tests/page/test_names.py::test_a_label_keeps_what_tells_it_from_the_others"),
-    Broken("what is not clear is grey in the gates", "_side", '"tied" if low <= 0.0 <= high else side_of(moved, unit)', "side_of(moved, unit)", "tests/page/test_charts.py::test_what_is_not_clear_is_grey_in_charts_and_tables"),
+    Broken("what is not clear is grey in the gates", "gate_charts._side", '"tied" if low <= 0.0 <= high else side_of(moved, unit)', "side_of(moved, unit)", "tests/page/test_charts.py::test_what_is_not_clear_is_grey_in_charts_and_tables"),
     Broken("a standing that is not clear is marked", "tables._standing", 'gate.standing in ("better", "worse") and not _is_clear(analysis.evidence, gate)', "False", "tests/page/test_charts.py::test_what_is_not_clear_is_grey_in_charts_and_tables"),
     Broken("a caption does not repeat its chart", "_figure", 'shows = f"<noscript>{shows}</noscript>"', "pass", "tests/page/test_charts.py::test_a_caption_does_not_repeat_its_chart"),
     Broken("a phone has labels of its own", "render/page/page.js", "if (!narrow || !labels.length) return spec;", "return spec;", "tests/page/test_names.py::test_no_two_labels_of_an_axis_are_the_same"),

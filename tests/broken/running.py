@@ -90,7 +90,7 @@ RUNNING = [
     Broken("half an export is none", "run_after", 'if (code, why) != (0, "exit"):', "if False:", "tests/run/test_supervisor.py::test_half_an_output_of_a_command_afterwards_is_not_kept"),
     Broken("acceptance has a home of its own", "RunningAttempt.env", "home = self.clean_home.path", "home = self.home.path", "tests/run/test_supervisor.py::test_acceptance_has_its_own_time_limit_and_nothing_of_the_agents"),
     Broken("a secret in the name of a file", "main.keep_workspace", "map(redactor.text, path.split(\"/\"))", "path.split(\"/\")", "tests/run/test_secrets.py"),
-    Broken("a secret in the suite", "set_up", "if value in text:", "if False:", "tests/run/test_secrets.py"),
+    Broken("a secret in the suite", "_refuse_spelled_out", "if value in text:", "if False:", "tests/run/test_secrets.py"),
     Broken("one runner at a time", "RunFolder.hold", "fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)", "fcntl.flock(self._lock, fcntl.LOCK_SH | fcntl.LOCK_NB)", "tests/run/test_resume.py::test_one_request_to_stop_lets_the_running_trial_finish_and_shows_counts_alone"),
     Broken("what has changed is refused", "changes._refuse", "    if not differences:\n        return", "    return", "tests/run/test_resume.py::test_what_has_changed_since_the_schedule_was_frozen_is_named"),
     Broken("a budget only grows", "reopen.reopen", "options.budget_usd < machine.budget_usd", "options.budget_usd < 0", "tests/run/test_failures.py::test_a_budget_stops_the_run_and_more_of_it_goes_on"),

@@ -9,7 +9,7 @@ SCORING = [
     Broken("the median of an even number", "arrays.median", "low, high = float(parted[middle - 1 + size % 2]), float(parted[middle])", "low, high = float(parted[middle]), float(parted[middle])", "tests/compare/test_rules.py"),
     Broken("the median of an even number in a task", "arrays.medians", "rows[each, (known - 1) // 2]", "rows[each, known // 2]", "tests/runs/test_arrays.py"),
     Broken("a median of a task is that of what was measured", "arrays.medians", "known = size - np.isnan(rows).sum(axis=1)", "known = np.full(len(rows), size)", "tests/runs/test_arrays.py"),
-    Broken("equal values have no spread at all", "squares", "low == np.maximum.reduceat(values, heads), low, np.add.reduceat(values, heads) / sizes", "sizes < 2, low, np.add.reduceat(values, heads) / sizes", "tests/runs/test_arrays.py"),
+    Broken("equal values have no spread at all", "arrays.squares", "low == np.maximum.reduceat(values, heads), low, np.add.reduceat(values, heads) / sizes", "sizes < 2, low, np.add.reduceat(values, heads) / sizes", "tests/runs/test_arrays.py"),
     Broken("a total is rounded once", "arrays.total", "return math.fsum(chain.from_iterable(blocks))", "return float(values.sum())", "tests/runs/test_arrays.py"),
     Broken("whole numbers are exact below 2^53", "EXACT", "EXACT = 2.0**53", "EXACT = 2.0**99", "tests/runs/test_arrays.py"),
     Broken("success rate", "summarize.summarize", "success_rate=successes / len(arm)", "success_rate=successes / (len(arm) + 1)", "tests/compare/test_rules.py"),

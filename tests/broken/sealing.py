@@ -4,21 +4,29 @@ from tests.broken.entry import Broken
 
 SEALED = "tests/attacks/test_run_sealed.py"
 ISOLATION = "tests/run/test_isolation.py"
+SHOWN = "tests/run/test_shown.py"
 
 SEALING = (
     Broken("a sandbox has processes of its own", "Sealer._sandbox", '"--unshare-pid",', "", f"{SEALED}::test_processes_of_others[bwrap]"),
     Broken("settings of the kernel are not the agent's", "Sealer._sandbox", "*(kernel if root else ())", "", f"{SEALED}::test_settings_of_the_kernel[bwrap]"),
     Broken("no network means none", "Sealer._sandbox", '*(("--unshare-net",) if offline else ()),', "", f"{SEALED}::test_the_network[bwrap-none]"),
     Broken("an agent does not see the suite", "Sealer.for_agent", '"agent": [*self._agent_reads(texts), *builds]', '"agent": [self.checked.folder, *builds]', f"{SEALED}::test_the_suite_and_what_grades_it[bwrap]"),
-    Broken("what is kept back is hidden", "Sealer._sandbox", "bindings(shown, [*kept_back, *secrets(), *keys_in(trees)])", "bindings([*shown, *kept_back], [])", f"{SEALED}::test_files_of_the_user[bwrap]"),
+    Broken("what is kept back is hidden", "Sealer._sandbox", "bindings([*shown, *self._mounts, *reads], hidden)", "bindings([*shown, *self._mounts, *reads, *hidden], [])", f"{SEALED}::test_files_of_the_user[bwrap]"),
     Broken("a sandbox can be written to in the agent's folders alone", "Bubblewrapped.__init__", '"--remount-ro", "/",', '"--bind", "/", "/",', f"{SEALED}::test_files_elsewhere[bwrap]"),
-    Broken("processes have a limit", "supervisor.main.main", "ProcessLimit(most or MOST_PROCESSES)", "ProcessLimit(MOST_PROCESSES)", f"{SEALED}::test_processes_without_end[bwrap]"),
+    Broken("processes have a limit", "supervisor.main.prepare", "attempt.process_limit.allow(most or MOST_PROCESSES)", "attempt.process_limit.allow(MOST_PROCESSES)", f"{SEALED}::test_processes_without_end[bwrap]"),
     Broken("acceptance writes to none of the agent's folders but one", "RunningAttempt.isolated", "written = [self.work.path, self.clean_home.path]", "written = [self.work.path, *agents, self.clean_home.path]", f"{ISOLATION}::test_acceptance_in_a_sandbox_reads_the_agents_home_and_does_not_write_to_it"),
     Broken("a sandbox that did not start is not an agent that failed", "Bubblewrapped.ended", "if code is not None and b'\"exit-code\"' not in told:", "if False:", f"{ISOLATION}::test_a_sandbox_that_does_not_start_is_nobodys_failure"),
     Broken("an agent in a sandbox is asked to end before it is killed", "Bubblewrapped.terminate", "if each != pid:", "if True:", f"{ISOLATION}::test_an_agent_in_a_sandbox_has_its_grace"),
     Broken("a sandbox outlives a group that is killed", "Sealer._sandbox", '"--new-session"', "", f"{ISOLATION}::test_an_agent_in_a_sandbox_cannot_pretend_that_it_did_not_start"),
     Broken("nobody is root in a namespace of its own", "call_filter", '(_HAS, "no permission", "", _NEW_USER)', '(_HAS, "", "", _NEW_USER)', f"{ISOLATION}::test_a_filter_refuses_namespaces_of_users_keys_and_other_kinds_of_calls"),
     Broken("no key goes from trial to trial", "call_filter", '*((_EQUAL, "no permission", "", number) for number in keyring),', "", f"{ISOLATION}::test_a_filter_refuses_namespaces_of_users_keys_and_other_kinds_of_calls"),
+    Broken("what is mounted below a link is below what it leads to", "Sealer._sandbox", '"--symlink", "../tmp", "/var/tmp"', '"--symlink", "/tmp", "/var/tmp"', f"{ISOLATION}::test_the_cache_may_be_in_a_folder_for_temporary_files[/var/tmp]"),
+    Broken("whoever is started is under the limit", "ProcessLimit.allow", "with self._moving:", "if True:", "tests/run/test_process_limit.py::test_the_limit_holds"),
+    Broken("a limit goes with its supervisor", "Local._ended", "clear_process_limits()", "pass", "tests/run/test_process_limit.py::test_the_limit_of_an_attempt_is_taken_away_when_it_has_ended"),
+    Broken("links lead to nothing that is hidden", "Sealer._hidden", "*map(os.path.realpath, every)", "", SHOWN),
+    Broken("what workspaces are made of is hidden", "Sealer._hidden", "checked.folder, *paths]", "checked.folder]", SHOWN),
+    Broken("a home inside a suite stays private", "Sealer._suite", "if inside else [suite]", "if False else [suite]", SHOWN),
+    Broken("programs need not be listed", "_Trees.add_folder", "except OSError:", "except UnicodeError:", SHOWN),
     Broken("what a command needs is not known", "choose_isolation", 'if why is None and agent.name == "command":', "if False:", f"{ISOLATION}::test_what_a_command_needs_cannot_be_tried"),
     Broken("acceptance that prints something else inside stays outside", "Preparation._differs_inside", "if logs[0] != logs[1]:", "if False:", f"{ISOLATION}::test_acceptance_that_behaves_otherwise_inside_is_left_in_the_open"),
     Broken("acceptance that ends otherwise inside stays outside", "Preparation._differs_inside", "if inside != outside:", "if False:", f"{ISOLATION}::test_acceptance_that_behaves_otherwise_inside_is_left_in_the_open"),

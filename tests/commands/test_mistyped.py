@@ -7,7 +7,7 @@ from tests.conftest import twoarm
 MISTYPED = [
     (["scor", "r.jsonl"], "no command `scor`; did you mean `score`?"),
     (["colect", "harbor"], "no command `colect`; did you mean `collect`?"),
-    (["zzz"], "no command `zzz`; the commands are score, check, "),
+    (["zzz"], "no command `zzz`; the commands are demo, collect, "),
     (["score", "r.jsonl", "--canddate", "x"], "no option --canddate; did you mean --candidate?"),
     (["score", "--promoteby", "x", "r.jsonl"], "no option --promoteby; did you mean --promote-by?"),
     (["score", "r.jsonl", "--promot_by=x"], "no option --promot_by; did you mean --promote-by?"),
@@ -23,7 +23,7 @@ MISTYPED = [
     (["plan", "--arm-key=x"], "no option --arm-key; it belongs to twoarm collect (see twoarm plan"),
     (
         ["check", "r", "--full"],
-        "no option --full; it belongs to twoarm score, run, regrade and demo (see ",
+        "no option --full; it belongs to twoarm demo, score, run, merge, regrade and comment",
     ),
     (["score", "r.jsonl", "--cand", "x"], "no option --cand; did you mean --candidate? (see "),
     (

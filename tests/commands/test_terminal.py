@@ -23,7 +23,26 @@ def test_the_report_is_as_wide_as_the_terminal(number: int, runs: Path) -> None:
     seen = printed_on_terminal(["score", str(runs)], **environment)
     assert seen.decode().replace("\r\n", "\n") == package.score(runs).to_text(width=number)
     piped = command("score", str(runs), env={**os.environ, **environment}).stdout.decode()
-    assert piped == package.score(runs).to_text(width=80), "a pipe has no width"
+    assert piped == package.score(runs).to_text(width=number), "who sets COLUMNS means it"
+
+
+@pytest.mark.parametrize("columns", [None, "", "0", "-5", "wide", "99999999999", "²"])
+def test_a_pipe_has_80_columns_unless_somebody_says_how_many(
+    columns: str | None, runs: Path
+) -> None:
+    environment = {name: text for name, text in os.environ.items() if name != "COLUMNS"}
+    if columns is not None:
+        environment["COLUMNS"] = columns
+    piped = command("score", str(runs), env=environment).stdout.decode()
+    assert piped == package.score(runs).to_text(width=80)
+
+
+@pytest.mark.parametrize(("columns", "widest"), [(40, 50), (60, 60), (80, 80), (300, 100)])
+def test_help_fits_the_terminal(columns: int, widest: int) -> None:
+    environment = {**os.environ, "COLUMNS": str(columns)}
+    shown = command("score", "--help", env=environment).stdout.decode()
+    options = shown.partition("\noptions:")[2].partition("\nexit codes:")[0]
+    assert widest - 12 < max(map(len, options.splitlines())) <= widest
 
 
 def test_a_terminal_gets_color_unless_it_asks_for_none(runs: Path) -> None:

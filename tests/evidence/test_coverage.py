@@ -9,6 +9,7 @@ import pytest
 from benchmarks import coverage
 from benchmarks.drift import DRIFTING, drift_cell
 from benchmarks.generators import PASSES, VALUES
+from benchmarks.history import HISTORIES
 from benchmarks.looking import LOOKED
 from benchmarks.per_solved import SOLVED
 from benchmarks.scores import SCORES
@@ -206,3 +207,13 @@ def test_the_drift_is_large_enough_to_make_winners_of_arms_that_run_one_after_th
     monkeypatch.setattr("benchmarks.drift.arrange", arm_by_arm)
     cell = drift_cell("A2 3 arms, linear", 12, 5, 10)
     assert cell["false alarm: candidate 1, duration"][0] >= 9
+
+
+@pytest.mark.parametrize("name", HISTORIES)
+def test_a_history_without_a_change_raises_few_alarms_and_a_step_is_found(name: str) -> None:
+    kind = HISTORIES[name]
+    for design in CELLS[name]:
+        if not kind.step and not kind.points:
+            assert percent(name, design, "alarm: any gate") <= 6.0
+    if kind.step:
+        assert percent(name, "12x5", "found") >= 90.0

@@ -135,7 +135,7 @@ def test_a_page_without_its_extra_is_an_error_that_names_it(
     monkeypatch.setitem(sys.modules, "vl_convert", None)
     path = tmp_path / "runs.jsonl"
     path.write_bytes(lines(both()))
-    message = 'the page needs `vl_convert`: pip install "twoarm[html]"'
+    message = "the page needs `vl_convert`: install twoarm with its extra `html`"
     with pytest.raises(package.TwoarmError, match=re.escape(message)):
         package.score(path).to_html()
     result = twoarm("score", str(path), "--format", "html")

@@ -64,7 +64,7 @@ def test_parquet_without_pyarrow_names_the_extra(
 
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     (tmp_path / "t.parquet").write_bytes(b"PAR1")
-    with pytest.raises(Exception, match=r"Parquet needs pyarrow; install `twoarm\[parquet\]`"):
+    with pytest.raises(Exception, match="Parquet needs `pyarrow`: install twoarm with its extra"):
         collected("table", tmp_path)
 
 

@@ -13,7 +13,8 @@ from tests.conftest import Result, twoarm
 from tests.support.collect_fixtures import set_keys
 from tests.support.run_folders import ALL, QUICK, USAGE, records, run, runs
 from tests.support.suite_files import SOLVE, suite_of
-from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.attempted import Attempted
+from twoarm.run.ledger import RunFolder
 from twoarm.run.report import collect_runs
 from twoarm.run.supervisor import main as supervisor
 from twoarm.run.supervisor.redact import Redactor

@@ -14,7 +14,7 @@ from tests.support.loop_in_memory import Simulation, terms
 from tests.support.random_kills import kill_often
 from tests.support.run_folders import QUICK, USAGE, journal, records, run, runs, unaccounted
 from tests.support.suite_files import SOLVE, suite_of
-from twoarm.run.ledger import Attempted
+from twoarm.run.attempted import Attempted
 
 pytestmark = pytest.mark.usefixtures("cache")
 

@@ -5,6 +5,7 @@ import os
 import re
 import shutil
 import struct
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -55,6 +56,20 @@ def claude(bubblewrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 def unseen(path: Path) -> str:
     """A path in a shell command that nobody can read there."""
     return f"'{str(path)[:9]}''{str(path)[9:]}'"
+
+
+@pytest.mark.parametrize("above", ["/tmp", "/var/tmp"])
+def test_the_cache_may_be_in_a_folder_for_temporary_files(
+    above: str, tmp_path: Path, bubblewrap: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tempfile.TemporaryDirectory(dir=above) as folder:
+        monkeypatch.setattr(tempfile, "tempdir", folder)
+        monkeypatch.setenv("TWOARM_CACHE", folder)
+        told = twoarm(
+            "run", str(suite_of(tmp_path, SOLVE)), "--out", str(tmp_path / "out"),
+            "--isolation", "bwrap", *QUICK,
+        )  # fmt: skip
+        assert told.code == 0, told.err
 
 
 def started(suite: Path, out: Path, *more: str) -> str:

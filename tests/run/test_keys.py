@@ -16,7 +16,7 @@ from tests.support.run_folders import QUICK, records, run, runs
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.programs.agent import Watch
 from twoarm.programs.format import Refusal
-from twoarm.run.ledger import Attempted
+from twoarm.run.attempted import Attempted
 from twoarm.run.loop import StoppedError
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -14,7 +14,7 @@ from tests.conftest import Result, twoarm
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.run_folders import USAGE, journal, records, runs
 from tests.support.suite_files import suite_of
-from twoarm.run.ledger import Attempted
+from twoarm.run.attempted import Attempted
 from twoarm.run.looks import EarlyEnd, LooksTaken, early_end_told, saved
 from twoarm.run.schedule import Trial
 

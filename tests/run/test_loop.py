@@ -7,8 +7,8 @@ import pytest
 
 from tests.support.loop_in_memory import Simulation, terms
 from twoarm.errors import UsageError
+from twoarm.run.attempted import Attempted
 from twoarm.run.budget import Budget, Terms, check_terms
-from twoarm.run.ledger import Attempted
 from twoarm.run.loop import ENOUGH, StoppedError, StopRequest
 
 FREE = terms(budget_usd=None)

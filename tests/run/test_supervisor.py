@@ -14,9 +14,8 @@ from tests.support.suite_files import SOLVE, Local, Ran, attempt, job_of, proces
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.agent import After
 from twoarm.run import executors
-from twoarm.run.ledger import Attempted
+from twoarm.run.attempted import Attempted
 from twoarm.run.settle import RunReader, settle
-from twoarm.run.supervisor.processes import _cgroups
 
 FOREVER = "sleep 77"
 
@@ -159,8 +158,6 @@ def test_an_agent_that_kills_its_supervisor_leaves_nobody(tmp_path: Path) -> Non
     ran = attempt(job_of(tmp_path, script))
     assert ran.outcome.died
     assert not ran.outcome.complete
-    limits = [name for folder in _cgroups() for name in Path(folder).glob("twoarm-*")]
-    assert not [name for name in limits if not Path("/proc", name.name.split("-")[1]).exists()]
 
 
 def test_a_supervisor_cannot_be_asked_to_end_by_its_agent(tmp_path: Path) -> None:
@@ -383,11 +380,11 @@ print(sorted(name for name in sys.modules if name.startswith("twoarm")))
             "twoarm.run.supervisor.main",
             "twoarm.run.supervisor.manifest",
             "twoarm.run.supervisor.patch",
+            "twoarm.run.supervisor.process_limit",
             "twoarm.run.supervisor.processes",
             "twoarm.run.supervisor.program",
             "twoarm.run.supervisor.redact",
             "twoarm.run.supervisor.scratch",
-            "twoarm.run.supervisor.seccomp",
             "twoarm.runs",
             "twoarm.runs.exit_codes",
         ]
@@ -411,40 +408,3 @@ def test_an_agent_can_write_outside_of_a_copy_and_not_out_of_a_sandbox(
     assert ran.facts["agent_exit_code"] != 0
     assert str(outside) in ran.kept("stderr.log")
     assert not (outside / "here").exists()
-
-
-def test_the_number_of_processes_is_limited_where_that_can_be(tmp_path: Path) -> None:
-    script = "cat /proc/self/cgroup; cat /sys/fs/cgroup/pids/$(grep pids /proc/self/cgroup | "
-    script += (
-        "cut -d: -f3)/pids.max /sys/fs/cgroup/$(grep ^0: /proc/self/cgroup | cut -d: -f3)/pids.max"
-    )
-    said = attempt(job_of(tmp_path, script)).kept("stdout.txt")
-    can = any(os.access(folder, os.W_OK) for folder in _cgroups() if "pids" in folder)
-    assert ("8192" in said) is can or "twoarm-" in said
-
-
-def test_the_limit_holds(tmp_path: Path) -> None:
-    if not any(os.access(folder, os.W_OK) for folder in _cgroups() if "pids" in folder):
-        pytest.skip("no cgroup that this user may write")
-    code = """
-import os, sys, time
-for name, path in (("twoarm", sys.argv[1]), ("twoarm.run", sys.argv[2])):
-    sys.modules[name] = type(sys)(name)
-    sys.modules[name].__path__ = [path]
-from twoarm.run.supervisor.processes import ProcessLimit
-process_limit = ProcessLimit(20)
-made = []
-try:
-    for _ in range(100):
-        made.append(os.posix_spawn("/bin/sleep", ["sleep", "30"], {}))
-except OSError as error:
-    print(len(made) < 20, error.errno)
-for pid in made:
-    os.kill(pid, 9)
-    os.waitpid(pid, 0)
-process_limit.leave()
-"""
-    here = Path(executors.__file__).parent.parent
-    argv = [sys.executable, "-I", "-S", "-c", code, str(here.parent), str(here)]
-    told = subprocess.run(argv, capture_output=True, text=True, check=True)
-    assert told.stdout == "True 11\n"

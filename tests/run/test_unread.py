@@ -13,7 +13,7 @@ from tests.support.collect_fixtures import FIXTURES, cat
 from tests.support.run_folders import QUICK, records, run, runs
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.files.safe import OpenFolder
-from twoarm.run.ledger import Attempted
+from twoarm.run.attempted import Attempted
 from twoarm.run.settle import RunReader, settle
 
 pytestmark = pytest.mark.usefixtures("cache")

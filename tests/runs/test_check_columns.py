@@ -9,6 +9,7 @@ import pytest
 
 import twoarm
 from tests.conftest import both, lines, run
+from twoarm.runs import runfile
 from twoarm.runs.runfile import read
 from twoarm.runs.runs import Runs
 
@@ -72,13 +73,13 @@ def test_lines_with_scores_and_checks_are_decoded_in_batches(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     one_by_one = []
-    whole = twoarm.runs.runfile._Reader._line
+    whole = runfile._Reader._line
 
     def line(self: Any, text: bytes | None, where: Any) -> Any:
         one_by_one.append(where)
         return whole(self, text, where)
 
-    monkeypatch.setattr(twoarm.runs.runfile._Reader, "_line", line)
+    monkeypatch.setattr(runfile._Reader, "_line", line)
     kept = {"score": 0.5, "checks": {"a": True, "b": None}, "part": 1}
     records = [run(repeat=n, **kept) for n in range(1, 30_000)]
     assert len(read_all(records)) == 29_999

@@ -219,7 +219,10 @@ except twoarm.ExtraError as error:
     print(error)
 """
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True)
-    assert found.stdout.decode() == 'a frame needs `narwhals`: pip install "twoarm[frames]"\n'
+    assert (
+        found.stdout.decode()
+        == "a frame needs `narwhals`: install twoarm with its extra `frames`\n"
+    )
 
 
 def test_scoring_a_file_imports_no_frame_library() -> None:

@@ -9,9 +9,9 @@ from unittest.mock import patch
 import msgspec
 
 from twoarm.programs.agent import Meter
+from twoarm.run.attempted import Attempted
 from twoarm.run.budget import Budget, Terms
 from twoarm.run.jobs import JobOutcome
-from twoarm.run.ledger import Attempted
 from twoarm.run.looks import LooksTaken, LookTaker
 from twoarm.run.loop import End, Loop, LoopView, StopRequest
 from twoarm.run.schedule import Block, Trial, arrange

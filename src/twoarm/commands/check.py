@@ -24,7 +24,7 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """List what is wrong, or say what the files hold."""
-    files = open_folders(given["files"]).files
+    files = open_folders(given["files"], shards=True).files
     refuse_overlap({"standard output": STANDARD_OUTPUT}, places(files))
     result = check(opened(files))
     streams.write("".join(f"{problem}\n" for problem in result.problems))

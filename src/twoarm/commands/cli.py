@@ -7,6 +7,7 @@ from argparse import (
     Action,
     ArgumentError,
     ArgumentParser,
+    HelpFormatter,
     RawDescriptionHelpFormatter,
     _StoreAction,
     _SubParsersAction,
@@ -19,33 +20,56 @@ from twoarm._version import __version__
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, DONE, HELP, INTERRUPTED
 from twoarm.commands.given import Given, refuse_idle
+from twoarm.commands.terminal import terminal_width
 from twoarm.errors import BadRunsError, TwoarmError
 from twoarm.files.interrupt import Terminated, termination_unwinds
 from twoarm.options import flags_named
 from twoarm.text.escape import counted, did_you_mean, named, series, shortened
 
-# What `--help` says about each command, in this order. The rest is in the module of the same name,
-# imported for that command only: starting up takes longer than scoring a few hundred runs.
-_COMMANDS = {
-    "score": "score run files",
-    "check": "validate run files",
-    "schema": "print a JSON Schema",
-    "collect": "turn other programs' results into run records",
-    "plan": "say how much more to run, and what that costs",
-    "calibrate": "see how often a suite names a winner where there is none",
-    "init": "write a small suite to start from",
-    "run": "run a suite of tasks in two arms or more, then score the runs",
-    "regrade": "grade the runs of a run folder again, without an agent",
-    "show": "print what the runs of one task and repeat did",
-    "demo": "score a bundled example",
+# What `--help` says about each command, by what people want to do. The rest is in the module of the
+# same name, imported for that command only: starting takes longer than scoring a few hundred runs.
+_GROUPS = {
+    "judge": {
+        "demo": "score a bundled example",
+        "collect": "turn other programs' results into run records",
+        "check": "validate run files",
+        "score": "score run files or the folder of a run",
+        "show": "print what the runs of one task and repeat did",
+    },
+    "run": {
+        "init": "write a small suite to start from",
+        "run": "run a suite of tasks in two arms or more, then score the runs",
+        "merge": "put the shards of a run together, then score them",
+        "regrade": "grade the runs of a run folder again, without an agent",
+    },
+    "plan": {
+        "plan": "say how much more to run, and what that costs",
+        "calibrate": "see how often a suite names a winner where there is none",
+    },
+    "ship": {
+        "comment": "keep one comment with the result on a pull request",
+        "log": "keep results over time, and see where an effect has changed",
+        "schema": "print a JSON Schema",
+    },
 }
+_COMMANDS = {name: short for group in _GROUPS.values() for name, short in group.items()}
+# Where numpy looks for the number of its threads.
+_THREADS = ("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
+# No help is wider, and none narrower.
+_WIDEST_HELP, _NARROWEST_HELP = 100, 50
 
 
 class _Help(RawDescriptionHelpFormatter):
-    """Help of a fixed width: argparse would import a lot to ask the terminal, for every option."""
+    """Help as wide as the terminal, which argparse would import a lot to ask for every option."""
 
     def __init__(self, prog: str) -> None:
-        super().__init__(prog, width=100)
+        width = max(_NARROWEST_HELP, min(_WIDEST_HELP, terminal_width()))
+        super().__init__(prog, width=width, max_help_position=min(24, width // 3))
+
+    def _fill_text(self, text: str, width: int, indent: str) -> str:
+        """A paragraph is as wide as everything else; a list stays as it is."""
+        kind = RawDescriptionHelpFormatter if "\n  " in text else HelpFormatter
+        return kind._fill_text(self, text, width, indent)
 
 
 class _Once(_StoreAction):
@@ -69,6 +93,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     streams = Streams()
     code, gate = BAD, False
+    if not any(map(os.environ.get, _THREADS)):
+        # The products are small, and threads that wait for each other by spinning take the time of
+        # everything else; numpy looks once, when it is imported.
+        os.environ[_THREADS[0]] = "1"
     try:
         with termination_unwinds(), flags_named():
             try:
@@ -196,23 +224,32 @@ def _parsers(
 
     parser = Parser(
         prog="twoarm",
-        description="Score the runs of a coding agent with and without a change.",
+        usage="twoarm COMMAND ...",
+        description=f"Score the runs of a coding agent with and without a change.\n\n{_listing()}",
         epilog=HELP,
         formatter_class=_Help,
     )
     parser.add_argument("--version", action="version", version=f"twoarm {__version__}")
     # With `prog` given, argparse does not build a help formatter for every command line.
     commands = parser.add_subparsers(
-        prog="twoarm", dest="command", required=True, metavar="COMMAND"
+        prog="twoarm", dest="command", required=True, metavar="COMMAND", help=SUPPRESS
     )
-    for name, short in _COMMANDS.items():
+    for name in _COMMANDS:
         # An option that was not given is absent, so nobody has to guess.
-        command = commands.add_parser(
-            name, help=short, formatter_class=_Help, argument_default=SUPPRESS
-        )
+        command = commands.add_parser(name, formatter_class=_Help, argument_default=SUPPRESS)
         if name in arguments:
             module = _module(name)
             command.description = module.DESCRIPTION
             command.epilog = getattr(module, "EPILOG", None)
             module.add_options(command)
     return parser, commands.choices
+
+
+def _listing() -> str:
+    """The commands, by what people want to do."""
+    wide = max(map(len, _COMMANDS))
+    groups = (
+        "\n".join([f"{title}:", *(f"  {name:{wide}}  {short}" for name, short in group.items())])
+        for title, group in _GROUPS.items()
+    )
+    return "\n\n".join(groups)

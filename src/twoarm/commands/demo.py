@@ -8,7 +8,7 @@ from twoarm.commands.exit_codes import DONE, HELP
 from twoarm.commands.given import Given, taken
 from twoarm.commands.inputs import NamedStream
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
-from twoarm.commands.score import score_and_show
+from twoarm.commands.score import Asked, exit_code_of, score_and_show
 from twoarm.commands.score_options import add_report_options
 from twoarm.options import Options
 
@@ -31,4 +31,5 @@ def run(given: Given, streams: Streams) -> int:
     options, outputs = taken(Options, given), taken(Outputs, given)
     refuse_score_outputs(outputs, [])
     with example.open("rb") as stream:
-        return score_and_show([NamedStream(stream, "example.jsonl")], options, outputs, streams)
+        asked = Asked([NamedStream(stream, "example.jsonl")], options)
+        return exit_code_of(score_and_show(asked, outputs, streams), given, streams)

@@ -1,6 +1,5 @@
 """What was given on the command line, and which options would have no effect."""
 
-import shlex
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeVar
 
@@ -16,6 +15,7 @@ Struct = TypeVar("Struct", bound=msgspec.Struct)
 
 # How arguments are written if not as --name.
 _WRITTEN = {
+    "action": "log",
     "evidence": "--no-evidence",
     "files": "FILE",
     "folder": "DIR",
@@ -76,21 +76,39 @@ _REPORT = (
     Rule(("allow_broken",), without={"guard": ("all",)}),
     Rule(("full",), without={"format": ("text",)}),
 )
-# In a run these always have an effect: its seed sets the order, and every report is written.
-_SCORE = (
-    Rule(("seed",), beside="evidence"),
-    *_REPORT,
-)
+# In a run its seed always has an effect: it sets the order.
+_SHOWN = (Rule(("seed",), beside="evidence"), *_REPORT)
+_SCORE = (*_SHOWN, Rule(("run_pages",), without={"out": ()}))
 _COUNTING = ("candidate", "baseline", "duplicates", "missing", "keep_infra", "skip_bad")
-_OF_THE_ORDER = ("repeats", "seed", "trial_budget", "only", "tag", "isolation")
+_ADDING = ("to", "commit", "label")
+_OF_THE_ORDER = ("repeats", "seed", "trial_budget", "only", "tag", "isolation", "shard")
+# What is shown and written where there is a verdict.
+_OF_A_VERDICT = (
+    *("promote_by", "evidence", *_OF_THE_EVIDENCE),
+    *("full", "format", "junit", "annotate", "exit_code", "run_pages"),
+)
 OF_A_DRY_RUN = ("suite", "jobs", "budget", "looks", "level", *_OF_THE_ORDER)
 
 RULES = {
-    "score": (*_SCORE, Rule(("run_pages",), without={"out": ()})),
-    "demo": (Rule(beside="print", all_but=()), *_SCORE),
+    "score": _SCORE,
+    "comment": _SCORE,
+    "log": (
+        Rule(
+            (*_ADDING, *_COUNTING, "seed", "evidence", "promote_by", *_OF_THE_EVIDENCE[1:], "part"),
+            without={"action": ("add",)},
+        ),
+        Rule(("series", "format", "out"), without={"action": ("show",)}),
+        *_SHOWN[:-1],
+    ),
+    "demo": (Rule(beside="print", all_but=()), *_SHOWN),
     "plan": (Rule(_COUNTING, without={"files": ()}),),
     "show": (Rule(("arm",), without={"repeat": ()}),),
     "run": (
+        Rule(
+            _OF_A_VERDICT,
+            beside="shard",
+            why="has no effect with --shard, which shows no verdict; give it to twoarm merge",
+        ),
         Rule(beside="status", all_but=()),
         Rule(beside="stop", all_but=()),
         Rule(beside="dry_run", all_but=OF_A_DRY_RUN),
@@ -106,6 +124,10 @@ RULES = {
             beside="resume",
             why="cannot change once a run has started; leave it out",
         ),
+        *_REPORT,
+    ),
+    "merge": (
+        Rule(("seed",), beside="shards", why="is that of the shards; leave it out"),
         *_REPORT,
     ),
     "regrade": (
@@ -138,4 +160,6 @@ def taken(kind: type[Struct], given: Given, **more: object) -> Struct:
 
 def typed(*words: str) -> str:
     """A command as one would type it."""
+    import shlex
+
     return visible(shlex.join(words))

@@ -25,6 +25,7 @@ from twoarm.render.text import Look, plain
 from twoarm.text.escape import counted, visible
 
 if TYPE_CHECKING:
+    from twoarm.history.overview import HistoryReport
     from twoarm.planning.calibrate import CalibrationReport
     from twoarm.planning.plan import PlanReport
     from twoarm.render.page.links import Links
@@ -36,6 +37,7 @@ ANALYSIS = ("analysis.json", "analysis.md", "report.html")
 COMPARISON = ("comparison.json", "comparison.md", "report.html")
 PLAN = ("plan.json", "plan.md", "plan.html")
 CALIBRATION = ("calibration.json", "calibration.md", "calibration.html")
+HISTORY = ("history.json", "history.md", "history.html")
 
 
 class Outputs(msgspec.Struct, frozen=True, kw_only=True):
@@ -75,7 +77,7 @@ def _step_summary(outputs: Outputs) -> str | None:
 
 
 def show(
-    report: "Report | Candidates | PlanReport | CalibrationReport",
+    report: "Report | Candidates | PlanReport | CalibrationReport | HistoryReport",
     names: Sequence[str],
     outputs: Outputs,
     streams: Streams,
@@ -104,7 +106,7 @@ def show(
 
 
 def _files(
-    report: "Report | Candidates | PlanReport | CalibrationReport",
+    report: "Report | Candidates | PlanReport | CalibrationReport | HistoryReport",
     names: Sequence[str],
     outputs: Outputs,
     streams: Streams,

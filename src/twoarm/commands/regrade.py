@@ -16,7 +16,7 @@ from twoarm.text.escape import counted
 _MOST = 1_000_000
 
 DESCRIPTION = (
-    "Grade the runs of a run folder again, into a new one: acceptance as the suite has it now, on\n"
+    "Grade the runs of a run folder again, into a new one: acceptance as the suite has it now, on "
     "what each run left, without an agent; then score them."
 )
 EPILOG = RUN_HELP

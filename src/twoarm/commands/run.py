@@ -34,7 +34,7 @@ _MOST = 1_000_000
 
 
 DESCRIPTION = (
-    "Run a suite: an agent on every task in two arms or more, in clean workspaces and in an order\n"
+    "Run a suite: an agent on every task in two arms or more, in clean workspaces and in an order "
     "that keeps drift out of the comparison, within a budget; then score the runs."
 )
 EPILOG = RUN_HELP
@@ -69,6 +69,12 @@ def _add_suite_options(group: _ArgumentGroup) -> None:
     )
     group.add_argument("--only", metavar="ID,...", help="only these tasks")
     group.add_argument("--tag", action="append", help="only tasks with this tag")
+    group.add_argument(
+        "--shard",
+        metavar="I/N",
+        help="only this share of the trials, such as 2/5, for several machines; twoarm merge puts "
+        "the shards together",
+    )
     group.add_argument(
         "--isolation",
         choices=("copy", "bwrap", "podman", "docker"),
@@ -172,7 +178,7 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
 def _start(given: Given, streams: Streams) -> int:
     from twoarm.commands.run_looks import refuse_in_vain, with_looks
     from twoarm.commands.run_to_end import finish, refuse_exit_code
-    from twoarm.run.session import start
+    from twoarm.run.session import own_share, start
     from twoarm.run.setting import notes, set_up
 
     suite: str = given["suite"]
@@ -185,14 +191,14 @@ def _start(given: Given, streams: Streams) -> int:
     if "dry_run" in given:
         from twoarm.run.rehearse import outlook, rehearse
 
-        lines = outlook(setting, rehearse(setting), _without_dry_run(given))
+        lines = outlook(own_share(setting), rehearse(setting), _without_dry_run(given))
         streams.write("".join(f"{line}\n" for line in lines))
         return DONE
     for text in notes(setting):
         streams.say(f"twoarm: {text}")
     out: str = given.get("out") or _folder_name(setting.frozen.suite_id)
     refuse_score_outputs(taken(Outputs, given, out=out), [suite])
-    trials, budget = len(setting.frozen.trials), setting.terms.budget_usd
+    trials, budget = len(own_share(setting).frozen.trials), setting.terms.budget_usd
     if "yes" not in given and not _agreed(trials, budget, out, streams):
         streams.say("twoarm: nothing was started")
         return INTERRUPTED
@@ -253,6 +259,7 @@ def _agreed(trials: int, budget: float | None, out: str, streams: Streams) -> bo
 def _run_options(given: Given, options: Options) -> "RunOptions":
     from twoarm.commands.run_looks import judging, repeats_of
     from twoarm.run.setting import RunOptions
+    from twoarm.run.shard import shard_of
 
     if (repeats := repeats_of(given)) is not None:
         given = {**given, "repeats": repeats}
@@ -277,4 +284,5 @@ def _run_options(given: Given, options: Options) -> "RunOptions":
         only=tuple(given["only"].split(",")) if given.get("only") else (),
         tags=tuple(given.get("tag", ())),
         judging=judging(given),
+        shard=shard_of(given["shard"]) if "shard" in given else None,
     )

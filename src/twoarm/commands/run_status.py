@@ -23,7 +23,7 @@ def stop(path: str, streams: Streams) -> int:
 def status(path: str, streams: Streams) -> int:
     """Say where a run stands, in counts and money, and change nothing."""
     folder = RunFolder(path)
-    frozen = folder.frozen()
+    frozen = folder.planned()
     machine = folder.machine()
     runs, attempts = list(folder.runs()), list(folder.attempts())
     at_work = folder.held_by_another()
@@ -36,8 +36,9 @@ def status(path: str, streams: Streams) -> int:
         f"{running} running",
         f"{len(infra)} infra",
     ]
+    which = "" if machine.shard is None else f", {machine.shard}"
     lines = [
-        f"{visible(folder.path)}: {'running' if at_work else 'not running'}",
+        f"{visible(folder.path)}{which}: {'running' if at_work else 'not running'}",
         ", ".join([*counts, money] if money else counts),
     ]
     for part in frozen.parts if len(frozen.parts) > 1 else ():

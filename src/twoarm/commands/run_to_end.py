@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from twoarm.commands.console import Streams
-from twoarm.commands.exit_codes import BAD, INTERRUPTED, OF_VERDICT
+from twoarm.commands.exit_codes import BAD, DONE, INTERRUPTED, OF_VERDICT
 from twoarm.commands.given import Given, listed, taken, typed, written
 from twoarm.commands.outputs import Outputs
-from twoarm.commands.score import score_and_show
+from twoarm.commands.score import Asked, exit_code_of, score_and_show
 from twoarm.errors import UsageError
 from twoarm.options import Options
 from twoarm.run.ledger import STOP
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from twoarm.run.ledger import RunFolder
     from twoarm.run.loop import End, StopRequest
     from twoarm.run.prepare import Prepared
+    from twoarm.run.report import Collected
+    from twoarm.run.schedule import Frozen
     from twoarm.run.session import Session
 
 # The exit codes of runs that show no verdict.
@@ -76,22 +78,33 @@ def finish(
             streams.say(f"twoarm: stopped; continue with {resumed}")
             if not session.folder.begun():
                 return _EARLY[end]
-        made = session.report(prepared, end)
-        for text in made.caveats:
-            streams.say(f"twoarm: caveat: {text}")
+        made = _collected(session, prepared, end, streams)
         if end == "budget":
             _say_budget(resumed, streams)
+        finished = end in ("done", "decided")
+        if session.machine.shard is not None and end not in _EARLY:
+            _say_share(session, streams)
+            return DONE
         between_looks = session.between_looks or (end == "budget" and bool(frozen.looks))
         if end in _EARLY or between_looks:
             if end != "failed":
                 _say_counts(session, given["out"], streams)
             return _EARLY.get(end, OF_VERDICT["not enough data"])
-        finished = end in ("done", "decided")
     finally:
         session.close(finished=finished)
     if session.ended is not None:
         streams.say(f"twoarm: {early_end_told(frozen, session.ended)}")
     return _report(session, given, options, made.arms, streams)
+
+
+def _collected(
+    session: "Session", prepared: "Prepared", end: "End", streams: Streams
+) -> "Collected":
+    """Write what `score` reads, and say what is odd about it."""
+    made = session.report(prepared, end)
+    for text in made.caveats:
+        streams.say(f"twoarm: caveat: {text}")
+    return made
 
 
 def _say_prepared(session: "Session", prepared: "Prepared", streams: Streams) -> None:
@@ -131,15 +144,28 @@ def _say_budget(resumed: str, streams: Streams) -> None:
     )
 
 
-def _say_counts(session: "Session", out: str, streams: Streams) -> None:
-    """Say how much is done and what it cost, and how to see more: not who is ahead."""
+def _counts(session: "Session") -> str:
+    """How much is done and what it cost: not who is ahead."""
     from twoarm.run.display import counts_by_arm, money_so_far
 
     folder = session.folder
     runs = list(folder.runs())
     counts = counts_by_arm(session.setting.frozen, runs)
-    money = money_so_far(runs, list(folder.attempts()), session.machine.budget_usd)
-    streams.say(f"twoarm: {', '.join(filter(None, (counts, money)))}")
+    money = money_so_far(runs, list(folder.attempts()), session.setting.terms.budget_usd)
+    return ", ".join(filter(None, (counts, money)))
+
+
+def _say_share(session: "Session", streams: Streams) -> None:
+    """Say what a shard has made, and where its verdict comes from."""
+    streams.say(f"twoarm: {session.machine.shard}: {_counts(session)}")
+    streams.say("twoarm: a shard shows no verdict; twoarm merge DIR... --out ALL does, with all")
+
+
+def _say_counts(session: "Session", out: str, streams: Streams) -> None:
+    """Say how much is done, and how to see more."""
+    streams.say(f"twoarm: {_counts(session)}")
+    if session.machine.shard is not None:
+        return
     planned = bool(session.setting.frozen.looks)
     shown = typed("twoarm", "score", out, *["--ignore-looks"] * planned)
     look = "a look that was not planned" if planned else "a look"
@@ -153,29 +179,36 @@ def _report(
     session: "Session", given: Given, options: Options, arms: frozenset[str], streams: Streams
 ) -> int:
     """Score the runs, and say where the results are."""
-    from twoarm.score import open_folders
-
     if len(jobs := session.jobs_of_runs()) > 1:
         numbers = " and ".join(map(str, jobs))
         streams.say(
             f"twoarm: runs were made at {numbers} jobs; durations may differ for that alone"
         )
-    frozen = session.setting.frozen
+    code = report_folder(session.setting.frozen, given, options, arms, streams)
+    if code is None:
+        return OF_VERDICT["not enough data"]
+    _say_where(session, given["out"], streams)
+    return code
+
+
+def report_folder(
+    frozen: "Frozen", given: Given, options: Options, arms: frozenset[str], streams: Streams
+) -> int | None:
+    """Score a run folder and write its reports; None if an arm that it takes has no run yet."""
+    from twoarm.score import open_folders
+
     candidates, baseline = frozen.candidates, frozen.baseline
     absent = [arm for arm in (*candidates, baseline) if arm not in arms]
     # One of several candidates may have none: the report has a row that says so.
     if baseline in absent or set(absent) == {*candidates}:
         streams.say(f"twoarm: no run of arm {named(absent[0])} yet; there is nothing to score")
-        return OF_VERDICT["not enough data"]
+        return None
     alone = candidates[0] if len(candidates) == 1 else None
     options = replace(options, candidate=alone, baseline=baseline, seed=frozen.seed)
     folders = open_folders([given["out"]])
     outputs, which = taken(Outputs, given), given.get("run_pages", "all")
-    code = score_and_show(
-        folders.files, options, outputs, streams, which, candidates, folders.studies
-    )
-    _say_where(session, given["out"], streams)
-    return code
+    asked = Asked(folders.files, options, candidates, folders.studies)
+    return exit_code_of(score_and_show(asked, outputs, streams, which), given, streams)
 
 
 def _say_where(session: "Session", out: str, streams: Streams) -> None:

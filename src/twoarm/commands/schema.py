@@ -13,6 +13,7 @@ from twoarm.programs.sidecar import sidecar_schema
 from twoarm.render.several import CandidatesFile
 from twoarm.result.analysis import Analysis, schema_file
 from twoarm.result.calibration_file import Calibration
+from twoarm.result.history_file import LoggedResult
 from twoarm.result.plan_file import Plan
 from twoarm.run.suite import suite_schema
 from twoarm.runs.record import record_schema
@@ -20,7 +21,7 @@ from twoarm.text.escape import series
 
 DESCRIPTION = (
     "Print the JSON Schema of a run record, of the analysis file, of the sidecar run.json that "
-    "collect reads, of a suite, or of what plan and calibrate write."
+    "collect reads, of a suite, or of what plan, calibrate and log write."
 )
 
 _SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
@@ -37,6 +38,7 @@ _SCHEMAS: dict[str, Callable[[], dict[str, Any]]] = {
     "calibration": partial(
         schema_file, Calibration, "How often a suite cries wolf, as twoarm calibrate says it."
     ),
+    "history": partial(schema_file, LoggedResult, "One result, as twoarm log add keeps it."),
 }
 
 

@@ -4,6 +4,7 @@ import os
 import sys
 from argparse import ArgumentParser
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import DONE, HELP, OF_VERDICT
@@ -28,10 +29,13 @@ from twoarm.commands.score_options import (
 from twoarm.compare.decide import number_of_gates
 from twoarm.errors import UsageError
 from twoarm.options import Options, Which
+from twoarm.render.report import Report
+from twoarm.render.several import Candidates
 from twoarm.render.summary import promotion_said
 from twoarm.runs.runfile import Readable
 from twoarm.runs.study import Study
 from twoarm.score import (
+    OpenFolders,
     compare,
     compare_candidates,
     note_reports,
@@ -69,12 +73,35 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """Score run files."""
+    return exit_code_of(scored(given, streams), given, streams)
+
+
+def scored(given: Given, streams: Streams) -> Report | Candidates:
+    """What a command line asks for, written and shown."""
     files: list[str] = given["files"]
     which: Which = given.get("run_pages", "none")
     outputs = taken(Outputs, given)
     if which != "none" and "-" in files:
         raise UsageError("--run-pages needs run files: standard input can be read only once")
     folders = open_folders(files)
+    asked = _asked_of(given, folders)
+    refuse_score_outputs(outputs, folders.files)
+    return score_and_show(asked, outputs, streams, which)
+
+
+class Asked(NamedTuple):
+    """Which runs are judged, and how."""
+
+    files: "Sequence[str | Readable]"
+    options: Options
+    # Of the candidates; none for the one there is, or for all of them.
+    names: Sequence[str] = ()
+    # The run folders that files are from.
+    studies: tuple[Study, ...] = ()
+
+
+def _asked_of(given: Given, folders: OpenFolders) -> Asked:
+    """What a command line asks of its files; a run folder knows its arms and its seed."""
     known = folders.known()
     if "evidence" in given:
         known.pop("promote_by", None)
@@ -82,25 +109,12 @@ def run(given: Given, streams: Streams) -> int:
     if not names and given.get("baseline") in (None, known.get("baseline")):
         names = folders.candidates
     options = taken(Options, {**known, **given}, candidate=names[0] if len(names) == 1 else None)
-    refuse_score_outputs(outputs, folders.files)
-    sources = opened(folders.files)
-    return score_and_show(sources, options, outputs, streams, which, names, folders.studies)
+    return Asked(opened(folders.files), options, names, folders.studies)
 
 
-def score_and_show(
-    files: "Sequence[str | Readable]",
-    options: Options,
-    outputs: Outputs,
-    streams: Streams,
-    which: Which = "none",
-    names: Sequence[str] = (),
-    studies: tuple[Study, ...] = (),
-) -> int:
-    """Score run files, write and show what was asked for, and return the exit code.
-
-    `names` are those of the candidates, `which` runs get a page, and `studies` are the run folders
-    that files are from.
-    """
+def _judge(asked: Asked, *, exit_code: bool) -> Report | Candidates:
+    """Read the runs and compare them: one candidate, or several."""
+    files, options, names, studies = asked
     with progress_bar(sys.stderr) as progress:
         runs = read_studies(files, studies, options, progress)
         if progress is not None and options.evidence:
@@ -109,26 +123,53 @@ def score_and_show(
         several = len(names) > 1 or (
             not names and options.baseline in runs.arms and len(others) > 1
         )
+        if several and exit_code:
+            raise UsageError(
+                "--exit-code answers for one candidate: name it with --candidate; found "
+                f"{len(names) or len(others)}"
+            )
+        judged: Report | Candidates
         if several:
-            if outputs.exit_code:
-                raise UsageError(
-                    "--exit-code answers for one candidate: name it with --candidate; found "
-                    f"{len(names) or len(others)}"
-                )
-            candidates = compare_candidates(runs, names or None, options, generated_at_utc=_now())
+            judged = compare_candidates(runs, names or None, options, generated_at_utc=_now())
         else:
-            report = compare(runs, options=options, generated_at_utc=_now())
-    reports = candidates.reports if several else (report,)
-    note_reports(studies, reports)
+            judged = compare(runs, options=options, generated_at_utc=_now())
+    note_reports(studies, _reports_of(judged))
+    return judged
+
+
+def judged_alone(given: Given) -> Report:
+    """The report on one candidate, which nobody is shown."""
+    files, options, names, studies = _asked_of(given, open_folders(given["files"]))
+    if len(names) > 1:
+        raise UsageError(f"one candidate at a time: name it with --candidate; found {len(names)}")
+    with progress_bar(sys.stderr) as progress:
+        runs = read_studies(files, studies, options, progress)
+        return compare(runs, options=options, generated_at_utc=_now())
+
+
+def _reports_of(judged: Report | Candidates) -> Sequence[Report]:
+    """The report of each candidate."""
+    return judged.reports if isinstance(judged, Candidates) else (judged,)
+
+
+def score_and_show(
+    asked: Asked, outputs: Outputs, streams: Streams, which: Which = "none"
+) -> Report | Candidates:
+    """Judge runs, then write and show what was asked for; `which` runs get a page."""
+    judged = _judge(asked, exit_code=outputs.exit_code)
     links = None
     if which != "none" and outputs.out is not None:
-        links = write_run_pages(reports, files, outputs.out, which, streams)
-    if several:
-        show(candidates, COMPARISON, outputs, streams, links)
+        links = write_run_pages(_reports_of(judged), asked.files, outputs.out, which, streams)
+    several = isinstance(judged, Candidates)
+    show(judged, COMPARISON if several else ANALYSIS, outputs, streams, links)
+    return judged
+
+
+def exit_code_of(judged: Report | Candidates, given: Given, streams: Streams) -> int:
+    """The exit code, which is a verdict if that was asked for, and is told then."""
+    if "exit_code" not in given:
         return DONE
-    show(report, ANALYSIS, outputs, streams, links)
-    if not outputs.exit_code:
-        return DONE
+    (report,) = _reports_of(judged)
     streams.say(f"twoarm: {promotion_said(report.promotion)}")
     return OF_VERDICT[report.promotion.verdict]
 

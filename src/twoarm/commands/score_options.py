@@ -58,8 +58,7 @@ _OUT = (
 
 def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> _ArgumentGroup:
     """How to promote, the evidence, and the output; that group is returned for more."""
-    _add_promotion_options(parser.add_argument_group("how to promote"))
-    _add_evidence_options(parser.add_argument_group("evidence"))
+    add_judging_options(parser)
     output = parser.add_argument_group("output")
     output.add_argument(
         "--full", action="store_true", help="print every table and caveat, not just one screen"
@@ -79,6 +78,12 @@ def add_report_options(parser: ArgumentParser, *, out: str = _OUT) -> _ArgumentG
         help="make the exit code say whether to promote",
     )
     return output
+
+
+def add_judging_options(parser: ArgumentParser) -> None:
+    """How to promote, and the evidence."""
+    _add_promotion_options(parser.add_argument_group("how to promote"))
+    _add_evidence_options(parser.add_argument_group("evidence"))
 
 
 def add_format_and_out(group: _ArgumentGroup, formats: tuple[str, ...], out: str) -> None:

@@ -4,14 +4,19 @@ import os
 import sys
 from collections.abc import Callable
 
+_USUAL_WIDTH = 80
+
 
 def terminal_width() -> int:
-    """The columns of the terminal; 80 when the output is piped."""
-    if not sys.stdout.isatty():
-        return 80
-    from shutil import get_terminal_size
-
-    return get_terminal_size((80, 24)).columns
+    """The columns of standard output: what COLUMNS says, else those of the terminal, else 80."""
+    columns = os.environ.get("COLUMNS", "")
+    if columns.isascii() and columns.isdecimal() and 0 < int(columns) < 10_000:
+        return int(columns)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL_WIDTH
+    except (OSError, ValueError):
+        # A file, a pipe, or something in this process that stands in for the stream.
+        return _USUAL_WIDTH
 
 
 def terminal_paint() -> Callable[[str, str], str] | None:

@@ -1,9 +1,9 @@
 """Signals that end a program: they unwind like an error, and can be held off for a moment."""
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from threading import current_thread, main_thread
 from types import FrameType
 
 _Handler = Callable[[int, FrameType | None], object]
@@ -27,10 +27,16 @@ def _terminate(number: int, frame: FrameType | None) -> None:
     raise Terminated(number)
 
 
+def _in_main_thread() -> bool:
+    """Whether signals may be set here; whoever has other threads has imported what makes them."""
+    threading = sys.modules.get("threading")
+    return threading is None or threading.current_thread() is threading.main_thread()
+
+
 @contextmanager
 def termination_unwinds() -> Iterator[None]:
     """Turn the signals that would end the program on the spot into `Terminated`."""
-    if current_thread() is not main_thread():
+    if not _in_main_thread():
         yield
         return
     changed = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
@@ -48,7 +54,7 @@ def held_off() -> Iterator[None]:
     """Let a signal that comes inside take effect only at the end."""
     handlers: dict[int, _Handler] = {}
     came: list[int] = []
-    if current_thread() is main_thread():
+    if _in_main_thread():
         for number in (signal.SIGINT, *_ENDING):
             handler = signal.getsignal(number)
             if callable(handler):

@@ -125,6 +125,23 @@ def write_new_folder(path: str, files: Mapping[str, bytes]) -> None:
             rmtree(temporary, ignore_errors=True)
 
 
+def write_new_file(path: str, content: bytes) -> None:
+    """A file that was not there before, whole or not at all; none that is there is written to."""
+    with _naming(path):
+        os.makedirs(os.path.dirname(path) or ".", exist_ok=True)
+        temporary = _unforeseen(path)
+        try:
+            with _created(temporary) as file:
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
+            # A second name, which takes nobody's place.
+            os.link(temporary, path)
+        finally:
+            with suppress(OSError):
+                os.unlink(temporary)
+
+
 def _refuse_occupied(path: str, target: str) -> None:
     """Refuse what is not an empty folder, and say what it is."""
     if not os.path.isdir(target):

@@ -8,8 +8,10 @@
 A part is imported when it is needed; a program has those that make sense for it.
 """
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal
 
 from twoarm.errors import TwoarmError
@@ -39,6 +41,12 @@ Part = Literal["record", "events", "launch"]
 
 def installed() -> "dict[str, EntryPoint]":
     """Every program by its name; twoarm's own keep theirs."""
+    return _installed(tuple(sys.path))
+
+
+@lru_cache(maxsize=1)
+def _installed(path: tuple[str, ...]) -> "dict[str, EntryPoint]":
+    """What is installed in these folders: to look costs more than to read a run."""
     from importlib.metadata import entry_points
 
     programs: dict[str, EntryPoint] = {}

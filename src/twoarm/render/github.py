@@ -10,8 +10,8 @@ from twoarm.text.number_format import figure
 
 # A bot finds its own comment by this line; no name from a record can be in it.
 MARKER = "<!-- twoarm report -->"
-# GitHub refuses a longer comment.
-LONGEST = 65_536
+# GitHub refuses a comment of more than 65,536 characters, and `twoarm comment` adds a line.
+LONGEST = 65_000
 # GitHub shows no more than this many warnings for a step.
 MOST_ANNOTATIONS = 10
 # How many caveats stand outside of the folded report.
@@ -30,6 +30,11 @@ def render(analysis: Analysis) -> str:
         first.append("The full report is too long for a comment; see `analysis.md`.")
         text = "\n\n".join(first) + "\n"
     return text
+
+
+def marker(key: str | None) -> str:
+    """The first line of a comment, where a pull request has several."""
+    return MARKER if key is None else f"<!-- twoarm report {key} -->"
 
 
 def folded(report: str, title: str) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from twoarm.compare.decide import number_of_gates
-from twoarm.errors import ExtraError
+from twoarm.errors import ExtraError, extra_needed
 from twoarm.render.candidates import overview, tested_of
 from twoarm.render.chart_points import ChartPoints
 from twoarm.render.evidence import report_tables
@@ -401,7 +401,7 @@ def _scripts() -> tuple[str, str]:
     try:
         import vl_convert
     except ImportError as error:
-        raise ExtraError(f'the page needs `{error.name}`: pip install "twoarm[html]"') from error
+        raise ExtraError(extra_needed("the page", str(error.name), "html")) from error
     vega = vl_convert.javascript_bundle(
         "window.vegaEmbed = vegaEmbed;", vl_convert.get_vegalite_versions()[-1]
     )

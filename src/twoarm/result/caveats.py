@@ -14,7 +14,7 @@ from twoarm.options import Options
 from twoarm.result.promote import Promotion
 from twoarm.runs.metric import METRICS
 from twoarm.runs.study import COLLECTED
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, series
 from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
 
 # What the promotion and the advice say already.
@@ -134,6 +134,16 @@ def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:
                 "its folder" if one else "their folders",
                 Whole(os.path.join(study.path, "runs")),
                 Whole(os.path.join(study.path, COLLECTED)),
+            )
+        if study.missing_shards:
+            yield Caveat.say(
+                "shards_missing",
+                "{} of {} shards are missing: {}; merge all of them, or run their trials here with "
+                "{}",
+                len(study.missing_shards),
+                study.shards,
+                series([str(number) for number in study.missing_shards]),
+                Whole(f"twoarm run --resume {study.path}"),
             )
 
 

@@ -92,7 +92,7 @@ def _refuse(differences: Sequence[Difference], way: str) -> None:
     # They follow from what the suite spells.
     others = [name for name, _, _ in differences[1:] if not name.startswith("digests.")]
     also = f"; {listed(others, 3)} changed as well" if others else ""
-    before, after = _both(_shown(then), _shown(now))
+    before, after = _both(shown(then), shown(now))
     if way == _BACK and key.rpartition(".")[2].startswith("acceptance_"):
         way = f"grade the runs again with `twoarm regrade`, {_BACK}"
     raise InputError(
@@ -101,7 +101,8 @@ def _refuse(differences: Sequence[Difference], way: str) -> None:
     )
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """A value of a schedule, in a few words."""
     if value is msgspec.UNSET:
         return "not there"
     if isinstance(value, msgspec.Struct):

@@ -10,7 +10,7 @@ from twoarm.text.escape import counted, named, shortened
 if TYPE_CHECKING:
     from rich.console import Group
 
-    from twoarm.run.ledger import Attempted
+    from twoarm.run.attempted import Attempted
     from twoarm.run.loop import LoopView
     from twoarm.run.schedule import Frozen
 

@@ -110,6 +110,12 @@ class Commits(msgspec.Struct, frozen=True, kw_only=True):
     origin: str
     sources: dict[str, str]
 
+    @property
+    def by_key(self) -> dict[str, str]:
+        """What each ref of a suite means."""
+        sources = {f"arms.{name}.source.ref": commit for name, commit in self.sources.items()}
+        return {"workspace.ref": self.origin, **sources}
+
 
 def commits_of(checked: CheckedSuite, earlier: Frozen | None) -> Commits:
     """What the refs of a suite mean now, or meant when an earlier schedule was frozen.

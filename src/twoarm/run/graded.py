@@ -4,9 +4,10 @@ import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.files.safe import OpenFolder
-from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.attempted import Attempted
+from twoarm.run.ledger import RunFolder
 from twoarm.run.loop import End
-from twoarm.run.report import RECEIPT
+from twoarm.run.receipt import RECEIPT
 from twoarm.run.tree import file_digest
 from twoarm.runs.study import SCHEDULE
 from twoarm.text.escape import counted, visible

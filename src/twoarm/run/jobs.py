@@ -9,8 +9,9 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
     """What the steps of an attempt run in, besides what is the attempt's own."""
 
     isolation: str = "copy"
-    # By kind of step (`setup`, `agent`, `acceptance`): what comes before it on the command line,
-    # and for bubblewrap what comes after the folders of the attempt. Nothing for the open.
+    # By kind of step, as far as there are any (`setup`, `agent`, `acceptance`): what comes before
+    # it on the command line, and for bubblewrap what comes after the folders of the attempt.
+    # Nothing for the open.
     words: dict[str, tuple[str, ...]] = {}
     last: dict[str, tuple[str, ...]] = {}
     # Of containers: the image, and what comes before its PATH.

@@ -9,14 +9,16 @@ import marshal
 import os
 import time
 from collections.abc import Callable, Iterator
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
 from twoarm.errors import InputError, OutputError, UsageError
 from twoarm.files.safe import OpenFolder
+from twoarm.run.attempted import Attempted
 from twoarm.run.place import is_token
 from twoarm.run.schedule import Frozen, Trial, frozen_bytes, thaw
+from twoarm.run.shard import Shard, sharded
 from twoarm.runs.study import COLLECTED, SCHEDULE
 from twoarm.text.escape import named, shortened, visible
 
@@ -47,48 +49,6 @@ _OWN = {
 
 T = TypeVar("T")
 
-AttemptState = Literal["running", "run", "infra", "interrupted", "lost"]
-
-
-class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """`trial.json`: one attempt, before it starts and after it ended."""
-
-    task: str
-    repeat: int
-    arm: str
-    attempt: int
-    # How many trials ran at a time.
-    jobs: int
-    state: AttemptState
-    # What it may cost at most; None where nothing limits it.
-    reserved_usd: float | None
-    reason: str | None = None
-    # None where nobody knows.
-    cost_usd: float | None = None
-    # What counts against the budget: a cost that is not known is what was reserved.
-    charged_usd: float | None = None
-    # The format of `collect` that reads the folder.
-    format: str | None = None
-    success: bool | None = None
-    failure: str | None = None
-    # Whatever the supervisor told.
-    facts: dict[str, Any] = {}
-
-    @property
-    def trial(self) -> Trial:
-        """The trial that this is an attempt at."""
-        return Trial(task=self.task, repeat=self.repeat, arm=self.arm)
-
-    @property
-    def started(self) -> str:
-        """When the agent was started."""
-        return str(self.facts.get("started_at_utc", "never"))
-
-    @property
-    def id(self) -> str:
-        """The name of the attempt."""
-        return f"{self.trial.id}.{self.attempt}"
-
 
 class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     """`place.json`: what depends on this machine, and so is not in the schedule."""
@@ -102,6 +62,8 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     # As given on the command line or in the suite; a budget may grow, a trial's limit may not.
     budget_usd: float | None
     trial_usd: float | None
+    # Which share of the trials is run here; None for all of them.
+    shard: Shard | None = None
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):
@@ -176,6 +138,10 @@ class RunFolder:
     def frozen(self) -> Frozen:
         """The schedule."""
         return self._read(SCHEDULE, thaw)
+
+    def planned(self) -> Frozen:
+        """The schedule with the trials that are run here."""
+        return sharded(self.frozen(), self.machine().shard)
 
     def machine(self) -> MachineSettings:
         """What depends on this machine."""

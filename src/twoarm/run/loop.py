@@ -11,11 +11,12 @@ import msgspec
 from twoarm.errors import InputError
 from twoarm.programs.agent import Watch
 from twoarm.programs.format import Refusal
+from twoarm.run.attempted import Attempted
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
 from twoarm.run.job_maker import JobMaker
 from twoarm.run.jobs import JobOutcome
-from twoarm.run.ledger import BEGUN, Attempted, RunFolder
+from twoarm.run.ledger import BEGUN, RunFolder
 from twoarm.run.looks import LookTaker
 from twoarm.run.schedule import Block, Trial
 from twoarm.run.settle import (

@@ -20,36 +20,23 @@ from twoarm.programs.agent import load_agent
 from twoarm.programs.moment import utc_text
 from twoarm.programs.prices import read_prices
 from twoarm.programs.sidecar import NAME
+from twoarm.run.attempted import Attempted
 from twoarm.run.budget import Terms
 from twoarm.run.changes import refuse_all_but_acceptance, refuse_changes, refuse_removed
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
 from twoarm.run.graded import PATCHES, Graded
 from twoarm.run.isolation import Isolation, choose_isolation, frozen_images
 from twoarm.run.jobs import Job, JobOutcome
-from twoarm.run.ledger import (
-    BEGUN,
-    OUTCOME,
-    TRIAL,
-    Attempted,
-    MachineSettings,
-    RunFolder,
-    read_outcome,
-)
+from twoarm.run.ledger import BEGUN, OUTCOME, TRIAL, MachineSettings, RunFolder, read_outcome
 from twoarm.run.looks import EarlyEnd, Judge, looks_taken, remember
 from twoarm.run.loop import End, LoopView, StoppedError, StopRequest
 from twoarm.run.parts import sealed_anew
 from twoarm.run.place import new_token
 from twoarm.run.prepare import Prepared
-from twoarm.run.report import (
-    NOT_REGRADED,
-    REGRADED,
-    REGRADED_AT,
-    Collected,
-    RegradedFrom,
-    regraded_from,
-)
+from twoarm.run.receipt import NOT_REGRADED, REGRADED, REGRADED_AT, RegradedFrom, regraded_from
+from twoarm.run.report import Collected
 from twoarm.run.schedule import SCHEMA, Frozen
-from twoarm.run.session import Session, check_outside, earlier_trees
+from twoarm.run.session import Session, check_outside, earlier_trees, own_share
 from twoarm.run.setting import Setting, default_jobs, plain_env
 from twoarm.run.settle import abandon, regraded
 from twoarm.run.suite_file import read_suite
@@ -97,7 +84,7 @@ def start_regrading(
             machine = msgspec.structs.replace(machine, token=begun.token)
             folder.hold(machine.token)
             folder.change(machine)
-        return Regrading(folder, setting, machine, source)
+        return Regrading(folder, own_share(setting), machine, source)
     except BaseException:
         # As a run does: a folder that nobody works on is held by nobody.
         folder.release()
@@ -160,12 +147,14 @@ def _set_up(source: Graded, path: str, jobs: int | None, environment: Mapping[st
         ),
         frozen=sealed_anew(msgspec.structs.replace(frozen, schema=SCHEMA, twoarm=__version__)),
         terms=Terms(budget_usd=None, trial_usd=None, cost="unknown", overshoot=0.0),
+        budget_usd=None,
         prices=None if prices_path is None else read_prices(prices_path),
         prices_path=prices_path,
         secrets={},
         env=plain_env(environment),
         jobs=jobs or default_jobs(),
         isolation=chosen,
+        shard=source.machine.shard,
     )
 
 

@@ -10,7 +10,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.run.changes import refuse_another_suite, refuse_changes, refuse_removed
 from twoarm.run.ledger import MachineSettings, RunFolder
 from twoarm.run.parts import grown, growth_in_words, refuse_forged
-from twoarm.run.report import regraded_from
+from twoarm.run.receipt import regraded_from
 from twoarm.run.schedule import SCHEMA, Frozen
 from twoarm.run.setting import RunOptions, Setting, set_up
 from twoarm.run.suite import SuiteTask
@@ -93,6 +93,7 @@ def reopen(
         only=_wanted(then, checked.tasks),
         tags=(),
         jobs=options.jobs or machine.jobs,
+        shard=machine.shard,
         # Nothing, if it was never settled.
         isolation=machine.isolation or None,
     )

@@ -1,14 +1,11 @@
 """At the end: a line for every trial, as one file for `score`; and a receipt of how it was made."""
 
 import os
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
 
 import msgspec
 
-from twoarm._version import __version__
 from twoarm.collect.gather import ArmPath, CollectOptions, batched, gather
 from twoarm.collect.settle import Record
 from twoarm.errors import ArmsError, BadRunsError, InputError
@@ -18,23 +15,15 @@ from twoarm.programs.format import Settings
 from twoarm.programs.moment import seconds, utc_text
 from twoarm.programs.prices import Prices
 from twoarm.programs.sidecar import NAME
-from twoarm.run.freeze import ProgramFile
-from twoarm.run.ledger import TRIAL, Attempted, RunFolder
+from twoarm.run.attempted import Attempted
+from twoarm.run.ledger import TRIAL, RunFolder
 from twoarm.run.looks import looks_taken
-from twoarm.run.prepare import Prepared
 from twoarm.run.reported import looks_before_runs
 from twoarm.run.schedule import Frozen, Trial
-from twoarm.run.tree import file_digest
+from twoarm.run.shard import Shard, sharded
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET, Failure, PlannedLooks, Run
-from twoarm.runs.study import COLLECTED, SCHEDULE
+from twoarm.runs.study import COLLECTED
 from twoarm.text.escape import counted, shortened, visible
-
-RECEIPT = "receipt.json"
-# What a folder of runs that were graded again has besides.
-REGRADED = "regraded.json"
-# In the facts of a run: when it was graded again, or why it was not.
-REGRADED_AT, NOT_REGRADED = "regraded_at_utc", "not_regraded"
-
 
 # What has to be said about runs that nobody will look at one by one.
 _SAID = frozenset(
@@ -57,15 +46,6 @@ class Collected(msgspec.Struct, frozen=True, kw_only=True):
     arms: frozenset[str]
     # What is odd about the runs.
     caveats: tuple[str, ...]
-
-
-class RegradedFrom(msgspec.Struct, frozen=True, kw_only=True):
-    """`regraded.json`: the run folder that runs were graded again from, and since when."""
-
-    schedule_sha256: str
-    begun_at_utc: str
-    # Whether all of them were; until then nobody knows what is left to run.
-    finished: bool = False
 
 
 class _Known(msgspec.Struct, frozen=True, kw_only=True):
@@ -193,6 +173,23 @@ def _completed(
         }
         known = {key: value for key, value in told.items() if value}
         yield msgspec.json.encode(_RAW.decode(line) | known) + b"\n"
+
+
+def merged_lines(
+    folders: Iterable[RunFolder], frozen: Frozen, shards: int, missing: Iterable[int]
+) -> list[bytes]:
+    """The lines of several shards in one order, and of every trial of those that are missing."""
+    lines = [
+        line + b"\n" for folder in folders for line in folder.folder.read(COLLECTED).splitlines()
+    ]
+    part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
+    for number in missing:
+        shard = Shard(number=number, of=shards)
+        for trial in sharded(frozen, shard).trials:
+            gone = _no_run(trial, "missing", f"{NOT_YET_RUN}: {shard} is missing")
+            run = msgspec.structs.replace(gone, part=part_of[trial])
+            lines.append(msgspec.json.encode(run) + b"\n")
+    return sorted(lines, key=lambda line: _KNOWN.decode(line).order)
 
 
 def is_collected(folder: RunFolder, frozen: Frozen, settled: Iterable[Attempted]) -> bool:
@@ -347,102 +344,3 @@ def _caveats(others: Sequence[Run]) -> Iterator[str]:
         if runs:
             first = visible(runs[0].run_path or "")
             yield f"{CAVEATS[code]}: {counted(len(runs), 'run')}, first {first}"
-
-
-def write_receipt(
-    folder: RunFolder, frozen: Frozen, program: ProgramFile, prepared: Prepared, **more: Any
-) -> None:
-    """Everything that somebody who trusts nothing else would need to know."""
-    runs, attempts = list(folder.runs()), list(folder.attempts())
-    receipt = {
-        "schema": "twoarm.receipt/1",
-        "twoarm": __version__,
-        "suite_id": frozen.suite_id,
-        "schedule_sha256": file_digest(folder.at(SCHEDULE)),
-        "origin": frozen.origin,
-        "doubtful_runs": folder.doubtful(),
-        "sources": frozen.sources,
-        "digests": {**frozen.digests, **prepared.digests},
-        "agent": {
-            "program": frozen.suite.agent and frozen.suite.agent.program,
-            "version": program.version,
-            "sha256": program.digest,
-            "args": frozen.suite.agent and frozen.suite.agent.args,
-            "arm_args": {name: arm.args for name, arm in frozen.suite.arms.items()},
-            "secrets": frozen.suite.agent and frozen.suite.agent.secrets,
-            "variables": sorted(_variables(frozen)),
-        },
-        "candidates": frozen.candidates,
-        "baseline": frozen.baseline,
-        "seed": frozen.seed,
-        "repeats": frozen.repeats,
-        "parts": list(_parts(frozen, runs)),
-        **more,
-        **_regraded(folder, runs),
-        "trials": len(frozen.trials),
-        "done": len(runs),
-        "runs_by_jobs": {str(jobs): runs for jobs, runs in runs_by_jobs(runs).items()},
-        "spent_usd": sum(attempt.charged_usd or 0.0 for attempt in (*runs, *attempts)),
-        "costs_not_known": sum(attempt.charged_usd is None for attempt in (*runs, *attempts)),
-        "attempts_without_run": [
-            {"attempt": attempt.id, "state": attempt.state, "reason": attempt.reason}
-            for attempt in attempts
-        ],
-        "run_json_sha256": {
-            run.trial.id: file_digest(os.path.join(folder.run_of(run.trial), "run.json"))
-            for run in runs
-        },
-    }
-    text = msgspec.json.format(msgspec.json.encode(receipt, order="sorted"), indent=1)
-    write([Output(path=folder.at(RECEIPT), content=[text, b"\n"], append=False, named=False)])
-
-
-def regraded_from(folder: RunFolder) -> RegradedFrom | None:
-    """Where the runs of a folder are from, if they were graded again."""
-    try:
-        return msgspec.json.decode(folder.folder.read(REGRADED), type=RegradedFrom)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{visible(folder.at(REGRADED))}: {visible(str(error))}") from error
-
-
-def _regraded(folder: RunFolder, runs: Sequence[Attempted]) -> dict[str, Any]:
-    source = regraded_from(folder)
-    if source is None:
-        return {}
-    told = {
-        **msgspec.structs.asdict(source),
-        "runs": sum(REGRADED_AT in run.facts for run in runs),
-        "left_as_they_were": {
-            run.trial.id: run.facts[NOT_REGRADED] for run in runs if NOT_REGRADED in run.facts
-        },
-    }
-    return {"regraded": told}
-
-
-def _parts(frozen: Frozen, runs: Iterable[Attempted]) -> Iterator[dict[str, Any]]:
-    """Each part of the schedule, and when its runs were made."""
-    started = {run.trial: run.facts.get("started_at_utc") for run in runs}
-    for part in frozen.parts:
-        times = sorted(filter(None, map(started.get, part.trials)))
-        yield {
-            "part": part.number,
-            "seed": part.seed,
-            "digest": part.digest,
-            "trials": len(part.trials),
-            "done": sum(trial in started for trial in part.trials),
-            "first_started_at_utc": times[0] if times else None,
-            "last_started_at_utc": times[-1] if times else None,
-        }
-
-
-def runs_by_jobs(runs: Iterable[Attempted]) -> Counter[int]:
-    """How many runs were made with how many trials at a time."""
-    return Counter(run.jobs for run in runs)
-
-
-def _variables(frozen: Frozen) -> set[str]:
-    suite = frozen.suite
-    tables = [suite.agent and suite.agent.env, suite.workspace and suite.workspace.env]
-    return set().union(*(table or () for table in (*tables, *(a.env for a in suite.arms.values()))))

@@ -9,7 +9,8 @@ from itertools import pairwise
 import msgspec
 from msgspec.structs import replace
 
-from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.attempted import Attempted
+from twoarm.run.ledger import RunFolder
 from twoarm.run.schedule import Frozen, Trial
 from twoarm.runs.study import EarlierReport, Study
 

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 
 import msgspec
 
@@ -30,7 +31,7 @@ _OF_FILES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 WORKSPACE_IMAGE = "workspace.image"
 
 
-class Sealer(msgspec.Struct, frozen=True, kw_only=True):
+class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Makes what steps run in: the same for every attempt of a task in an arm."""
 
     checked: CheckedSuite
@@ -55,12 +56,15 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_agent(self, task: str, build: str, texts: Iterable[str]) -> Seal:
         """What a trial runs in; its agent may read what its own command line names."""
+        if self.isolation == "copy":
+            return Seal()
         builds = [build] if build else []
         reads = {
-            "setup": [*self._setup_reads(), *builds],
             "agent": [*self._agent_reads(texts), *builds],
             "acceptance": self._acceptance_reads(task),
         }
+        if any(arm.setup_commands for arm in self.checked.arms.values()):
+            reads["setup"] = [*self._setup_reads(), *builds]
         return self._seal(
             task,
             reads,
@@ -74,7 +78,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True):
         """
         if not self.contained:
             return Seal()
-        seal = self._seal(task, dict.fromkeys(KINDS, self._setup_reads()))
+        seal = self._seal(task, {"setup": self._setup_reads()})
         if not made:
             return seal
         words = {kind: (*words, "-v", f"{made}:{made}") for kind, words in seal.words.items()}
@@ -82,7 +86,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True):
 
     def for_acceptance(self, task: str) -> Seal:
         """What acceptance of an untouched workspace runs in."""
-        return self._seal(task, dict.fromkeys(KINDS, self._acceptance_reads(task)))
+        return self._seal(task, {"acceptance": self._acceptance_reads(task)})
 
     def _setup_reads(self) -> list[str]:
         checked = self.checked
@@ -109,15 +113,14 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True):
         if self.isolation == "copy":
             return Seal()
         if self.contained:
-            words = {kind: tuple(self._container(kind, reads[kind])) for kind in KINDS}
             return Seal(
                 isolation=self.isolation,
-                words=words,
-                last=dict.fromkeys(KINDS, ()),
+                words={kind: tuple(self._container(kind, reads[kind])) for kind in reads},
+                last=dict.fromkeys(reads, ()),
                 image=self.image(task),
                 path=path,
             )
-        pairs = {kind: self._sandbox(kind, reads[kind]) for kind in KINDS}
+        pairs = {kind: self._sandbox(kind, reads[kind]) for kind in reads}
         return Seal(
             isolation=self.isolation,
             words={kind: tuple(words) for kind, (words, _) in pairs.items()},
@@ -129,7 +132,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True):
         own = self.images.get(task_keys(task)[1]) if task is not None else None
         return own or self.images.get(WORKSPACE_IMAGE, "")
 
-    @property
+    @cached_property
     def _hidden(self) -> list[str]:
         """The suite, what workspaces are made of, and what is kept back besides, links followed."""
         checked, place = self.checked, self.checked.workspace
@@ -151,17 +154,21 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True):
         """What texts name by whole paths; in a container, these are of its image."""
         return [] if self.contained else absolute_in(texts, self._hidden)
 
-    @property
+    @cached_property
     def _mounts(self) -> list[str]:
         return [self.checked.at(path) for path in self.checked.agent.mounts]
 
+    @cached_property
+    def _machine(self) -> tuple[list[str], list[str], list[str]]:
+        """What every sandbox shows and hides of this machine, and words for its links."""
+        folders, links = system_folders()
+        trees = program_trees(self.path, self.program, self._hidden)
+        return [*folders, *trees], [*self._hidden, *secrets(), *keys_in(trees)], links
+
     def _sandbox(self, kind: str, reads: Sequence[str]) -> tuple[list[str], list[str]]:
         """The words of bubblewrap before and after the folders of an attempt."""
-        folders, links = system_folders()
-        kept_back = self._hidden
-        trees = program_trees(self.path, self.program, tuple(kept_back))
-        shown = [*folders, *trees, *self._mounts, *reads]
-        words, last = bindings(shown, [*kept_back, *secrets(), *keys_in(trees)])
+        shown, hidden, links = self._machine
+        words, last = bindings([*shown, *self._mounts, *reads], hidden)
         root = os.geteuid() == 0
         caps = [word for name in _OF_FILES for word in ("--cap-add", f"CAP_{name}")]
         # Settings of the kernel belong to root, whatever it may do.
@@ -174,7 +181,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True):
             *(("--unshare-net",) if offline else ()),
             *("--cap-drop", "ALL", *(caps if root else ())),
             *(*links, "--dev", "/dev", "--proc", "/proc", *(kernel if root else ())),
-            *("--tmpfs", "/tmp", "--symlink", "/tmp", "/var/tmp", "--dir", "/run"),
+            *("--tmpfs", "/tmp", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),
             *words,
         ], last
 

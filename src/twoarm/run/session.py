@@ -24,18 +24,14 @@ from twoarm.run.looks import (
 from twoarm.run.loop import End, Loop, LoopView, StoppedError, StopRequest
 from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.prepare import Preparation, Prepared, SetupContext
+from twoarm.run.receipt import runs_by_jobs, write_receipt
 from twoarm.run.reopen import Reopened
-from twoarm.run.report import (
-    Collected,
-    collect_runs,
-    collected_lines,
-    runs_by_jobs,
-    write_receipt,
-)
+from twoarm.run.report import Collected, collect_runs, collected_lines
 from twoarm.run.schedule import frozen_bytes
 from twoarm.run.sealing import Sealer
 from twoarm.run.setting import RunOptions, Setting
 from twoarm.run.settle import RunReader
+from twoarm.run.shard import sharded
 from twoarm.run.suite import SuiteTask
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.tree import lies_in
@@ -64,7 +60,7 @@ class Session:
 
     def prepare(self) -> Prepared:
         """Builds and trees; those of an earlier runner, if they are all there."""
-        from twoarm.run.supervisor.processes import clear_process_limits
+        from twoarm.run.supervisor.process_limit import clear_process_limits
 
         if self.place.known:
             _end_all(self.setting.isolation, self.machine.token)
@@ -336,8 +332,9 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
         # Not known yet, if it depends on what acceptance does.
         isolation="" if setting.isolation.tentative else setting.isolation.name,
         keep=options.keep,
-        budget_usd=setting.terms.budget_usd,
+        budget_usd=setting.budget_usd,
         trial_usd=setting.terms.trial_usd,
+        shard=setting.shard,
     )
     folder = RunFolder(out)
     stale = folder.machine().token if os.path.exists(folder.at("place.json")) else None
@@ -347,11 +344,16 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
             # Of a suite that never got to its first trial.
             _end_all(setting.isolation, stale)
             choose_place(stale, os.environ).remove()
-        return Session(folder, setting, machine)
+        return Session(folder, own_share(setting), machine)
     except BaseException:
         # Whatever it is, Ctrl-C too: a folder that nobody works on is held by nobody.
         folder.release()
         raise
+
+
+def own_share(setting: Setting) -> Setting:
+    """With the trials that are run here."""
+    return msgspec.structs.replace(setting, frozen=sharded(setting.frozen, setting.shard))
 
 
 def resume(reopened: Reopened) -> Session:
@@ -370,7 +372,7 @@ def resume(reopened: Reopened) -> Session:
             machine,
             suite=reopened.suite,
             jobs=setting.jobs,
-            budget_usd=setting.terms.budget_usd,
+            budget_usd=setting.budget_usd,
         )
         folder.change(machine)
         folder.say("resumed", jobs=machine.jobs, jobs_before=before)
@@ -381,7 +383,8 @@ def resume(reopened: Reopened) -> Session:
         # What is counted in the runs is what the suite says now.
         suite = msgspec.structs.replace(setting.frozen.suite, tasks=schedule.suite.tasks)
         frozen = msgspec.structs.replace(schedule, suite=suite)
-        return Session(folder, msgspec.structs.replace(setting, frozen=frozen), machine)
+        setting = own_share(msgspec.structs.replace(setting, frozen=frozen))
+        return Session(folder, setting, machine)
     except BaseException:
         # As in `start`.
         folder.release()

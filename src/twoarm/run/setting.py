@@ -7,7 +7,7 @@ from typing import Literal
 
 import msgspec
 
-from twoarm.errors import InputError
+from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent, Cost, load_agent
 from twoarm.programs.command.launch import UNREAD
 from twoarm.programs.prices import Prices, read_prices
@@ -24,6 +24,7 @@ from twoarm.run.isolation import (
 from twoarm.run.job_maker import check_arguments, missing_files, model_of
 from twoarm.run.parts import sealed
 from twoarm.run.schedule import Frozen
+from twoarm.run.shard import Shard, refuse_moving, sharded
 from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
 from twoarm.text.escape import counted, named, visible
@@ -53,6 +54,7 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     keep: Keep = "none"
     looks: tuple[int, ...] | None = None
     judging: dict[str, str | int | float] = {}
+    shard: Shard | None = None
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -62,7 +64,10 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     agent: Agent
     program: ProgramFile
     frozen: Frozen
+    # With this shard's share of the budget, if it is one.
     terms: Terms
+    # The whole budget.
+    budget_usd: float | None
     prices: Mapping[str, Prices] | None
     prices_path: str | None
     secrets: dict[str, str]
@@ -70,6 +75,7 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     jobs: int
     isolation: ChosenIsolation
+    shard: Shard | None = None
 
 
 def set_up(
@@ -97,6 +103,8 @@ def set_up(
     settled = settle_program(checked, tasks, agent, chosen)
     program = settled.program
     commits = commits_of(checked, earlier)
+    if options.shard is not None and earlier is None:
+        refuse_moving(checked, commits.by_key)
     repeats = options.repeats or REPEATS
     frozen = freeze(checked, program.version, tasks, repeats, options.seed, commits)
     frozen = sealed(
@@ -110,26 +118,36 @@ def set_up(
         )
     )
     values = _secrets(checked, environment)
-    text = msgspec.json.encode(frozen).decode()
-    for name, value in values.items():
-        if value in text:
-            raise InputError(
-                f"{visible(checked.path)}: the value of the secret {named(name)} is in the suite; "
-                "name the variable and leave the value out"
-            )
+    _refuse_spelled_out(checked, frozen, values)
     return Setting(
         checked=checked,
         agent=agent,
         program=program,
         frozen=frozen,
-        terms=terms,
+        terms=_share(terms, frozen, options.shard),
+        budget_usd=terms.budget_usd,
         prices=prices,
         prices_path=prices_path,
         secrets=values,
         env=plain_env(environment),
         jobs=options.jobs or default_jobs(),
         isolation=settled.isolation,
+        shard=options.shard,
     )
+
+
+def _share(terms: Terms, frozen: Frozen, shard: Shard | None) -> Terms:
+    """The terms of a shard: as much of the budget as it has of the trials."""
+    if shard is None or terms.budget_usd is None:
+        return terms
+    own, every = len(sharded(frozen, shard).trials), len(frozen.trials)
+    share = msgspec.structs.replace(terms, budget_usd=terms.budget_usd * own / every)
+    if terms.trial_usd is not None and own and share.budget_usd < terms.trial_usd:  # type: ignore[operator]
+        raise UsageError(
+            f"{shard} has {own} of {every} trials and so ${share.budget_usd:.2f} of the budget, "
+            "and a trial may cost more than that; raise the budget, or use fewer shards"
+        )
+    return share
 
 
 def plain_env(environment: Mapping[str, str]) -> dict[str, str]:
@@ -160,6 +178,17 @@ def _secrets(checked: CheckedSuite, environment: Mapping[str, str]) -> dict[str,
             )
         values[name] = value
     return values
+
+
+def _refuse_spelled_out(checked: CheckedSuite, frozen: Frozen, secrets: Mapping[str, str]) -> None:
+    """Refuse a suite that has the value of a secret in it."""
+    text = msgspec.json.encode(frozen).decode()
+    for name, value in secrets.items():
+        if value in text:
+            raise InputError(
+                f"{visible(checked.path)}: the value of the secret {named(name)} is in the suite; "
+                "name the variable and leave the value out"
+            )
 
 
 def default_jobs() -> int:

@@ -18,7 +18,8 @@ from twoarm.programs.moment import utc_text
 from twoarm.programs.prices import Prices
 from twoarm.programs.run_folder import NO_EVENT, OUTPUTS
 from twoarm.programs.sidecar import NAME
-from twoarm.run.ledger import OUTCOME, TRIAL, Attempted, read_outcome
+from twoarm.run.attempted import Attempted
+from twoarm.run.ledger import OUTCOME, TRIAL, read_outcome
 from twoarm.runs.record import Run
 from twoarm.text.escape import visible
 

@@ -4,7 +4,6 @@ import os
 import re
 import stat
 from collections.abc import Iterable, Iterator
-from functools import cache
 
 from twoarm.run.supervisor.patch import may_hold_keys
 
@@ -40,10 +39,7 @@ def lies(path: str, above: str) -> bool:
     return path == above or path.startswith(above.rstrip("/") + "/")
 
 
-@cache
-def program_trees(
-    path_variable: str, program: str | None, kept_back: tuple[str, ...]
-) -> tuple[str, ...]:
+def program_trees(path_variable: str, program: str | None, kept_back: Iterable[str]) -> list[str]:
     """What the programs on PATH are made of: their folders, the folders of what links lead to.
 
     Whatever holds something that is kept back is not shown as a whole.
@@ -54,7 +50,7 @@ def program_trees(
             trees.add_folder(folder)
     if program is not None:
         trees.add_program(program)
-    return tuple(trees.found)
+    return trees.found
 
 
 class _Trees:
@@ -135,8 +131,7 @@ def keys_in(trees: Iterable[str]) -> Iterator[str]:
         yield from (os.path.join(tree, name) for name in names if may_hold_keys(name))
 
 
-@cache
-def secrets() -> tuple[str, ...]:
+def secrets() -> list[str]:
     """What is shown with the system and not meant for everybody, if this user could read it."""
     paths = []
     for folder in _SECRETIVE:
@@ -151,7 +146,7 @@ def secrets() -> tuple[str, ...]:
                 ]
         except OSError:
             continue
-    return tuple(paths)
+    return paths
 
 
 def named_in(texts: Iterable[str], folder: str) -> list[str]:

@@ -3,16 +3,20 @@
 import os
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from hashlib import sha256
 
 import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
-from twoarm.run.ledger import Attempted, RunFolder
+from twoarm.run.attempted import Attempted
+from twoarm.run.ledger import RunFolder
 from twoarm.run.looks import looks_taken, saved
-from twoarm.run.report import NOT_REGRADED, collect_runs, is_collected, regraded_from
+from twoarm.run.merge import merged_shards
+from twoarm.run.receipt import NOT_REGRADED, regraded_from
+from twoarm.run.report import collect_runs, is_collected
 from twoarm.run.reported import earlier_reports
-from twoarm.run.schedule import Frozen
+from twoarm.run.schedule import Frozen, task_keys
 from twoarm.run.tree import tree_digest
 from twoarm.runs.study import COLLECTED, KeptVerdict, Study
 from twoarm.text.escape import visible
@@ -34,7 +38,7 @@ def open_study(path: str) -> OpenStudy:
         )
     folder = RunFolder(path)
     try:
-        frozen = folder.frozen()
+        frozen = folder.planned()
         runs = list(folder.runs())
         infra = [attempt for attempt in folder.attempts() if attempt.state == "infra"]
         looks, regraded = looks_taken(folder), regraded_from(folder)
@@ -42,12 +46,14 @@ def open_study(path: str) -> OpenStudy:
         if not is_collected(folder, frozen, (*runs, *infra)):
             upto = None if ended is None else ended.after
             collect_runs(folder, frozen, _prices(folder, frozen), upto)
-        suite = frozen.suite
+        suite, shard = frozen.suite, folder.machine().shard
+        merged = merged_shards(folder)
         return OpenStudy(
             run_file=os.path.join(path, COLLECTED),
             study=Study(
                 path=path,
                 suite_id=frozen.suite_id,
+                suite_sha256=_suite_digest(frozen),
                 description=suite.description,
                 agent=None if suite.agent is None else suite.agent.program,
                 version=frozen.version,
@@ -69,6 +75,9 @@ def open_study(path: str) -> OpenStudy:
                 stopped={} if ended is None else ended.because,
                 planned_runs=len(frozen.trials),
                 saved_runs=0 if ended is None else saved(frozen, ended),
+                shard="" if shard is None else str(shard),
+                shards=0 if merged is None else merged.of,
+                missing_shards=() if merged is None else merged.missing,
             ),
         )
     except OSError as error:
@@ -76,6 +85,21 @@ def open_study(path: str) -> OpenStudy:
         raise InputError(f"{where}: cannot be read: {error.strerror}") from error
     finally:
         folder.release()
+
+
+def _suite_digest(frozen: Frozen) -> str:
+    """Of the tasks: what is asked, what they are set up with, and what grades them."""
+    tasks = [
+        (
+            task.id,
+            task.acceptance,
+            task.setup_commands,
+            task.acceptance_files,
+            [frozen.digests.get(key, "") for key in task_keys(task.id)],
+        )
+        for task in sorted(frozen.suite.tasks, key=lambda task: task.id)
+    ]
+    return sha256(msgspec.json.encode(tasks, order="sorted")).hexdigest()
 
 
 def _made(frozen: Frozen, runs: Iterable[Attempted]) -> dict[int, int]:

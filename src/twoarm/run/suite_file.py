@@ -362,6 +362,9 @@ def _overlays(
                 yield _problem(path, f"{key}.{table}", _OUTSIDE.format(named(place)))
             if not os.path.exists(os.path.join(folder, os.path.expanduser(source))):
                 message = f"no file {named(source)}; paths are relative to the suite"
+                if table == "files":
+                    gone = f"remove = [{named(place)}]"
+                    message += f"; if the change is to have no such file, write {gone} instead"
                 yield _problem(path, f"{key}.{table}.{place}", message)
 
 

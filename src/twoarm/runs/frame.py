@@ -12,7 +12,7 @@ from typing import Any, Protocol, cast
 import msgspec
 import numpy as np
 
-from twoarm.errors import ExtraError, UsageError
+from twoarm.errors import ExtraError, UsageError, extra_needed
 from twoarm.runs.record import Line, MaybeExitCode, MaybeNumber, MaybePart, Repeat
 
 _ROWS = 4_096
@@ -54,7 +54,7 @@ def _opened(frame: ArrowFrame) -> Any:
         import narwhals.stable.v2 as narwhals
         from narwhals.exceptions import DuplicateError
     except ImportError as error:
-        raise ExtraError('a frame needs `narwhals`: pip install "twoarm[frames]"') from error
+        raise ExtraError(extra_needed("a frame", "narwhals", "frames")) from error
     try:
         return narwhals.from_native(cast(Any, frame), eager_only=True)
     except DuplicateError as error:

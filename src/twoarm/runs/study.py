@@ -75,6 +75,13 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     # How many runs of all arms were planned, and how many of them that saved.
     planned_runs: int = 0
     saved_runs: int = 0
+    # Of what is asked and what grades it, task by task.
+    suite_sha256: str = ""
+    # Which shard of a run it is, in words; empty if it is all of it.
+    shard: str = ""
+    # How many shards it was merged from, if it was, and those that are missing.
+    shards: int = 0
+    missing_shards: tuple[int, ...] = ()
 
     def ended_for(self, candidate: str, baseline: str) -> StopReason | None:
         """Why it ended at a planned look, where these are its arms."""

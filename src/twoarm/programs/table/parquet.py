@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from twoarm.errors import InputError
+from twoarm.errors import InputError, extra_needed
 from twoarm.programs.folder import LARGEST_RATIO, LEAST_UNPACKED, Folder, SourceError
 from twoarm.text.escape import named, shortened
 
@@ -28,9 +28,8 @@ def read_rows(folder: Folder, name: str) -> Iterator[tuple[int, Mapping[str, Any
     try:
         import pyarrow
     except ImportError as error:
-        raise InputError(
-            f"{folder.where(name)}: Parquet needs pyarrow; install `twoarm[parquet]`"
-        ) from error
+        why = extra_needed("Parquet", "pyarrow", "parquet")
+        raise InputError(f"{folder.where(name)}: {why}") from error
     with folder.open(name) as stream:
         try:
             yield from enumerate(_rows(folder, name, stream), 1)

@@ -20,7 +20,8 @@ from twoarm.run.engine import Engine
 from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.supervisor.isolation import ATTEMPT_LABEL
 from twoarm.run.supervisor.main import CANCELLED, DONE, FAILED
-from twoarm.run.supervisor.processes import SUPERVISOR, clear_process_limits, kill_marked
+from twoarm.run.supervisor.process_limit import clear_process_limits
+from twoarm.run.supervisor.processes import SUPERVISOR, kill_marked
 
 _HERE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # The package as the supervisor sees it: its own modules, without what twoarm imports for others.
@@ -30,8 +31,10 @@ for name in ("", "/run", "/run/supervisor", "/runs", "/files"):
     module = type(sys)("twoarm" + name.replace("/", "."))
     module.__path__ = [sys.argv[1] + name]
     sys.modules[module.__name__] = module
+from twoarm.run.supervisor.process_limit import ProcessLimit
+process_limit = ProcessLimit()
 from twoarm.run.supervisor.main import main
-main()
+main(process_limit)
 """
 _COMMAND = (sys.executable, "-I", "-S", "-c", _BOOT, os.path.dirname(_HERE))
 # How often each supervisor is looked after.
@@ -172,7 +175,7 @@ class Local:
             # Nobody else looks after its descendants.
             kill_marked(running.job.marker)
             _clear_containers(running.job)
-            clear_process_limits()
+        clear_process_limits()
         running.above.clear(os.path.basename(running.job.scratch))
         running.above.close()
         return JobOutcome(
@@ -198,7 +201,7 @@ class Local:
 def _clear_containers(job: Job) -> None:
     """Remove what an engine still runs for a supervisor that is gone."""
     if job.seal.image:
-        tool = job.seal.words["agent"][0]
+        tool = next(iter(job.seal.words.values()))[0]
         Engine(name=job.seal.isolation, path=tool).clear(f"{ATTEMPT_LABEL}={job.marker}")
 
 

@@ -5,11 +5,8 @@ attempt's own is added here. Standard library only, for the supervisor.
 """
 
 import os
-import shlex
 import signal
 from types import MappingProxyType
-
-from twoarm.run.supervisor.seccomp import call_filter
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -36,8 +33,8 @@ class InTheOpen:
 
     # Handed to what is started, besides its streams, by the numbers that it knows them by.
     passed: "Mapping[int, int]" = MappingProxyType({})
-    # Whether processes of others, which have to end by themselves, are there for a while.
-    lingers = False
+    # How long processes of others, which end by themselves, are waited for.
+    linger_seconds = 0.0
     # Whether whoever is left when a step has ended can still be seen.
     shows_leftovers = True
 
@@ -58,9 +55,13 @@ class InTheOpen:
 class Bubblewrapped(InTheOpen):
     """A sandbox with processes of its own, in which little can be seen and less written to."""
 
+    # The first process inside ends right after the sandbox.
+    linger_seconds = 0.1
     shows_leftovers = False
 
     def __init__(self, words: "list[str]", last: "list[str]", at: str) -> None:
+        from twoarm.run.supervisor.seccomp import call_filter
+
         self._status = _nameless(b"")
         calls = call_filter()
         filtered = ["--seccomp", str(_FILTER)] if calls else []
@@ -95,7 +96,8 @@ class Bubblewrapped(InTheOpen):
 class Contained(InTheOpen):
     """A container, by the client of its engine."""
 
-    lingers = True
+    # Whoever cleans up after a container holds locks that others wait for.
+    linger_seconds = 2.0
     shows_leftovers = False
 
     def __init__(
@@ -121,6 +123,8 @@ class Contained(InTheOpen):
         self, argv: "list[str]", env: "dict[str, str]"
     ) -> "tuple[list[str], dict[str, str]]":
         """The client with variables of its own; those of the step are in a file inside."""
+        import shlex
+
         lines = [f"export {name}={shlex.quote(value)}\n" for name, value in env.items()]
         if self._path:
             lines.append(f'export PATH={shlex.quote(self._path)}:"$PATH"\n')

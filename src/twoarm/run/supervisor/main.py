@@ -19,11 +19,11 @@ from twoarm.run.supervisor.grading import grade, not_graded
 from twoarm.run.supervisor.isolation import IsolationError
 from twoarm.run.supervisor.manifest import LINK, OTHER, changed_below, kind_of, walk, written
 from twoarm.run.supervisor.patch import Base, Patches
+from twoarm.run.supervisor.process_limit import MOST_PROCESSES, ProcessLimit
 from twoarm.run.supervisor.processes import (
     NOT_STARTED,
     Cancelled,
     Lifeline,
-    ProcessLimit,
     detach,
 )
 from twoarm.run.supervisor.program import NOT_EXECUTABLE, find_on, why_unfit
@@ -37,8 +37,6 @@ if TYPE_CHECKING:
 # The exit codes of this process: done, told to end, could not write.
 DONE, CANCELLED, FAILED = 0, 75, 74
 
-# The processes of one attempt, with their threads; far above what builds and tests need.
-MOST_PROCESSES = 8192
 _DIFF, _IGNORED = "diff.patch", "ignored.patch"
 # An agent may leave what cannot be read, and names that are the same without a secret; a full disk
 # is not its doing.
@@ -51,6 +49,10 @@ def prepare(attempt: RunningAttempt, base: "Base | None") -> int:
     attempt.work.close()
     attempt.copy(job["tree"], attempt.box, "work")
     attempt.work = attempt.box.enter("work")
+    # From here on it is not our own commands alone; a container has a limit of its own, under which
+    # the client of its engine would not start.
+    most = 0 if job["seal"]["image"] else job["processes"]
+    attempt.process_limit.allow(most or MOST_PROCESSES)
     for command in job["setup"]:
         code, _ = attempt.shell(command, "setup", "setup.log", job["setup_seconds"])
         if code:
@@ -311,19 +313,16 @@ def _checked(attempt: RunningAttempt, base: "Base | None", redactor: Redactor) -
         return facts | not_graded(attempt.job, error.strerror)
 
 
-def main() -> None:
+def main(process_limit: ProcessLimit) -> None:
     """Read the job, obey it, leave nothing and nobody behind."""
     detach()
     lifeline = Lifeline()
     code, attempt = DONE, None
     with open(int(sys.argv[-2]), "rb") as file:
         job = marshal.load(file)
-    # A container has a limit of its own, under which the client of its engine would not start.
-    most = 0 if job["seal"]["image"] else job["processes"]
-    process_limit = ProcessLimit(most or MOST_PROCESSES)
     try:
         above = OpenFolder(os.path.dirname(job["scratch"]), int(sys.argv[-1]))
-        attempt = RunningAttempt(job, lifeline, above)
+        attempt = RunningAttempt(job, lifeline, above, process_limit)
         run(job, attempt)
     except Cancelled:
         code = CANCELLED
@@ -340,6 +339,5 @@ def main() -> None:
         except OSError as error:
             # It is in the cache, and the runner clears that; the run itself is safe.
             sys.stderr.write(f"{error}\n")
-        process_limit.leave()
     # Nothing of the interpreter is worth tearing down.
     os._exit(code)

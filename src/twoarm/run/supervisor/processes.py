@@ -24,9 +24,8 @@ _PARENT_DIED = 1
 _DEFAULTS = tuple(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 _POLL_SECONDS = 0.1
 _SWEEP_SECONDS = 30.0
-# How long the client of an engine may take, and whoever it leaves behind.
+# How long the client of an engine may take.
 _CLIENT_SECONDS = 60.0
-_LINGER_SECONDS = 2.0
 # Whoever named such a program has to answer for it.
 _NO_PROGRAM = (errno.ENOENT, errno.EACCES, errno.ENOEXEC, errno.ENOTDIR)
 # The variable of a supervisor that holds the marker of its attempt.
@@ -85,76 +84,6 @@ def detach() -> None:
         prctl(_SUBREAPER, 1, 0, 0, 0)
         # An agent may have stopped us; when the runner dies, nobody else would wake us up.
         prctl(_PARENT_DIED, signal.SIGCONT, 0, 0, 0)
-
-
-class ProcessLimit:
-    """A limit on how many processes there may be at once, where this user can set one."""
-
-    def __init__(self, most: int) -> None:
-        self._folder = ""
-        self._parent = ""
-        for parent in _cgroups():
-            folder = os.path.join(parent, f"twoarm-{os.getpid()}")
-            try:
-                os.mkdir(folder)
-            except OSError:
-                continue
-            try:
-                # Refused, or not there, where this controller was not handed to the user.
-                _write(os.path.join(folder, "pids.max"), str(most))
-                _write(os.path.join(folder, "cgroup.procs"), str(os.getpid()))
-            except OSError:
-                _remove_cgroup(folder)
-                continue
-            self._folder, self._parent = folder, parent
-            return
-
-    def leave(self) -> None:
-        """Give the limit back, once nobody else is under it."""
-        if self._folder:
-            try:
-                _write(os.path.join(self._parent, "cgroup.procs"), str(os.getpid()))
-            except OSError:
-                # Taken away already, by somebody who does not see this process.
-                return
-            _remove_cgroup(self._folder)
-
-
-def clear_process_limits() -> None:
-    """Take away the limits of supervisors that were killed."""
-    for parent in _cgroups():
-        for name in os.listdir(parent) if os.path.isdir(parent) else ():
-            head, _, pid = name.partition("-")
-            if head == "twoarm" and pid.isdigit() and not os.path.exists(f"/proc/{pid}"):
-                _remove_cgroup(os.path.join(parent, name))
-
-
-def _remove_cgroup(path: str) -> None:
-    """Take a limit away, unless somebody is under it, or has done so already."""
-    try:
-        os.rmdir(path)
-    except OSError:
-        return
-
-
-def _cgroups() -> list[str]:
-    """The folders of the cgroup of this process that may count processes."""
-    try:
-        with open("/proc/self/cgroup", encoding="ascii") as file:
-            lines = [line.strip().split(":", 2) for line in file]
-    except OSError:
-        return []
-    folders = [f"/sys/fs/cgroup/pids{path}" for _, kinds, path in lines if kinds == "pids"]
-    return folders + [f"/sys/fs/cgroup{path}" for number, _, path in lines if number == "0"]
-
-
-def _write(path: str, text: str) -> None:
-    # Never created: these files are there or they are not.
-    descriptor = os.open(path, os.O_WRONLY)
-    try:
-        os.write(descriptor, text.encode())
-    finally:
-        os.close(descriptor)
 
 
 def _reap() -> bool:
@@ -382,11 +311,9 @@ class Steps:
         """Nobody is left behind, even if the runner is gone."""
         try:
             isolation.ended(code)
-            deadline = time.monotonic() + _LINGER_SECONDS
-            # Whoever cleans up after a container holds locks that others wait for.
-            while isolation.lingers and descendants(self._marker) and time.monotonic() < deadline:
-                _reap()
-                time.sleep(0.005)
+            deadline = time.monotonic() + isolation.linger_seconds
+            while time.monotonic() < deadline and _reap():
+                time.sleep(0.0001)
         finally:
             left = sweep(self._marker)
         return left

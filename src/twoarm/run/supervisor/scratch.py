@@ -8,6 +8,7 @@ import os
 
 from twoarm.files.safe import OpenFolder, find, same_place
 from twoarm.run.supervisor.isolation import Bubblewrapped, Contained, InTheOpen
+from twoarm.run.supervisor.process_limit import ProcessLimit
 from twoarm.run.supervisor.processes import Lifeline, Steps, call
 from twoarm.run.supervisor.program import CLEAN_GIT, COPY
 
@@ -30,8 +31,15 @@ _GIT_ENV = CLEAN_GIT | {"GIT_ATTR_NOSYSTEM": "1", "GIT_NO_REPLACE_OBJECTS": "1"}
 class RunningAttempt:
     """Where one attempt runs, and what is kept of it."""
 
-    def __init__(self, job: "dict[str, Any]", lifeline: Lifeline, above: OpenFolder) -> None:
+    def __init__(
+        self,
+        job: "dict[str, Any]",
+        lifeline: Lifeline,
+        above: OpenFolder,
+        process_limit: ProcessLimit,
+    ) -> None:
         self.job = job
+        self.process_limit = process_limit
         # From now on, whatever becomes of its path.
         self.folder = OpenFolder(job["folder"])
         self._above, self._name = above, os.path.basename(job["scratch"])

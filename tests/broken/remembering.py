@@ -1,0 +1,28 @@
+"""Rules of results over time."""
+
+from tests.broken.entry import Broken
+
+ALARMS = "tests/history/test_alarms.py"
+LOG = "tests/history/test_log.py"
+
+REMEMBERING = [
+    Broken("the error is shared by all places", "alarms._first_shift", "if least < spent / (results - 1):", "if least < spent:", ALARMS),
+    Broken("the error is shared by all results", "alarms._first_shift", "spent = alpha / (results * (results - 1))", "spent = alpha", ALARMS),
+    Broken("a place explains most", "alarms._first_shift", "at = int(np.argmax(splits.gain))", "at = int(np.argmin(splits.p))", ALARMS),
+    Broken("nothing is certain that never varies", "alarms._p_of", "usable = (tasks >= FEWEST_TASKS) & (variance > 0.0)", "usable = tasks >= FEWEST_TASKS", ALARMS),
+    Broken("an alarm takes six tasks", "alarms._p_of", "usable = (tasks >= FEWEST_TASKS) & (variance > 0.0)", "usable = variance > 0.0", ALARMS),
+    Broken("tasks of one side do not count", "_Sums.split", "used = (early[0] > 0) & (late[0] > 0) & (early[0] + late[0] > 2)", "used = early[0] + late[0] > 2", ALARMS),
+    Broken("degrees of freedom are those of the tasks", "alarms._p_of", "stdtr(variance**2 / of_each,", "stdtr(1e9,", ALARMS),
+    Broken("after a change the history begins anew", "alarms.shifts", "start = shift.since", "start = len(effects)", ALARMS),
+    Broken("gates share the error", "overview._alarms", "alpha = (1.0 - level) / len(GATES)", "alpha = 1.0 - level", "tests/history/test_log.py::test_three_gates_share_the_error"),
+    Broken("no result is added twice", "add_entry", "if known.inputs_sha256 == entry.inputs_sha256 and known.series == entry.series:", "if False:", LOG),
+    Broken("no file is overwritten", "write_new_file", "os.link(temporary, path)", "os.replace(temporary, path)", LOG),
+    Broken("models make a series", "history.entry.entry_of", "models=tested.models,", "models=(),", LOG),
+    Broken("agents make a series", "history.entry.entry_of", "agents=tested.agents,", "agents=(),", LOG),
+    Broken("tasks make a series", "entry._suite_digest", "return _digest(graders)", 'return ""', LOG),
+    Broken("what is asked makes a series", "studies._suite_digest", "[frozen.digests.get(key, \"\") for key in task_keys(task.id)],", "", LOG),
+    Broken("results are in the order of their runs", "read_entries", "key=lambda each: (each[1].time_utc, each[0])", "key=lambda each: each[1].inputs_sha256", LOG),
+    Broken("a series is that of its key", "entry._read", 'if entry.series != _digest(msgspec.to_builtins(entry.key))[:12]:', "if False:", LOG),
+    Broken("scales are not mixed", "effects_of", "if change and change.scale == scale", "if change", LOG),
+    Broken("every bad file is named", "read_entries", "if problems.count:", "if False:", LOG),
+]  # fmt: skip

@@ -1,0 +1,116 @@
+"""What a sandbox shows of this machine, where files can be reached in more than one way."""
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.suite_files import suite_of
+from twoarm.run import shown
+from twoarm.run.isolation import ChosenIsolation, inside, sealer_of
+from twoarm.run.suite_file import read_suite
+
+Cat = Callable[..., bytes]
+
+
+@pytest.fixture
+def cat(bubblewrap: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Cat:
+    """What an agent reads at a path; `opt` of this test is shown as a folder of the system."""
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setattr(shown, "SYSTEM", (*shown.SYSTEM, str(tmp_path / "opt")))
+    (tmp_path / "home").mkdir()
+    (tmp_path / "opt").mkdir()
+
+    def read(suite: Path, path: Path, *kept_back: str) -> bytes:
+        checked = read_suite(str(suite))
+        chosen = ChosenIsolation(name="bwrap", tool=bubblewrap)
+        sealer = sealer_of(checked, chosen, "/bin/cat", "", kept_back)
+        return inside(sealer, ["/bin/cat", str(path)]).stdout
+
+    return read
+
+
+def secret_at(folder: Path) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "secret.txt"
+    path.write_text("hunter2\n")
+    return path
+
+
+def test_a_folder_of_the_system_is_shown(cat: Cat, tmp_path: Path) -> None:
+    # Otherwise the tests below would say nothing.
+    assert cat(suite_of(tmp_path / "suite"), secret_at(tmp_path / "opt")) == b"hunter2\n"
+
+
+SOURCES: dict[str, Callable[[str], dict[str, Any]]] = {
+    "copied": lambda path: {"workspace": {"copy": path}},
+    "exported": lambda path: {"workspace": {"copy": None, "repo": path}},
+    "built": lambda path: {"arms": {"with": {"source": {"repo": path}}}},
+}
+
+
+@pytest.mark.parametrize("linked", [False, True], ids=["itself", "by a link"])
+@pytest.mark.parametrize("way", SOURCES)
+def test_what_workspaces_are_made_of_is_hidden(
+    cat: Cat, tmp_path: Path, way: str, linked: bool
+) -> None:
+    secret = secret_at(tmp_path / "opt" / "app")
+    source = secret.parent
+    if linked:
+        source = tmp_path / "link"
+        source.symlink_to(secret.parent)
+    assert cat(suite_of(tmp_path / "suite", **SOURCES[way](str(source))), secret) == b""
+
+
+def test_a_suite_behind_a_link_is_hidden_where_it_really_is(cat: Cat, tmp_path: Path) -> None:
+    real = tmp_path / "opt" / "suite"
+    suite_of(real)
+    (tmp_path / "link").symlink_to(real)
+    assert cat(tmp_path / "link" / "suite.json", secret_at(real)) == b""
+
+
+def test_a_run_folder_behind_a_link_is_hidden_where_it_really_is(cat: Cat, tmp_path: Path) -> None:
+    secret = secret_at(tmp_path / "opt" / "out")
+    (tmp_path / "link").symlink_to(secret.parent)
+    assert cat(suite_of(tmp_path / "suite"), secret, str(tmp_path / "link")) == b""
+
+
+def test_a_home_behind_a_link_is_hidden_where_it_really_is(cat: Cat, tmp_path: Path) -> None:
+    secret = secret_at(tmp_path / "opt" / "user")
+    (tmp_path / "home").rmdir()
+    (tmp_path / "home").symlink_to(secret.parent)
+    assert cat(suite_of(tmp_path / "suite"), secret) == b""
+
+
+def test_of_a_suite_that_home_is_in_acceptance_sees_what_it_names(tmp_path: Path) -> None:
+    home = tmp_path / "suite" / "me"
+    home.mkdir(parents=True)
+    (tmp_path / "suite" / "grade.sh").write_text("true\n")
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": "sh {suite}/grade.sh"}]
+    checked = read_suite(str(suite_of(tmp_path / "suite", tasks=tasks)))
+    chosen = ChosenIsolation(name="bwrap", tool="bwrap")
+    words = {}
+    for where, path in {"inside": home, "elsewhere": tmp_path / "home"}.items():
+        path.mkdir(exist_ok=True)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("HOME", str(path))
+            words[where] = sealer_of(checked, chosen).for_acceptance("one").words["acceptance"]
+    folder = str(tmp_path / "suite")
+    assert f"--ro-bind {folder} {folder} " in " ".join(words["elsewhere"])
+    assert folder not in words["inside"]
+    assert f"{folder}/grade.sh" in words["inside"]
+
+
+def test_a_folder_of_programs_that_cannot_be_listed_is_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "tools"
+    folder.mkdir()
+
+    def refuse(path: str) -> None:
+        raise PermissionError(13, "Permission denied", path)
+
+    monkeypatch.setattr(os, "scandir", refuse)
+    assert shown.program_trees(str(folder), None, []) == [str(folder)]

@@ -1,0 +1,147 @@
+"""Every command on the site is one that twoarm takes; those of the recipes are run."""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import takewhile
+from pathlib import Path
+
+import pytest
+
+from tests.forge.test_workflow import OPENCODE, SUITE, git
+from tests.site.conftest import DOCS, ROOT
+from tests.support.collect_fixtures import FIXTURES, cat
+from twoarm.commands.cli import _parse
+from twoarm.commands.console import Streams
+from twoarm.commands.given import refuse_idle
+
+FILES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
+RECIPES = sorted((DOCS / "recipes").glob("*.md"))
+
+
+def commands(path: Path) -> Iterator[list[str]]:
+    """The words of every call of twoarm in the blocks of a file."""
+    text = path.read_text(encoding="utf-8")
+    for block in re.findall(r"^```(?:sh|console|bash)\n(.*?)^```", text, flags=re.M | re.S):
+        joined = re.sub(r"\\\n\s*", " ", block)
+        for line in joined.splitlines():
+            for part in re.split(r"\|\||&&|[|;]", line.removeprefix("$ ")):
+                try:
+                    words = shlex.split(part, comments=True)
+                except ValueError:
+                    continue
+                while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
+                    words.pop(0)
+                if words[:1] == ["twoarm"]:
+                    yield list(takewhile(lambda word: not re.match(r"\d?[<>]", word), words[1:]))
+
+
+CALLS = [(path, words) for path in FILES for words in commands(path)]
+
+
+def test_there_are_commands_to_look_at() -> None:
+    assert len(CALLS) > 80
+    assert {"run", "score", "collect", "plan", "log", "init"} <= {words[0] for _, words in CALLS}
+
+
+@pytest.mark.parametrize(("path", "words"), CALLS, ids=lambda given: getattr(given, "name", ""))
+def test_a_command_is_one_that_twoarm_takes(
+    path: Path, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    # An option that is not there ends the program, one that would do nothing is an error.
+    code: object = 0
+    try:
+        refuse_idle(*_parse(words, Streams()))
+    except SystemExit as leaving:
+        code = leaving.code
+    assert code in (0, None), capsys.readouterr().err
+
+
+def blocks(path: Path, language: str) -> list[str]:
+    text = path.read_text(encoding="utf-8")
+    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.M | re.S)
+
+
+CLAUDE = f"""#!/bin/sh
+if [ "$1" = --version ]; then echo '2.1.325 (Claude Code)'; exit; fi
+printf 'echo "Hello, $1!"\\n' > greet.sh
+printf 'echo "Goodbye, $1!"\\n' > farewell.sh
+{cat("claude-code/ok/stream.jsonl")}
+"""
+
+
+@pytest.fixture
+def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """What the recipes speak of, with stand-ins for the agents."""
+    programs, here = tmp_path / "programs", tmp_path / "here"
+    programs.mkdir()
+    for name, script in {"claude": CLAUDE, "opencode": OPENCODE}.items():
+        (programs / name).write_text(script)
+        (programs / name).chmod(0o755)
+    app = here / "app"
+    app.mkdir(parents=True)
+    for name in ("greet", "farewell"):
+        (app / f"{name}.sh").write_text("echo something\n")
+    (here / "evals").mkdir()
+    git(here, "init", "-q")
+    for name in ("greet.sh", "AGENTS.md"):
+        (here / name).write_text("echo Hello!\n")
+    shutil.copy(SUITE, here / "evals")
+    for _ in range(2):
+        git(here, "add", "AGENTS.md", "greet.sh")
+        git(here, "commit", "-q", "--allow-empty", "-m", "x")
+    (here / "AGENTS.md").write_text("Use the shell.\n")
+    for arm in ("ours", "theirs"):
+        for trial in (FIXTURES / "harbor" / "ab-demo").glob("*/result.json"):
+            behaviour = json.loads(trial.read_text())["config"]["agent"]["kwargs"]["behaviour"]
+            if (behaviour == "solve") is (arm == "ours"):
+                shutil.copytree(trial.parent, here / "jobs" / arm / trial.parent.name)
+        shutil.copytree(FIXTURES / "mini-swe-agent" / "ok", here / "swe" / arm)
+        for sidecar in (here / "swe" / arm).glob("run.json"):
+            sidecar.unlink()
+        names = [path.name.split(".")[0] for path in (here / "swe" / arm).glob("*.traj.json")]
+        told = {"schema_version": 2, "resolved_ids": names, "unresolved_ids": []}
+        (here / "swe" / f"{arm}.json").write_text(json.dumps(told))
+    monkeypatch.setenv("PATH", f"{programs}:{Path(sys.executable).parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
+    for name in ("ANTHROPIC_API_KEY", "OPENAI_API_KEY"):
+        monkeypatch.setenv(name, "not-a-key-at-all")
+    return here
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=lambda path: path.stem)
+def test_a_recipe_works_as_it_is_written(path: Path, workplace: Path) -> None:
+    for text in blocks(path, "toml"):
+        (workplace / text.split()[1]).write_text(text)
+    for text in blocks(path, "json"):
+        (workplace / "search.mcp.json").write_text(text)
+    if path.stem == "paper":
+        suite = (DOCS / "recipes" / "mcp.md").read_text(encoding="utf-8")
+        (text,) = re.findall(r"^```toml\n(.*?)^```$", suite, flags=re.M | re.S)
+        (workplace / "suite.toml").write_text(text)
+        (workplace / "search.mcp.json").write_text("{}")
+    scripts = blocks(path, "sh")
+    assert scripts
+    for script in scripts:
+        done = subprocess.run(
+            ["bash", "-e", "-c", script],
+            cwd=workplace,
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+        )
+        assert done.returncode == 0, script + done.stdout[-2000:] + done.stderr
+
+
+def test_the_reference_is_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "tools.reference", "--check"],
+        cwd=ROOT, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
