@@ -26,6 +26,8 @@ _WAIT_SECONDS = 120.0
 OUTCOME = "outcome"
 TRIAL = "trial.json"
 _DOUBTS = "doubts.json"
+# What depends on the machine.
+_PLACE = "place.json"
 # The digests of the trees that trials start from.
 TREES = "trees.json"
 # A file that asks for no new trials.
@@ -35,7 +37,7 @@ STOP = "stop"
 _OWN = {
     "lock",
     SCHEDULE,
-    "place.json",
+    _PLACE,
     ".attempts",
     "runs",
     "setup",
@@ -124,7 +126,7 @@ class RunFolder:
             self.hold(machine.token)
             for name in (".attempts", "runs"):
                 self.folder.made(name).close()
-            self.folder.write("place.json", _pretty(machine))
+            self.folder.write(_PLACE, _pretty(machine))
             self.folder.remove(TREES)
             # The last one: a folder with a schedule is complete.
             self.folder.write(SCHEDULE, frozen_bytes(frozen))
@@ -139,23 +141,27 @@ class RunFolder:
         """The schedule."""
         return self._read(SCHEDULE, thaw)
 
+    def shard(self) -> Shard | None:
+        """Which share of the trials is run here; None for all, and where place.json is gone."""
+        return self.machine().shard if self.folder.is_file(_PLACE) else None
+
     def planned(self) -> Frozen:
         """The schedule with the trials that are run here."""
-        return sharded(self.frozen(), self.machine().shard)
+        return sharded(self.frozen(), self.shard())
 
     def machine(self) -> MachineSettings:
         """What depends on this machine."""
-        machine = self._read("place.json", _MACHINE.decode)
+        machine = self._read(_PLACE, _MACHINE.decode)
         if not is_token(machine.token):
             raise InputError(
-                f"{visible(self.at('place.json'))}: {named(shortened(machine.token, 40))} is not a "
+                f"{visible(self.at(_PLACE))}: {named(shortened(machine.token, 40))} is not a "
                 "token of twoarm; the file was changed, so start over with another --out"
             )
         return machine
 
     def change(self, machine: MachineSettings) -> None:
         """Another number of jobs, or a suite that has moved."""
-        self.folder.write("place.json", _pretty(machine))
+        self.folder.write(_PLACE, _pretty(machine))
 
     def _read(self, name: str, decode: Callable[[bytes], T]) -> T:
         path = self.at(name)

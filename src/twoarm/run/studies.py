@@ -46,7 +46,7 @@ def open_study(path: str) -> OpenStudy:
         if not is_collected(folder, frozen, (*runs, *infra)):
             upto = None if ended is None else ended.after
             collect_runs(folder, frozen, _prices(folder, frozen), upto)
-        suite, shard = frozen.suite, folder.machine().shard
+        suite, shard = frozen.suite, folder.shard()
         merged = merged_shards(folder)
         return OpenStudy(
             run_file=os.path.join(path, COLLECTED),
