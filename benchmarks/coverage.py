@@ -4,9 +4,9 @@
     make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
     make coverage KINDS=promotion  only some: values, success, per solved, scores, promotion,
-                                   verdicts, family, arms drift, history, gates, plan,
-                                   plan success, plan small, plan pilots, looks again, calibrate
-                                   (docs/plan.md)
+                                   verdicts, family, arms drift, history, where used, gates,
+                                   plan, plan success, plan small, plan pilots, looks again,
+                                   calibrate (docs/plan.md)
     make coverage NAMES=V1,V10     only the generators whose names begin with these words
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
@@ -63,6 +63,7 @@ from benchmarks.planning import (
 )
 from benchmarks.scores import SCORES, scores_cell
 from benchmarks.shortest import shortest
+from benchmarks.used import USING, used_cell
 from benchmarks.verdicts import GUARDED, PROMOTIONS, promotion_cell, runs_of, verdicts_cell
 from twoarm.evidence import means
 from twoarm.evidence.arm_medians import arm_medians
@@ -271,6 +272,7 @@ KINDS = {
     "family": Kind(family_cell, ("H three metrics",), DESIGNS[2:]),
     "arms drift": Kind(drift_cell, tuple(DRIFTING), ((5, 6), (12, 5))),
     "history": Kind(history_cell, tuple(HISTORIES), ((6, 5), (12, 5), (25, 5), (60, 3))),
+    "where used": Kind(used_cell, tuple(USING), ((12, 5), (25, 5), (25, 10), (60, 5))),
     "gates": Kind(gates_cell, tuple(GATE_SCENARIOS), ((1, 10), *DESIGNS)),
     "plan": Kind(
         plan_cell,

@@ -198,12 +198,14 @@ def compare_candidates(
     )
 
 
+# One call for every part of the report, and one line for every field of it.
 def _report(
     comparison: Comparison, options: Options, generated_at_utc: str | None, family: Family
 ) -> Report:
     runs, arms = comparison.runs, comparison.arms
     evidence = weigh(comparison, options, family) if options.evidence else None
-    uptake, failures = find_uptake(comparison), find_failures(comparison)
+    failures = find_failures(comparison)
+    uptake = find_uptake(comparison, None if evidence is None else evidence.level)
     tools = find_tools(comparison, options)
     known = (
         *failure_caveats(failures, comparison),

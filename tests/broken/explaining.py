@@ -4,6 +4,7 @@ from tests.broken.entry import Broken
 
 SHELL = "tests/programs/test_shell.py"
 UPTAKE = "tests/programs/test_uptake.py"
+WHERE_USED = "tests/explain/test_where_used.py"
 UPTAKE_REPORT = "tests/explain/test_uptake_report.py"
 TOOL_USE = "tests/explain/test_tool_use.py"
 RUN_PAGES = "tests/run_pages/test_pages.py"
@@ -130,9 +131,16 @@ EXPLAINING = [
     Broken("uptake of one arm is said to be", "uptake_caveats", "if not unknown.known_runs and unknown.runs:", "if False:", UPTAKE_REPORT),
     Broken("uptake that nothing shows is said", "uptake_caveats", "yield from _unseen(comparison)", "", UPTAKE_REPORT),
     Broken("only runs that count tell what was asked", "caveats._unseen", "np.isin(asked, arm.rows).any()", "len(asked)", UPTAKE_REPORT),
-    Broken("a split needs both kinds of runs", "explain.uptake._split", "if not used.any() or not idle.any():", "if not used.any():", UPTAKE_REPORT),
-    Broken("a split is of runs that tell", "explain.uptake._split", "used, idle = counts > 0, counts == 0", "used, idle = counts > 0, ~(counts > 0)", UPTAKE_REPORT),
-    Broken("a split stands beside its sentence", "render.uptake._split", "notes=(why,),", "notes=(),", UPTAKE_REPORT),
+    Broken("use that is not clearly more divides nothing", "where_used.fieller", "if used <= 0.0 or square <= 0.0:", "if used <= 0.0:", WHERE_USED),
+    Broken("use that is clearly less divides nothing", "where_used.fieller", "if used <= 0.0 or square <= 0.0:", "if square <= 0.0:", WHERE_USED),
+    Broken("what varies together is counted together", "where_used.fieller", "product = moved * used - reach * math.fsum(away * apart) / freedom", "product = moved * used", WHERE_USED),
+    Broken("how use varies is counted", "where_used.fieller", "square = used**2 - reach * math.fsum(apart**2) / freedom", "square = used**2", WHERE_USED),
+    Broken("no success changes by more than all of it", "where_used._shown", "max(-1.0, min(1.0, value)) if runs.metric in BOUNDED else value", "value", WHERE_USED),
+    Broken("success that never varies is not certain", "where_used.where_used", "PSEUDO_TASKS / tasks**2 if tasks and runs.metric in BOUNDED else 0.0", "0.0", WHERE_USED),
+    Broken("an effect where used takes six tasks", "where_used.where_used", "if 0 < tasks < FEWEST_TASKS:", "if 0 < tasks < 2:", WHERE_USED),
+    Broken("both see the same runs", "find_where_used", "measured = ~np.isnan(raw.values) & ~np.isnan(used)", "measured = ~np.isnan(used)", WHERE_USED),
+    Broken("runs whose uses are not known are left out", "find_where_used", "raw.on_test_scale().among(measured)", "raw.on_test_scale()", WHERE_USED),
+    Broken("the assumption stands below the effect", "render.uptake._where_used", "*((ASSUMPTION,)", "*(()", WHERE_USED),
     Broken("all runs count, and it is said", "uptake._arms", "notes=(ALL_RUNS,),", "notes=(),", UPTAKE_REPORT),
     Broken("no pages of nothing", "write_run_pages", "if records and not any(entry.record.run_path for entry in records.values()):", "if False:", SHOW),
     Broken("no old pages beside a new report", "write_run_pages", "remove_folder(folder, is_page)", "", SHOW),

@@ -13,6 +13,7 @@ from benchmarks.history import HISTORIES
 from benchmarks.looking import LOOKED
 from benchmarks.per_solved import SOLVED
 from benchmarks.scores import SCORES
+from benchmarks.used import USING
 from twoarm.run.schedule import Block, arrange
 
 ROOT = Path(__file__).parents[2]
@@ -42,12 +43,12 @@ def width_error() -> float:
 def test_every_cell_is_of_as_many_data_sets_as_is_said() -> None:
     assert KEPT["datasets"] == 2000
     # Too few runs here and there, or runs that are all at the cap.
-    withheld = {"U1", "U2", "U3", "U4", "S9", *(name.split()[0] for name in SOLVED)}
+    withheld = {"U1", "U2", "U3", "U4", "S9", *(name.split()[0] for name in (*SOLVED, *USING))}
     for name, cells in CELLS.items():
         for design, cell in cells.items():
             for row, entry in cell.items():
                 if len(entry) == 1:
-                    assert row == "shortest success (a)"
+                    assert row == "shortest success (a)" or row.startswith("median: ")
                 elif row.startswith("naive: m"):
                     assert entry[1] == 300
                 elif row.endswith(("(a)", "(b)")) and name.split()[0] in withheld:
@@ -88,6 +89,33 @@ def test_the_difference_of_mean_scores_is_in_its_interval(name: str) -> None:
     for design in CELLS[name]:
         for row in ("score (a)", "score (b)"):
             assert percent(name, design, row) >= 94 - error(0.95), (design, row)
+
+
+@pytest.mark.parametrize("name", USING)
+def test_the_effect_where_it_was_used_is_in_its_interval(name: str) -> None:
+    for design, cell in CELLS[name].items():
+        for row in ("where used: ratio (b)", "where used: success (b)"):
+            assert percent(name, design, row) >= 94 - error(0.95, cell[row][1]), (design, row)
+        for row in cell:
+            if row.startswith("false alarm"):
+                assert percent(name, design, row) <= 5 + error(0.05, cell[row][1]), (design, row)
+
+
+@pytest.mark.parametrize(
+    ("name", "designs"),
+    [("W1", ("12x5", "25x5")), ("W2", ("12x5", "25x5")), ("W3", ("60x5",)), ("W4", ("25x5",))],
+)
+def test_the_effect_where_it_was_used_is_not_off_to_one_side(
+    name: str, designs: tuple[str, ...]
+) -> None:
+    (kind,) = (kind for kind in USING if kind.startswith(f"{name} "))
+    true = 100.0 * USING[kind].effect[0]
+    for design in designs:
+        cell = CELLS[kind][design]
+        # The error of a median of 2,000, from half the width of an interval, is at most this.
+        off = abs(cell["median: ratio where used"][0] - true)
+        assert off <= 0.05 * abs(true) + 2.5, design
+        assert abs(cell["median: used against not used"][0] - true) > 0.5 * abs(true)
 
 
 @pytest.mark.parametrize("name", VALUES)

@@ -186,30 +186,6 @@ def test_the_headline_counts_all_runs_and_says_so() -> None:
     assert said in " ".join(used.to_text().split())
 
 
-def test_a_split_stands_only_beside_the_sentence_that_it_is_not_fair() -> None:
-    found = [
-        run(task_id="a", arm=WITH, repeat=1, uptake_count=1, success=True, duration_seconds=10),
-        run(task_id="a", arm=WITH, repeat=2, uptake_count=2, success=False, duration_seconds=30),
-        run(task_id="a", arm=WITH, repeat=3, uptake_count=0, success=True, duration_seconds=5),
-        run(task_id="a", arm=WITH, repeat=4, uptake_count=None, success=True, duration_seconds=1),
-        run(task_id="a", arm=WITHOUT, repeat=1, uptake_count=0),
-    ]
-    report = library.score(found)
-    assert report.uptake is not None
-    split = report.uptake.split
-    assert split is not None
-    assert (split.used.runs, split.used.success_rate, split.used.median_duration_seconds) == (
-        2,
-        0.5,
-        20,
-    )
-    assert (split.not_used.runs, split.not_used.success_rate) == (1, 1.0)
-    for shown in (report.to_text(full=True), report.to_markdown(), report.to_html()):
-        text = " ".join(shown.split())
-        assert text.count("Not a fair comparison: whether a run uses the change depends") == 1
-    assert library.score(runs({"a": [1]}, {"a": [0]})).uptake.split is None  # type: ignore[union-attr]
-
-
 @pytest.mark.parametrize("key", ["uptake_count", "failed_uptake_count"])
 @pytest.mark.parametrize("value", [-1, 1.5, "2", True, 2**53])
 def test_a_count_of_uses_is_a_whole_number(key: str, value: object) -> None:

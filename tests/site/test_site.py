@@ -119,7 +119,7 @@ def test_search_works_from_disk(chromium: Browser, site: Path) -> None:
     context = chromium.new_context(offline=True)
     try:
         page = context.new_page()
-        page.goto(f"{(site / 'search.html').as_uri()}?q=contaminated")
+        page.goto(f"{(site / 'search.html').as_uri()}?q=uptake_contaminated")
         page.wait_for_selector("#search-results li a")
         assert "Caveats" in page.locator("#search-results").inner_text()
     finally:

@@ -9,16 +9,12 @@ import numpy as np
 
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.screen import ArmRuns
-from twoarm.compare.summarize import summarize
-from twoarm.runs.arrays import Flags, Floats, Ints
+from twoarm.explain.where_used import WhereUsed, find_where_used
+from twoarm.runs.arrays import Floats, Ints
 
 ALL_RUNS = (
     "All other figures count every run, whether it used the change or not: that is what anyone "
     "who adopts the change gets."
-)
-NOT_FAIR = (
-    "Not a fair comparison: whether a run uses the change depends on its task and on how it goes, "
-    "so these runs differ in more than that."
 )
 
 
@@ -58,34 +54,23 @@ class TaskUptake(msgspec.Struct, frozen=True, kw_only=True):
     baseline: TaskUses
 
 
-class RunGroup(msgspec.Struct, frozen=True, kw_only=True):
-    """Some runs of an arm."""
-
-    runs: int
-    success_rate: float | None
-    median_duration_seconds: float | None
-    median_non_cache_tokens: float | None
-
-
-class Split(msgspec.Struct, frozen=True, kw_only=True):
-    """The candidate's runs that used the change, and those that did not; no fair comparison."""
-
-    used: RunGroup
-    not_used: RunGroup
-    not_fair: str
-
-
 class Uptake(msgspec.Struct, frozen=True, kw_only=True):
-    """Both arms, every task, and the split, where there are runs of both kinds."""
+    """Both arms, every task, and the effect where the change was used, by metric.
+
+    `where_used` is null without evidence.
+    """
 
     candidate: ArmUptake
     baseline: ArmUptake
     tasks: tuple[TaskUptake, ...]
-    split: Split | None
+    where_used: dict[str, WhereUsed] | None
 
 
-def find_uptake(comparison: Comparison) -> Uptake | None:
-    """How often the change was used; None if no counted run says."""
+def find_uptake(comparison: Comparison, level: float | None) -> Uptake | None:
+    """How often the change was used, and its effect there, with intervals of this level if any.
+
+    None if no counted run says.
+    """
     columns = comparison.runs.tools
     arms = comparison.screening.arms
     counts = [_of(columns.uptake, arm) for arm in arms]
@@ -106,7 +91,7 @@ def find_uptake(comparison: Comparison) -> Uptake | None:
             )
             for task in seen.tolist()
         ),
-        split=_split(arms[0], counts[0]),
+        where_used=None if level is None else find_where_used(comparison, level),
     )
 
 
@@ -155,15 +140,3 @@ class _Table:
             used_runs=int(self._used[task]),
             uses=int(self._uses[task]),
         )
-
-
-def _split(arm: ArmRuns, counts: Floats) -> Split | None:
-    used, idle = counts > 0, counts == 0
-    if not used.any() or not idle.any():
-        return None
-    return Split(used=_part(arm, used), not_used=_part(arm, idle), not_fair=NOT_FAIR)
-
-
-def _part(arm: ArmRuns, chosen: Flags) -> RunGroup:
-    summary = summarize(arm.take(np.flatnonzero(chosen)))
-    return msgspec.convert(summary, RunGroup, from_attributes=True)

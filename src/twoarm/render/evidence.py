@@ -26,6 +26,7 @@ from twoarm.render.tables import (
     excluded,
     gates,
     number,
+    of_rows,
     shortfalls,
     tasks,
     words,
@@ -46,7 +47,6 @@ _HEADINGS = {
     "these_tasks": "These tasks: would the same tasks show it again?",
     "tasks_like_these": "Tasks like these: would other tasks of this kind show it?",
 }
-_ROWS_NAMED = 3
 _NO_RATIO = f"No ratio: more than {MOST_ZEROS:.0%} of the values are zero."
 
 
@@ -64,7 +64,7 @@ def report_tables(analysis: Analysis, most: int) -> Iterator[Table]:
         yield repeats(analysis, evidence)
     yield arms(analysis)
     yield from failure_tables(analysis.failures)
-    yield from uptake_tables(analysis.uptake, most)
+    yield from uptake_tables(analysis.uptake, most, "" if evidence is None else level(evidence))
     yield from tool_tables(analysis.tool_use, weighed=evidence is not None)
     yield from excluded(analysis, most)
     yield from shortfalls(analysis, most)
@@ -169,15 +169,6 @@ def _note(notes: dict[str, list[str]], label: str, estimate: Estimate, scope: Sc
     reasons = estimate.reasons(scope) if interval is None else interval.caveats
     for note in reasons:
         notes.setdefault(note, []).append(label)
-
-
-def of_rows(note: str, labels: list[str], rows: int) -> str:
-    """A note that names the rows it is about, unless it is about all."""
-    if len(labels) == rows:
-        return note
-    rest = len(labels) - _ROWS_NAMED
-    listed = "; ".join(labels[:_ROWS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
-    return f"{note.removesuffix('.')} ({listed})."
 
 
 def _interval(interval: Interval | None, unit: str) -> Cell:

@@ -16,8 +16,8 @@ from twoarm.evidence.results import (
     Interval,
     Scope,
 )
-from twoarm.render.evidence import level, of_rows, per_solved
-from twoarm.render.tables import ROLES, Role, overview
+from twoarm.render.evidence import level, per_solved
+from twoarm.render.tables import ROLES, Role, of_rows, overview
 from twoarm.result.analysis import Analysis
 from twoarm.result.caveats import foremost
 from twoarm.result.findings import (

@@ -43,6 +43,7 @@ _LEFT_OUT = (
     ("other arm", "run", " in other arms"),
     ("other part", "run", " in other parts"),
 )
+_ROWS_NAMED = 3
 # How a reason for a missing run may begin, in the words of the record.
 _WHY_MISSING = ("lost", "interrupted", NOT_YET_RUN, OVER_BUDGET)
 
@@ -96,6 +97,15 @@ def arm_columns(analysis: Analysis) -> tuple[Column, Column]:
 def more(count: int, listed: int) -> tuple[str, ...]:
     """What a table that shows only this many rows says of the others."""
     return (f"and {count - listed:,} more in analysis.json (--out)",) if count > listed else ()
+
+
+def of_rows(note: str, labels: list[str], rows: int) -> str:
+    """A note that names the rows it is about, unless it is about all."""
+    if len(labels) == rows:
+        return note
+    rest = len(labels) - _ROWS_NAMED
+    listed = "; ".join(labels[:_ROWS_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+    return f"{note.removesuffix('.')} ({listed})."
 
 
 def gates(analysis: Analysis) -> Table:

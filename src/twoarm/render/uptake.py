@@ -1,23 +1,24 @@
 """The use of the change in tables."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from twoarm.explain.uptake import ALL_RUNS, ArmUptake, RunGroup, TaskUses, Uptake
-from twoarm.render.tables import Cell, Column, Table, more, number, words
-from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
+from twoarm.explain.uptake import ALL_RUNS, ArmUptake, TaskUses, Uptake
+from twoarm.explain.where_used import ASSUMPTION, METRICS_WHERE_USED, WhereUsed
+from twoarm.render.tables import Cell, Column, Table, more, number, of_rows, words
+from twoarm.result.findings import difference_range, ratio_range
 from twoarm.text.escape import counted
-from twoarm.text.number_format import NOT_MEASURED, figure
+from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name
 
 
-def uptake_tables(uptake: Uptake | None, most: int) -> Iterator[Table]:
-    """The arms, the tasks, and the runs with and without use; nothing if nobody counted."""
+def uptake_tables(uptake: Uptake | None, most: int, level: str) -> Iterator[Table]:
+    """The arms, the effect where it was used, and the tasks; nothing if nobody counted."""
     if uptake is None:
         return
     yield _arms(uptake)
+    if uptake.where_used is not None:
+        yield _where_used(uptake.where_used, level)
     yield _tasks(uptake, most)
-    if uptake.split is not None:
-        yield _split(uptake.split.used, uptake.split.not_used, uptake.split.not_fair)
 
 
 def _arms(uptake: Uptake) -> Table:
@@ -99,26 +100,44 @@ def _fraction(uses: TaskUses) -> Cell:
     return number(f"{uses.used_runs}/{uses.known_runs}", uses.used_runs / uses.known_runs)
 
 
-def _split(used: RunGroup, idle: RunGroup, why: str) -> Table:
-    figures = (
-        ("runs", "count", "runs"),
-        ("success rate", SUCCESS.unit, "success_rate"),
-        ("median duration", DURATION.unit, "median_duration_seconds"),
-        ("median non-cache tokens", NON_CACHE_TOKENS.unit, "median_non_cache_tokens"),
-    )
-    return Table(
-        name="uptake-split",
-        heading="Candidate runs with and without use of the change: not a fair comparison",
-        columns=(Column("", "text"), Column("used it"), Column("did not")),
-        rows=tuple(
+def _where_used(effects: Mapping[str, WhereUsed], level: str) -> Table:
+    """A row per metric; what has no number says why below."""
+    notes: dict[str, list[str]] = {}
+    rows = []
+    for metric in METRICS_WHERE_USED:
+        effect = effects[metric.name]
+        if effect.withheld is not None:
+            notes.setdefault(effect.withheld.message, []).append(metric.label)
+        moved = None if effect.estimate is None else effect.estimate - effect.unchanged
+        if effect.ratio:
+            shown, ends = share(moved), ratio_range(effect.interval)
+        else:
+            shown, ends = change(moved, metric.unit), difference_range(effect.interval, metric.unit)
+        low = None if effect.interval is None else effect.interval.low - effect.unchanged
+        rows.append(
             (
-                words(label),
-                *(
-                    number(figure(getattr(part, name), unit), getattr(part, name))
-                    for part in (used, idle)
-                ),
+                words(metric.label),
+                number(shown, moved),
+                number(ends, low),
+                number(f"{effect.tasks:,}", effect.tasks),
             )
-            for label, unit, name in figures
+        )
+    return Table(
+        name="where-used",
+        heading="Where the change was used: what it did to the runs that used it",
+        columns=(
+            Column("candidate vs. baseline", "text"),
+            Column("estimate"),
+            Column(level),
+            Column("tasks", brief=False),
         ),
-        notes=(why,),
+        rows=tuple(rows),
+        notes=(
+            *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
+            *(
+                (ASSUMPTION,)
+                if any(effect.estimate is not None for effect in effects.values())
+                else ()
+            ),
+        ),
     )
