@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import both, lines, run, twoarm
 from tests.forge.conftest import COMMIT, CiVariables, pull
-from tests.support.forge_stub import BOT, LOST, TOKEN, Answer, Stub
+from tests.support.forge_stub import BOT, BROKEN_OFF, LOST, TOKEN, Answer, Stub
 from twoarm.forge.call import LONGEST_WAIT_SECONDS
 from twoarm.render.github import MARKER
 
@@ -157,6 +157,13 @@ def test_a_server_that_recovers_is_asked_again(
     assert len(waited) == 3
 
 
+def test_a_refusal_that_breaks_off_is_one_like_any_other(
+    job: CiVariables, forge: Stub, runs: Path
+) -> None:
+    forge.faults["GET"] = [BROKEN_OFF, BROKEN_OFF]
+    assert twoarm("comment", str(runs)).err == POSTED
+
+
 def in_seconds(seconds: int) -> str:
     return formatdate(time.time() + seconds, usegmt=True)
 
@@ -194,7 +201,14 @@ def test_a_limit_is_waited_for(
 
 @pytest.mark.parametrize(
     "headers",
-    [{"Retry-After": "3600"}, {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9999999999"}],
+    [
+        {"Retry-After": "3600"},
+        {"Retry-After": "9" * 5_000},
+        {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9999999999"},
+        {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9" * 400},
+        {"X-RateLimit-Remaining": "0", "X-RateLimit-Reset": "9" * 5_000},
+    ],
+    ids=["an hour", "for ever", "a date", "a date after all", "no date"],
 )
 def test_a_limit_of_an_hour_is_not_waited_for(
     job: CiVariables, forge: Stub, runs: Path, waited: list[float], headers: dict[str, str]
@@ -233,9 +247,26 @@ def test_a_token_of_its_own_comes_first(job: CiVariables, forge: Stub, runs: Pat
     job.set(TWOARM_TOKEN="github_pat_1")
     assert twoarm("comment", str(runs)).code == 0
     assert forge.tokens == {"Bearer github_pat_1"}
-    job.set(TWOARM_TOKEN="two\nlines")
-    refused = twoarm("comment", str(runs))
-    assert (refused.code, "lines" in refused.err) == (2, False)
+
+
+def test_a_token_may_end_with_a_line_and_has_none_within(
+    job: CiVariables, forge: Stub, runs: Path
+) -> None:
+    job.set(GITHUB_TOKEN=f"{TOKEN}\n", TWOARM_TOKEN="\n")
+    assert twoarm("comment", str(runs)).err == POSTED
+    assert forge.tokens == {f"Bearer {TOKEN}"}
+    for wrong in ("two\nlines", "two lines", "lïnes"):
+        job.set(GITHUB_TOKEN=wrong)
+        refused = twoarm("comment", str(runs))
+        assert (refused.code, "nes" in refused.err) == (2, False)
+        assert refused.err.startswith("twoarm: GITHUB_TOKEN: not a token")
+
+
+def test_who_repeats_the_token_is_not_repeated(job: CiVariables, forge: Stub, runs: Path) -> None:
+    forge.faults["GET"] = [(400, {}, f"{'x' * 190}{TOKEN} is bad")]
+    done = twoarm("comment", str(runs))
+    assert "*** is bad" in done.err
+    assert TOKEN[:8] not in done.err
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308])
@@ -261,7 +292,11 @@ def test_another_refusal_is_told_and_not_repeated(
     assert waited == []
 
 
-@pytest.mark.parametrize("answer", ["[1]", '[{"user": {}}]', '{"message": "x"}', "[[", "null"])
+@pytest.mark.parametrize(
+    "answer",
+    ["[1]", '[{"user": {}}]', '[{"user": "x"}]', '{"message": "x"}', "[[", "null", "[" * 100_000],
+    ids=range(7),
+)
 def test_an_answer_of_another_kind_is_no_bug(
     job: CiVariables, forge: Stub, runs: Path, answer: str
 ) -> None:

@@ -51,6 +51,30 @@ def test_other_events_are_about_no_pull_request(
     assert f"the event `{name}` is not about a pull request" in done.err
 
 
+def test_two_repositories_that_are_gone_are_not_the_same(
+    job: CiVariables, forge: Stub, runs: Path
+) -> None:
+    event = workflow_run(fork=True)
+    event["workflow_run"]["head_repository"] = None
+    gone = {"head": {"sha": COMMIT, "repo": None}, "label": ":x"}
+    forge.pulls = [pull(fork=True) | gone]
+    job.event("workflow_run", event)
+    done = twoarm("comment", str(runs))
+    assert (done.code, forge.comments) == (0, [])
+    assert f"the repository that the commit {COMMIT[:12]} is from is gone" in done.err
+
+
+@pytest.mark.parametrize("answer", ["[1]", "[{}]", '{"message": "x"}', '[{"head": 5}]'])
+def test_an_odd_list_of_pull_requests_is_no_odd_event(
+    job: CiVariables, forge: Stub, runs: Path, answer: str
+) -> None:
+    forge.faults["GET"] = [(200, {}, answer)]
+    job.event("workflow_run", workflow_run(fork=True))
+    done = twoarm("comment", str(runs))
+    assert done.code == 0
+    assert done.err.startswith("twoarm: no comment was posted: ")
+
+
 def test_a_workflow_for_a_push_is_about_no_pull_request(
     job: CiVariables, forge: Stub, runs: Path
 ) -> None:
@@ -64,7 +88,10 @@ def test_a_comment_may_ask_for_a_report(job: CiVariables, forge: Stub, runs: Pat
     assert twoarm("comment", str(runs)).err == POSTED
 
 
-BAD_EVENTS = ["", "{", "[]", "{}", '{"pull_request": null}', '{"pull_request": {"number": "x"}}']
+BAD_EVENTS = [
+    *("", "{", "[]", "{}", '{"pull_request": null}', '{"pull_request": {"number": "x"}}'),
+    '{"pull_request": {"number": 1, "head": []}}',
+]
 
 
 @pytest.mark.parametrize("event", BAD_EVENTS)
@@ -84,8 +111,14 @@ BAD_JOBS: list[tuple[dict[str, str | None], str]] = [
     ({"GITHUB_REPOSITORY": "o/r/../../x"}, "expected OWNER/NAME"),
     ({"GITHUB_EVENT_PATH": None}, "GITHUB_EVENT_PATH is not set"),
     ({"GITHUB_API_URL": "ftp://x"}, "ftp://x: expected the address of an API"),
-    ({"GITHUB_API_URL": "https://me:pw@x"}, "expected the address of an API"),
 ]
+
+
+NO_ADDRESSES = [
+    *("https://me:pw@x", "https://:pw@x", "http://[::1", "http://x:port", "http://x:99999"),
+    *("https://x/ä", "https://ä", "https://a b", "https://x/?a=b", "https://x/#a", "https://"),
+]
+BAD_JOBS += [({"GITHUB_API_URL": url}, "expected the address of an API") for url in NO_ADDRESSES]
 
 
 @pytest.mark.parametrize(("variables", "message"), BAD_JOBS)

@@ -17,6 +17,8 @@ TOKEN = "ghs_0123456789abcdef"
 # though what was asked for is done.
 Answer = tuple[int, dict[str, str], str]
 LOST: Answer = (0, {}, "")
+# A refusal that breaks off: more is announced than comes.
+BROKEN_OFF: Answer = (502, {"Transfer-Encoding": "chunked"}, "50\r\nabc")
 
 
 class Stub:
@@ -137,7 +139,8 @@ def _handler(stub: Stub) -> type[BaseHTTPRequestHandler]:
             self.send_response(status)
             for name, value in headers.items():
                 self.send_header(name, value)
-            self.send_header("content-length", str(len(text.encode())))
+            if "Transfer-Encoding" not in headers:
+                self.send_header("content-length", str(len(text.encode())))
             self.end_headers()
             self.wfile.write(text.encode())
 

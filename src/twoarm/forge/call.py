@@ -2,12 +2,13 @@
 
 import random
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from email.message import Message
 from email.utils import parsedate_to_datetime
 from http.client import HTTPException
 from typing import Any
-from urllib.error import HTTPError, URLError
+from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import HTTPRedirectHandler, Request, build_opener
 
@@ -22,9 +23,13 @@ _TIMEOUT_SECONDS = 30.0
 # Whoever asks for more is not waited for, and neither is anybody in the end.
 LONGEST_WAIT_SECONDS = 60.0
 _LARGEST_ANSWER = 20_000_000
+# Of a refusal, enough to see why.
+_LARGEST_REFUSAL = 65_536
 _QUOTED = 200
 _REFUSED = (401, 403, 404)
 _EXAMPLE = "https://api.github.com"
+# Nobody is there, or what they say cannot be read.
+_NO_ANSWER = (OSError, HTTPException, UnicodeError, msgspec.DecodeError, RecursionError)
 
 
 class ForgeError(Exception):
@@ -47,10 +52,11 @@ class _NoRedirect(HTTPRedirectHandler):
 class Caller:
     """What may be asked of one host, with one token."""
 
-    def __init__(self, api: str, headers: Mapping[str, str]) -> None:
-        parts = urlsplit(api)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
+    def __init__(self, api: str, token: str, headers: Mapping[str, str]) -> None:
+        if not _is_address(api):
             raise UsageError(f"{visible(api)}: expected the address of an API, such as {_EXAMPLE}")
+        parts = urlsplit(api)
+        self._token = token
         self._host = f"{parts.scheme}://{parts.netloc}"
         # What comes before every path.
         self.prefix = parts.path.rstrip("/")
@@ -74,9 +80,8 @@ class Caller:
             try:
                 return self._answer(method, path, content)
             except HTTPError as error:
-                with error:
-                    told = error.read(_LARGEST_ANSWER).decode("utf-8", "replace")
-                why = f"{what}: {error.code} {shortened(told, _QUOTED)}"
+                told = _told(error)
+                why = f"{what}: {error.code} {self._quoted(told)}"
                 if is_limited(error.code, error.headers, told):
                     wait = asked_wait(error.headers, wait)
                     if wait > LONGEST_WAIT_SECONDS:
@@ -87,8 +92,8 @@ class Caller:
                     raise ForgeError(why) from None
                 elif not repeatable:
                     raise UnansweredError(why) from None
-            except (URLError, OSError, HTTPException, msgspec.DecodeError) as error:
-                why = f"{what}: {shortened(str(error), _QUOTED)}"
+            except _NO_ANSWER as error:
+                why = f"{what}: {self._quoted(str(error))}"
                 if not repeatable:
                     raise UnansweredError(why) from None
             if attempt < _TRIES - 1:
@@ -101,9 +106,43 @@ class Caller:
             text = answer.read(_LARGEST_ANSWER)
         return msgspec.json.decode(text) if text else None
 
+    def _quoted(self, told: str) -> str:
+        """What others said, in short; whoever repeats the token is not repeated."""
+        return shortened(told.replace(self._token, "***"), _QUOTED)
+
     def wait(self, seconds: float) -> None:
         """Let a moment pass before the next call."""
         time.sleep(seconds)
+
+
+def _is_address(text: str) -> bool:
+    try:
+        parts = urlsplit(text)
+        known = parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    more = parts.username or parts.password or parts.query or parts.fragment
+    plain = text.isascii() and text.isprintable() and " " not in text
+    return bool(parts.scheme in ("http", "https") and known and plain and not more)
+
+
+def _told(error: HTTPError) -> str:
+    """What came with a refusal, as far as it came."""
+    try:
+        with error:
+            return error.read(_LARGEST_REFUSAL).decode("utf-8", "replace")
+    except (OSError, HTTPException):
+        return ""
+
+
+@contextmanager
+def understood() -> Iterator[None]:
+    """An answer that is not what it should be is no mistake of ours."""
+    try:
+        yield
+    except (LookupError, TypeError, AttributeError) as error:
+        told = visible(repr(error))
+        raise ForgeError(f"an answer of another kind than expected: {told}") from error
 
 
 def is_limited(status: int, headers: Message, told: str) -> bool:
@@ -129,5 +168,5 @@ def asked_wait(headers: Message, otherwise: float) -> float:
         except (ValueError, OverflowError):
             return otherwise
     if headers.get("x-ratelimit-remaining") == "0" and reset.isascii() and reset.isdigit():
-        return max(1.0, int(reset) - time.time())
+        return max(1.0, float(reset) - time.time())
     return otherwise

@@ -5,7 +5,7 @@ from typing import Literal, Protocol
 
 import msgspec
 
-from twoarm.forge.call import ForgeError, UnansweredError
+from twoarm.forge.call import ForgeError, UnansweredError, understood
 
 # How often a comment is looked for and made, if nobody knows what became of it.
 _TRIES = 3
@@ -57,10 +57,8 @@ class KeptComment(msgspec.Struct, frozen=True, kw_only=True):
 
 def keep_comment(forge: Forge, body: str) -> KeptComment:
     """The comment whose first line is that of the body has that body from now on."""
-    try:
+    with understood():
         return _kept(forge, body)
-    except (LookupError, TypeError, AttributeError) as error:
-        raise ForgeError(f"an answer of another kind than expected: {error!r}") from error
 
 
 def _kept(forge: Forge, body: str) -> KeptComment:

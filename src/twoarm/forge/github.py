@@ -69,7 +69,7 @@ def github_caller(api: str, token: str) -> Caller:
         "Accept": "application/vnd.github+json",
         "X-GitHub-Api-Version": "2022-11-28",
     }
-    return Caller(api, headers)
+    return Caller(api, token, headers)
 
 
 def pages(caller: Caller, path: str) -> Iterator[Mapping[str, Any]]:

@@ -55,4 +55,4 @@ class GitLab:
 
 def gitlab_caller(api: str, token: str) -> Caller:
     """What may be asked with a token."""
-    return Caller(api, {"PRIVATE-TOKEN": token})
+    return Caller(api, token, {"PRIVATE-TOKEN": token})

@@ -10,7 +10,7 @@ import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.forge import github, gitlab
-from twoarm.forge.call import Caller, ForgeError
+from twoarm.forge.call import Caller, ForgeError, understood
 from twoarm.forge.comment import Forge
 from twoarm.forge.github import GitHub, github_caller, pages
 from twoarm.forge.gitlab import GitLab, gitlab_caller
@@ -61,12 +61,14 @@ class CiJob:
         return next((text for name in names if (text := self._environment.get(name))), "")
 
     def _token(self, *names: str) -> str:
-        token = self._get("TWOARM_TOKEN", *names)
-        if not token:
-            raise NoPullRequestError(f"no token in {' or '.join(('TWOARM_TOKEN', *names))}")
-        if not token.isascii() or not token.isprintable():
-            raise UsageError("TWOARM_TOKEN: not a token: it has characters that none has")
-        return token
+        names = ("TWOARM_TOKEN", *names)
+        for name in names:
+            # A secret that was read from a file ends with its line.
+            if token := self._get(name).strip():
+                if not token.isascii() or not token.isprintable() or " " in token:
+                    raise UsageError(f"{name}: not a token: it has characters that none has")
+                return token
+        raise NoPullRequestError(f"no token in {' or '.join(names)}")
 
     # GitHub.
 
@@ -98,7 +100,7 @@ class CiJob:
             if name == "workflow_run":
                 return _of_workflow_run(event, self._github(), repository)
             return _of_event(name, event)
-        except (LookupError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
             raise InputError(
                 f"{visible(self._get('GITHUB_EVENT_PATH'))}: not what an event {named(name)} is: "
                 f"{visible(repr(error))}"
@@ -134,7 +136,7 @@ class CiJob:
         # Of a fork, the pipeline may run in another project than the one that is merged into.
         project = self._get("CI_MERGE_REQUEST_PROJECT_ID", "CI_PROJECT_ID")
         if number is None:
-            if not known.isdigit():
+            if not (known.isascii() and known.isdigit()):
                 raise NoPullRequestError("this pipeline is not one of a merge request")
             number = int(known)
         if not project:
@@ -174,18 +176,21 @@ def _of_workflow_run(event: Mapping[str, Any], caller: Caller, repository: str) 
     if not str(run["event"]).startswith("pull_request"):
         raise NoPullRequestError(f"the workflow ran for the event {named(str(run['event']))}")
     commit, source = str(run["head_sha"]), run.get("head_repository") or {}
+    if source.get("id") is None:
+        raise NoPullRequestError(f"the repository that the commit {commit[:12]} is from is gone")
     owner = (source.get("owner") or {}).get("login") or ""
     head = quote(f"{owner}:{run.get('head_branch') or ''}", safe="")
     path = f"{caller.prefix}/repos/{quote(repository)}/pulls?state=open&head={head}&"
-    same = [
-        each
-        for each in pages(caller, path)
-        if each["head"]["sha"] == commit
-        and (each["head"].get("repo") or {}).get("id") == source.get("id")
-        and each["base"]["repo"]["full_name"] == repository
-    ]
+    with understood():
+        same = [
+            int(each["number"])
+            for each in pages(caller, path)
+            if each["head"]["sha"] == commit
+            and (each["head"].get("repo") or {}).get("id") == source["id"]
+            and each["base"]["repo"]["full_name"] == repository
+        ]
     if len(same) != 1:
         raise NoPullRequestError(
             f"{len(same) or 'no'} open pull requests have the commit {commit[:12]} as their newest"
         )
-    return int(same[0]["number"]), commit
+    return same[0], commit
