@@ -27,12 +27,18 @@ case "$command" in
   score | run) ;;
   *) refuse "args: the first line must be score or run" ;;
 esac
+# Whether this step has the token was decided by how the input begins.
+if [ "$command" = score ] && [ "$TWOARM_COMMENT" != "$TWOARM_COMMENT_GIVEN" ]; then
+  refuse "args: begin with score or run, without a blank line before it"
+fi
 number=0
 for arg in "${args[@]}"; do
   number=$((number + 1))
   case "$arg" in
     --out | --out=* | --exit-code | --annotate | --key | --key=*)
       refuse "args, line $number: the action gives that itself" ;;
+    -h | --help | --version)
+      refuse "args, line $number: nothing would be judged" ;;
     -*[[:blank:]]*)
       case "$arg" in
         *=*) ;;

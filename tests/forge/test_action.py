@@ -64,7 +64,11 @@ def act(forge: Stub, tmp_path: Path, artifacts: Artifacts) -> Act:
         for each in runs:
             each["duration_seconds"] += 200.0 * (each["arm"] == "with_skelly")
         (machine.workspace / "slow.jsonl").write_bytes(lines(runs))
-        return CompositeRun(machine, TWOARM, {"args": args, **inputs}, artifacts)
+        # Each is a workflow run of its own.
+        kept: Artifacts = {}
+        ran = CompositeRun(machine, TWOARM, {"args": args, **inputs}, kept)
+        artifacts.update(kept)
+        return ran
 
     return run
 
@@ -75,7 +79,7 @@ def test_a_pull_request_gets_its_comment(act: Act, forge: Stub, artifacts: Artif
     assert [body.partition("\n")[0] for body in forge.bodies()] == [MARKER]
     assert "Promote" in ran.machine.summary
     assert forge.tokens == {f"Bearer {TOKEN}"}
-    kept = {path.name for path in artifacts["twoarm-default"].iterdir()}
+    kept = {path.name for path in artifacts["twoarm-report-default"].iterdir()}
     assert kept == REPORTS
 
 
@@ -122,7 +126,7 @@ def test_two_comments_have_two_keys(act: Act, forge: Stub, artifacts: Artifacts)
         assert act("pull request", GOOD, key=key).code == 0
     marks = [body.partition("\n")[0] for body in forge.bodies()]
     assert marks == ["<!-- twoarm report codex -->", "<!-- twoarm report claude -->"]
-    assert sorted(artifacts) == ["twoarm-claude", "twoarm-codex"]
+    assert sorted(artifacts) == ["twoarm-report-claude", "twoarm-report-codex"]
 
 
 WRONG = {
@@ -163,6 +167,19 @@ def test_arguments_are_words_and_nothing_else(act: Act, forge: Stub) -> None:
     assert "twoarm: *: cannot be read" in act("pull request", "score\n*").machine.log
 
 
+def test_a_blank_line_first_does_not_cost_the_comment(act: Act, forge: Stub) -> None:
+    ran = act("pull request", f"\n{GOOD}")
+    assert (ran.code, forge.comments) == (2, [])
+    assert "args: begin with score or run, without a blank line before it" in ran.machine.log
+    assert act("pull request", f"\n{GOOD}", comment="never").code == 0
+
+
+@pytest.mark.parametrize("word", ["--help", "-h", "--version"])
+def test_what_judges_nothing_promotes_nothing(act: Act, forge: Stub, word: str) -> None:
+    ran = act("pull request", f"score\ngood.jsonl\n{word}")
+    assert (ran.code, ran.outputs["promotion"]) == (2, "")
+
+
 def test_lines_may_end_as_on_windows_and_be_empty(act: Act, forge: Stub) -> None:
     assert act("pull request", "score\r\ngood.jsonl\r\n\r\n--promote-by=gates\r\n").code == 0
     assert act("pull request", "score\nwith blank.jsonl").code == 2
@@ -188,7 +205,7 @@ def test_runs_are_made_and_kept_without_patches_and_workspaces(
     ran = runs_suite("pull request", "echo fixed > answer.txt")
     assert ran.outputs["promotion"] == "not enough data"
     assert ran.code == 3
-    kept = artifacts["twoarm-default"]
+    kept = artifacts["twoarm-runs-default"]
     assert {path.name for path in kept.iterdir()} == {
         *REPORTS,
         "collected.jsonl",

@@ -221,7 +221,14 @@ class CompositeRun:
         self.code = self.code or code
 
     def _upload(self, given: Mapping[str, str]) -> None:
-        """As actions/upload-artifact does: what is there, below the folder they all share."""
+        """As actions/upload-artifact does: what is there, below the folder they all share.
+
+        A name is taken once, by whichever job of a workflow run comes first.
+        """
+        if given["name"] in self._artifacts:
+            self.machine.log += "(409) Conflict: an artifact with this name already exists\n"
+            self.code = self.code or 1
+            return
         paths = [Path(line) for line in given["path"].splitlines()]
         kept = self.machine.temp / "artifacts" / given["name"]
         for path in filter(Path.exists, paths):
