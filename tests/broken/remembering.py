@@ -21,8 +21,11 @@ REMEMBERING = [
     Broken("agents make a series", "history.entry.entry_of", "agents=tested.agents,", "agents=(),", LOG),
     Broken("tasks make a series", "entry._suite_digest", "return _digest(graders)", 'return ""', LOG),
     Broken("what is asked makes a series", "studies._suite_digest", "[frozen.digests.get(key, \"\") for key in task_keys(task.id)],", "", LOG),
-    Broken("results are in the order of their runs", "read_entries", "key=lambda each: (each[1].time_utc, each[0])", "key=lambda each: each[1].inputs_sha256", LOG),
-    Broken("a series is that of its key", "entry._read", 'if entry.series != _digest(msgspec.to_builtins(entry.key))[:12]:', "if False:", LOG),
+    Broken("results are in the order of their runs", "read_entries", "key=lambda each: (moment(each[1]), each[0])", "key=lambda each: each[1].inputs_sha256", LOG),
+    Broken("a series is that of its key", "entry._check", 'if entry.series != _digest(msgspec.to_builtins(entry.key))[:12]:', "if False:", LOG),
     Broken("scales are not mixed", "effects_of", "if change and change.scale == scale", "if change", LOG),
     Broken("every bad file is named", "read_entries", "if problems.count:", "if False:", LOG),
+    Broken("a fraction of a second is later than none", "entry.moment", 'entry.time_utc.removesuffix("Z")', "entry.time_utc", "tests/history/test_log.py::test_a_fraction_of_a_second_is_later_than_none"),
+    Broken("times are real", "entry._is_time", "bool(datetime.fromisoformat(match[1]))", "True", "tests/history/test_log.py::test_a_changed_file_is_refused"),
+    Broken("no change is absurdly large", "entry._check", "if abs(effect) > _LARGEST[change.scale]:", "if False:", "tests/history/test_log.py::test_a_changed_file_is_refused"),
 ]  # fmt: skip

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import random
 from pathlib import Path
 from typing import Any
@@ -232,6 +233,26 @@ def test_an_agent_that_was_updated_is_mentioned(folder: Folder, tmp_path: Path) 
     assert "the agent is another since 2026-10-03" in " ".join(folder.show().out.split())
 
 
+def test_results_without_a_task_in_both_arms_are_shown(folder: Folder, tmp_path: Path) -> None:
+    for number in range(3):
+        runs = [each | {"task_id": f"{each['task_id']}-{each['arm']}"} for each in result(number)]
+        (tmp_path / "apart.jsonl").write_bytes(lines(runs))
+        added = twoarm("log", "add", str(tmp_path / "apart.jsonl"), "--to", str(folder.path))
+        assert added.code == 0
+    for format_name in ("text", "html"):
+        assert folder.show("--format", format_name).code == 0
+    assert "an alarm takes at least 6 tasks, and it has 0" in folder.show().out
+
+
+def test_a_fraction_of_a_second_is_later_than_none(folder: Folder) -> None:
+    folder.fill(2)
+    for file, time in zip(folder.files, ("00.5Z", "00Z"), strict=True):
+        entry = json.loads(file.read_text()) | {"time_utc": f"2026-10-01T05:00:{time}"}
+        file.write_text(json.dumps(entry))
+    times = [each.time_utc[-5:] for each in overview(str(folder.path)).series[0].results]
+    assert times == ["0:00Z", "00.5Z"]
+
+
 @pytest.mark.parametrize("format_name", ["text", "json", "markdown", "html"])
 def test_every_format_shows_every_result(folder: Folder, format_name: str) -> None:
     folder.fill(4)
@@ -290,21 +311,53 @@ def test_a_bad_file_is_named_and_nothing_is_shown(folder: Folder, what: str) -> 
     shown = folder.show()
     assert (shown.code, shown.out) == (2, "")
     assert "bad.json: " in shown.err
-    assert "worse.json: Is a directory" in shown.err
+    assert "worse.json: not a file" in shown.err
+    assert shown.err.endswith("twoarm: 2 problems; nothing was shown\n")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"time_utc": "yesterday"}, "time_utc: expected a time such as"),
-        ({"series": "0" * 12}, "series: not that of its key; the file was changed"),
-    ],
-)
-def test_a_changed_file_is_refused(folder: Folder, change: dict[str, str], message: str) -> None:
+def test_nobody_waits_for_a_file_that_never_ends(folder: Folder) -> None:
+    folder.add(0)
+    os.mkfifo(folder.path / "pipe.json")
+    assert "pipe.json: not a file" in folder.show().err
+    assert "pipe.json: not a file" in folder.add(1).err
+
+
+def one_change(value: float, scale: str = "ratio") -> dict[str, Any]:
+    change = {"scale": scale, "estimate": None, "low": None, "high": None, "tasks": {"a": value}}
+    return {"changes": {"duration_seconds": change}}
+
+
+CHANGED: list[tuple[dict[str, Any], str]] = [
+    ({"time_utc": "yesterday"}, "time_utc: expected a time such as"),
+    ({"time_utc": "2026-02-30T00:00:00Z"}, "time_utc: expected a time such as"),
+    ({"time_utc": "２０２６-10-01T00:00:00Z"}, "time_utc: expected a time such as"),
+    ({"series": "0" * 12}, "series: not that of its key; the file was changed"),
+    ({"schema": "twoarm.history/2"}, "made by a newer twoarm: its schema is `twoarm.history/2`"),
+    ({"schema": "twoarm.history/2", "key": 1}, "made by a newer twoarm"),
+    (one_change(1e4), "changes.duration_seconds: `a`: no ratio is that large"),
+    (
+        one_change(-1e300, "difference"),
+        "changes.duration_seconds: `a`: no difference is that large",
+    ),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), CHANGED, ids=range(len(CHANGED)))
+def test_a_changed_file_is_refused(folder: Folder, change: dict[str, Any], message: str) -> None:
     folder.add(0)
     (file,) = folder.files
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
     assert message in folder.show().err
+
+
+def test_no_file_is_written_that_nobody_can_read(folder: Folder, tmp_path: Path) -> None:
+    quick = {"duration_seconds": 1e-300}
+    runs = [each | quick if each["arm"] == "with_skelly" else each for each in result(0)]
+    (tmp_path / "odd.jsonl").write_bytes(lines(runs))
+    added = twoarm("log", "add", str(tmp_path / "odd.jsonl"), "--to", str(folder.path))
+    assert added.code == 2
+    assert "no ratio is that large; nothing was added" in added.err
+    assert not folder.files
 
 
 WRONG: list[tuple[list[str], str]] = [

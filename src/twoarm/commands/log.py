@@ -4,7 +4,7 @@ import os
 from argparse import ArgumentParser
 
 from twoarm.commands.console import Streams
-from twoarm.commands.exit_codes import DONE
+from twoarm.commands.exit_codes import BAD, DONE
 from twoarm.commands.given import Given, taken
 from twoarm.commands.outputs import HISTORY, Outputs, show
 from twoarm.commands.score import judged_alone
@@ -15,8 +15,8 @@ from twoarm.commands.score_options import (
     add_option,
     add_part_option,
 )
-from twoarm.errors import UsageError
-from twoarm.text.escape import visible
+from twoarm.errors import BadRunsError, UsageError
+from twoarm.text.escape import counted, visible
 
 DESCRIPTION = (
     "Keep results over time, and see whether the effect of a change is still what it was. "
@@ -63,7 +63,14 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(given: Given, streams: Streams) -> int:
     """Add a result to a folder, or show one."""
-    return _add(given, streams) if given["action"] == "add" else _show(given, streams)
+    adds = given["action"] == "add"
+    try:
+        return _add(given, streams) if adds else _show(given, streams)
+    except BadRunsError as error:
+        streams.say(str(error))
+        problems = counted(error.count, "problem")
+        streams.say(f"twoarm: {problems}; nothing was {'added' if adds else 'shown'}")
+        return BAD
 
 
 def _add(given: Given, streams: Streams) -> int:

@@ -1,9 +1,12 @@
 """From a report to the small file that is kept of it, and back."""
 
 import json
+import math
 import os
 import re
+import stat
 from collections.abc import Iterator
+from datetime import datetime
 from hashlib import sha256
 
 import msgspec
@@ -33,12 +36,23 @@ METRICS = (*(gate.metric for gate in GATES), COST)
 _LARGEST_FILE = 16 * 2**20
 _SUFFIX = ".json"
 _COMMIT = re.compile(r"[0-9a-f]{7,64}")
-_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
+_TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d+)?Z", re.ASCII)
 _SHORT = 8
 # Digits that a figure is kept with: far more than anybody can measure.
 _DIGITS = 6
 _LONGEST_LABEL = 200
+# Far beyond what any two runs differ by, and small enough to be squared twice.
+_LARGEST = {"ratio": math.log(1e30), "difference": 1e30}
 _RESULT = msgspec.json.Decoder(LoggedResult)
+
+
+class _Versioned(msgspec.Struct, frozen=True):
+    """What every schema of a result has."""
+
+    schema: str
+
+
+_ANY_SCHEMA = msgspec.json.Decoder(_Versioned)
 
 
 def entry_of(report: Report, commit: str | None, label: str | None) -> LoggedResult:
@@ -163,6 +177,10 @@ def file_name(entry: LoggedResult) -> str:
 
 def add_entry(folder: str, entry: LoggedResult) -> str:
     """Keep a result; the path of its file. None that is there is ever written to."""
+    try:
+        _check(entry)
+    except ValueError as error:
+        raise InputError(f"{error}; nothing was added") from error
     for path, known in read_entries(folder) if os.path.isdir(folder) else ():
         if known.inputs_sha256 == entry.inputs_sha256 and known.series == entry.series:
             raise OutputError(f"{visible(path)} has these runs already; nothing was added")
@@ -192,18 +210,48 @@ def read_entries(folder: str) -> Iterator[tuple[str, LoggedResult]]:
             problems.add(Position(visible(path)).problem(visible(reason or "not a result")))
     if problems.count:
         raise BadRunsError(problems)
-    yield from sorted(entries, key=lambda each: (each[1].time_utc, each[0]))
+    yield from sorted(entries, key=lambda each: (moment(each[1]), each[0]))
+
+
+def moment(entry: LoggedResult) -> str:
+    """The time of a result as text that sorts: a fraction of a second is later than none."""
+    return entry.time_utc.removesuffix("Z")
 
 
 def _read(path: str) -> LoggedResult:
+    # Whoever opens a pipe waits for somebody to write to it.
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise ValueError("not a file")
     with open(path, "rb") as file:
         text = file.read(_LARGEST_FILE + 1)
     if len(text) > _LARGEST_FILE:
         raise ValueError(f"larger than {_LARGEST_FILE >> 20} MiB, which no result is")
+    schema = _ANY_SCHEMA.decode(text).schema
+    if schema != SCHEMA and re.fullmatch(r"twoarm\.history/[1-9][0-9]*", schema):
+        raise ValueError(f"made by a newer twoarm: its schema is {named(schema)}")
     entry = _RESULT.decode(text)
-    if not _TIME.fullmatch(entry.time_utc):
+    _check(entry)
+    return entry
+
+
+def _check(entry: LoggedResult) -> None:
+    """What the types of the fields do not say."""
+    if not _is_time(entry.time_utc):
         raise ValueError(f"time_utc: expected a time such as 2026-11-18T05:10:00Z, got "
                          f"{named(entry.time_utc)}")  # fmt: skip
     if entry.series != _digest(msgspec.to_builtins(entry.key))[:12]:
         raise ValueError("series: not that of its key; the file was changed")
-    return entry
+    for metric, change in entry.changes.items():
+        for task, effect in change.tasks.items():
+            if abs(effect) > _LARGEST[change.scale]:
+                raise ValueError(
+                    f"changes.{metric}: {named(task)}: no {change.scale} is that large"
+                )
+
+
+def _is_time(text: str) -> bool:
+    match = _TIME.fullmatch(text)
+    try:
+        return match is not None and bool(datetime.fromisoformat(match[1]))
+    except ValueError:
+        return False

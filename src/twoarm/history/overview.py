@@ -9,7 +9,7 @@ from twoarm.compare.decide import GATES
 from twoarm.errors import InputError, UsageError
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.history.alarms import FEWEST_RESULTS, shifts
-from twoarm.history.entry import read_entries
+from twoarm.history.entry import moment, read_entries
 from twoarm.options import HIGHEST_LEVEL, LOWEST_LEVEL
 from twoarm.render.report import ShortReport
 from twoarm.render.sheet import Sheet
@@ -60,7 +60,7 @@ def overview(folder: str, level: float = 0.95, only: str | None = None) -> Histo
                 f"--series: {what} {named(only)}; there are {series(sorted(by_series))}"
             )
         by_series = {chosen[0]: by_series[chosen[0]]}
-    newest = sorted(by_series, key=lambda name: by_series[name][-1].time_utc, reverse=True)
+    newest = sorted(by_series, key=lambda name: moment(by_series[name][-1]), reverse=True)
     return HistoryReport(
         schema=SHOWN,
         tool=Tool(name="twoarm", version=__version__),
@@ -82,7 +82,9 @@ def _series(results: Sequence[LoggedResult], level: float) -> HistorySeries:
 def _why_none(results: Sequence[LoggedResult]) -> str | None:
     if len(results) < FEWEST_RESULTS:
         return f"an alarm takes at least {FEWEST_RESULTS} results, and it has {len(results)}"
-    tasks = max(len(change.tasks) for result in results for change in result.changes.values())
+    tasks = max(
+        (len(change.tasks) for result in results for change in result.changes.values()), default=0
+    )
     if tasks < FEWEST_TASKS:
         return f"an alarm takes at least {FEWEST_TASKS} tasks, and it has {tasks}"
     return None
