@@ -213,6 +213,12 @@ def test_an_unfinished_shard(tmp_path: Path) -> None:
     told["end"] = "stopped"
     del told["run_json_sha256"][name]
     receipt.write_text(json.dumps(told))
+    collected = outs[1] / "collected.jsonl"
+    lines = [json.loads(line) for line in collected.read_text().splitlines()]
+    for line in lines:
+        if f"{line['arm']}/{line['task_id']}.{line['repeat']}" == name:
+            line |= {"run_id": None, "failure": "missing"}
+    collected.write_text("".join(json.dumps(line) + "\n" for line in lines))
     refused = merged(tmp_path / "all", outs)
     assert refused.code == 2
     assert "1 of 6 trials are not done; finish it with twoarm run --resume" in refused.err

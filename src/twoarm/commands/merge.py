@@ -1,5 +1,6 @@
 """`twoarm merge`: the shards of a run into one run folder, then the report."""
 
+import os
 from argparse import ArgumentParser
 
 from twoarm.commands.console import Streams
@@ -16,6 +17,8 @@ DESCRIPTION = (
     "many machines as there were. The result is a run folder like any other, and is scored."
 )
 EPILOG = HELP
+# The files of a shard that no report may overwrite.
+_READ = ("schedule.json", "place.json", "collected.jsonl", "receipt.json", "journal.jsonl")
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -34,7 +37,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(given: Given, streams: Streams) -> int:
     """Check the shards, merge them, and report."""
     from twoarm.commands.run_to_end import refuse_exit_code, report_folder
-    from twoarm.run.merge import differing, merge, open_shards
+    from twoarm.run.merge import differing, merge, open_shards, refuse_target
     from twoarm.run.session import refuse_other_systems
 
     refuse_other_systems()
@@ -44,7 +47,9 @@ def run(given: Given, streams: Streams) -> int:
     shards = open_shards(given["shards"], partial="partial" in given)
     frozen = shards[0].frozen
     refuse_exit_code(given, frozen.candidates)
-    refuse_score_outputs(taken(Outputs, given), [])
+    refuse_target(shards, out)
+    inputs = [os.path.join(shard.path, name) for shard in shards for name in _READ]
+    refuse_score_outputs(taken(Outputs, given), inputs)
     merged = merge(shards, out)
     done = sum(len(shard.runs) for shard in shards)
     streams.say(

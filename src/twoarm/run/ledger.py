@@ -32,6 +32,8 @@ _PLACE = "place.json"
 TREES = "trees.json"
 # A file that asks for no new trials.
 STOP = "stop"
+# A file that is there as long as shards are merged into the folder.
+MERGING = "merging"
 
 # What a runner makes before the first trial.
 _OWN = {
@@ -139,11 +141,20 @@ class RunFolder:
 
     def frozen(self) -> Frozen:
         """The schedule."""
+        self.refuse_half_merged()
         return self._read(SCHEDULE, thaw)
 
     def shard(self) -> Shard | None:
         """Which share of the trials is run here; None for all, and where place.json is gone."""
         return self.machine().shard if self.folder.is_file(_PLACE) else None
+
+    def refuse_half_merged(self) -> None:
+        """Refuse a folder that has some of the runs of its shards, and nobody knows which."""
+        if os.path.lexists(self.at(MERGING)):
+            raise InputError(
+                f"{visible(self.path)}: a merge into it did not come to its end; remove it, and "
+                "merge again"
+            )
 
     def planned(self) -> Frozen:
         """The schedule with the trials that are run here."""

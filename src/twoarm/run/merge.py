@@ -8,38 +8,54 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from twoarm.errors import InputError, UsageError
-from twoarm.files.safe import OpenFolder
+from twoarm.errors import InputError, OutputError, UsageError
+from twoarm.files.copy import copy_tree
 from twoarm.files.write import Output, write
 from twoarm.programs.sidecar import NAME
 from twoarm.run.changes import shown
-from twoarm.run.ledger import TREES, RunFolder
+from twoarm.run.ledger import MERGING, TREES, RunFolder, unwritable
+from twoarm.run.merged import SHARDS, FromShard, MergedShards
+from twoarm.run.parts import refuse_forged
 from twoarm.run.place import new_token
-from twoarm.run.receipt import RECEIPT, REGRADED, regraded_from
-from twoarm.run.report import is_collected, merged_lines
-from twoarm.run.schedule import SCHEMA, Frozen
+from twoarm.run.receipt import (
+    RECEIPT,
+    REGRADED,
+    receipt_output,
+    regraded_from,
+    told_by_folder,
+)
+from twoarm.run.report import is_collected, merged_lines, refuse_other_lines
+from twoarm.run.schedule import SCHEMA, frozen_bytes
 from twoarm.run.shard import Shard, sharded
-from twoarm.run.tree import file_digest
+from twoarm.run.tree import file_digest, lies_in
 from twoarm.runs.study import COLLECTED, SCHEDULE
 from twoarm.text.escape import counted, named, series, visible
 
-# What a folder of merged shards has besides.
-SHARDS = "shards.json"
 # How a shard may have ended to be merged: all done, or its share of the budget spent.
 _ENDED = ("done", "budget")
-_PIECE = 1 << 20
+# Tables that are put together: of trees by task, and of doubts by trial.
+_TABLES = (TREES, "doubts.json")
 
 
-class MergedShards(msgspec.Struct, frozen=True, kw_only=True):
-    """`shards.json`: how many shards there are, and which of them are in the folder."""
+class _Agent(msgspec.Struct, frozen=True):
+    sha256: str | None = None
 
-    of: int
-    merged: tuple[int, ...]
 
-    @property
-    def missing(self) -> tuple[int, ...]:
-        """Those that are not."""
-        return tuple(number for number in range(1, self.of + 1) if number not in self.merged)
+class _Receipt(msgspec.Struct, frozen=True, kw_only=True):
+    """What a merge takes from the receipt of a shard; it counts the runs itself."""
+
+    schema: str
+    twoarm: str
+    schedule_sha256: str
+    end: str
+    agent: _Agent
+    digests: dict[str, str | None]
+    budget: dict[str, Any]
+    run_json_sha256: dict[str, str]
+
+
+# What is the same for all shards, or that of the first.
+_KEPT = ("schema", "twoarm", "agent", "digests", "isolation", "looks")
 
 
 class ShardFolder:
@@ -55,44 +71,76 @@ class ShardFolder:
         if self.folder.held_by_another():
             raise UsageError(f"{visible(path)}: a run is going on there; wait for its end")
         self.shard: Shard = self.machine.shard
-        self.receipt = self._receipt()
+        if self.frozen.schema != SCHEMA:
+            raise InputError(f"{visible(path)}: of a layout that has no shards")
+        refuse_forged(self.frozen, self.folder.at(SCHEDULE))
+        self.planned = sharded(self.frozen, self.shard)
+        self.receipt, self.told = self._receipt()
         self.runs = {run.trial.id: run for run in self.folder.runs()}
+        self.attempts = list(self.folder.attempts())
+        self.tables = {name: self._table(name) for name in _TABLES}
 
-    def _receipt(self) -> dict[str, Any]:
+    def _receipt(self) -> tuple[_Receipt, dict[str, Any]]:
+        """The receipt as far as it is needed, and all of it."""
         try:
-            receipt = msgspec.json.decode(self.folder.folder.read(RECEIPT), type=dict[str, Any])
-        except (FileNotFoundError, ValueError) as error:
-            raise UsageError(
-                f"{visible(self.path)}: {self.shard} did not come to its end; finish it with "
-                f"twoarm run --resume {visible(self.path)}"
+            text = self.folder.folder.read(RECEIPT)
+            told = msgspec.json.decode(text, type=dict[str, Any])
+            receipt = msgspec.convert(told, _Receipt)
+        except FileNotFoundError as error:
+            raise self._unfinished("did not come to its end") from error
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise InputError(
+                f"{visible(self.folder.at(RECEIPT))}: {visible(str(reason))}; put it back, or let "
+                f"twoarm run --resume {visible(self.path)} write it anew"
             ) from error
-        return receipt
+        if receipt.schedule_sha256 != file_digest(self.folder.at(SCHEDULE)):
+            # It has grown since.
+            raise self._unfinished("did not come to its end")
+        return receipt, told
+
+    def _unfinished(self, how: str, partial: str = "leave it out") -> UsageError:
+        return UsageError(
+            f"{visible(self.path)}: {self.shard} {how}; finish it with twoarm run --resume "
+            f"{visible(self.path)}, or {partial} with --partial"
+        )
+
+    def _table(self, name: str) -> dict[str, str]:
+        try:
+            return msgspec.json.decode(self.folder.folder.read(name), type=dict[str, str])
+        except FileNotFoundError:
+            return {}
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else str(error)
+            raise InputError(f"{visible(self.folder.at(name))}: {visible(str(reason))}") from error
 
     def check(self, *, partial: bool) -> None:
         """Refuse a shard that is not whole, not finished, or has what is not its own."""
-        own = {trial.id for trial in sharded(self.frozen, self.shard).trials}
-        for name in sorted(self.runs.keys() - own):
-            raise InputError(f"{visible(self.path)}: {visible(name)} is no trial of {self.shard}")
-        attempts = list(self.folder.attempts())
-        infra = [attempt for attempt in attempts if attempt.state == "infra"]
-        left = own - self.runs.keys() - {attempt.trial.id for attempt in infra}
-        planned = sharded(self.frozen, self.shard)
-        if not is_collected(self.folder, planned, (*self.runs.values(), *infra)):
+        own = {trial.id for trial in self.planned.trials}
+        for made in (*self.runs.values(), *self.attempts):
+            if made.trial.id not in own:
+                raise InputError(
+                    f"{visible(self.path)}: {visible(made.trial.id)} is no trial of {self.shard}"
+                )
+        infra = [attempt for attempt in self.attempts if attempt.state == "infra"]
+        left = own - self.runs.keys()
+        if self.receipt.end == "done":
+            # Tried as often as it may be.
+            left -= {attempt.trial.id for attempt in infra}
+        if left and self.receipt.end != "budget" and not partial:
+            trials = f"{len(left)} of {counted(len(own), 'trial')} are not done"
+            raise self._unfinished(f"has not ended: {trials}", "merge what is there")
+        settled = (*self.runs.values(), *infra)
+        if not is_collected(self.folder, self.planned, settled):
             raise UsageError(
                 f"{visible(self.path)}: {COLLECTED} does not have all of its runs; let twoarm run "
                 f"--resume {visible(self.path)} write it anew"
             )
-        if left and self.receipt.get("end") not in _ENDED and not partial:
-            raise UsageError(
-                f"{visible(self.path)}: {len(left)} of {counted(len(own), 'trial')} are not done; "
-                f"finish it with twoarm run --resume {visible(self.path)}, or merge what is there "
-                "with --partial"
-            )
-        digests = self.receipt.get("run_json_sha256")
+        refuse_other_lines(self.folder, self.shard, self.planned, settled)
         for name, run in self.runs.items():
             self.folder.check_whole(run)
             path = os.path.join(self.folder.run_of(run.trial), NAME)
-            if not isinstance(digests, dict) or file_digest(path) != digests.get(name):
+            if file_digest(path) != self.receipt.run_json_sha256.get(name):
                 raise InputError(
                     f"{visible(path)}: not what {RECEIPT} says of it; put it back, or let twoarm "
                     f"run --resume {visible(self.path)} look at it"
@@ -149,13 +197,32 @@ def _refuse_other(first: ShardFolder, other: ShardFolder) -> None:
         )
 
 
-def merge(shards: Sequence[ShardFolder], out: str) -> MergedShards:
-    """Everything of the shards in a new run folder."""
-    first = shards[0]
+def refuse_target(shards: Sequence[ShardFolder], out: str) -> None:
+    """Refuse a folder that is a shard, is in one, or has anything in it."""
     for shard in shards:
-        if os.path.realpath(out) == os.path.realpath(shard.path):
-            raise UsageError(f"--out {visible(out)}: one of the shards; name another folder")
+        if lies_in(out, shard.path):
+            raise UsageError(
+                f"--out {visible(out)}: in {visible(shard.path)}, which stays as it is"
+            )
     folder = RunFolder(out)
+    if os.path.lexists(folder.path):
+        folder.refuse_half_merged()
+        try:
+            names = os.listdir(folder.path)
+        except OSError as error:
+            raise unwritable(folder.path, error) from error
+        if names:
+            raise UsageError(f"{visible(folder.path)} is not empty; choose another with --out")
+
+
+def merge(shards: Sequence[ShardFolder], out: str) -> MergedShards:
+    """Everything of the shards in a new run folder; nothing of it if anything fails."""
+    refuse_target(shards, out)
+    first = shards[0]
+    folder = RunFolder(out)
+    merged = MergedShards(
+        of=first.shard.of, merged=tuple(_from_shard(shard, first) for shard in shards)
+    )
     machine = replace(
         first.machine,
         token=new_token(),
@@ -163,79 +230,72 @@ def merge(shards: Sequence[ShardFolder], out: str) -> MergedShards:
         budget_usd=max(shard.machine.budget_usd or 0.0 for shard in shards) or None,
         shard=None,
     )
-    merged = MergedShards(of=first.shard.of, merged=tuple(shard.shard.number for shard in shards))
-    frozen = first.frozen
-    if frozen.schema != SCHEMA:
-        raise InputError(f"{visible(first.path)}: of a layout that has no shards")
-    folder.create(frozen, machine)
+    there = os.path.isdir(folder.path)
     try:
+        os.makedirs(folder.path, exist_ok=True)
+        # Until it is gone, nobody takes the folder for a run.
+        folder.folder.write(MERGING, b"")
+        folder.hold(machine.token)
+        folder.folder.made("runs").close()
         for shard in shards:
-            for root in ("runs", ".attempts"):
-                _copy_below(shard.folder.folder, folder.folder, root)
-        _merge_files(shards, folder, merged, frozen)
+            _copy_runs(shard, folder)
+        folder.change(machine)
+        folder.folder.write(SCHEDULE, frozen_bytes(first.frozen))
+        _merge_files(shards, folder, merged)
+        folder.folder.remove(MERGING)
+    except BaseException as error:
+        _clear(folder, made=not there)
+        if isinstance(error, OSError):
+            where = visible(str(error.filename or out))
+            raise OutputError(f"{where}: {error.strerror}; nothing was merged") from error
+        raise
     finally:
         folder.release()
     return merged
 
 
-def _copy_below(source: OpenFolder, target: OpenFolder, root: str) -> None:
-    """The folders of a shard, arm by arm, beside those of the others."""
-    with suppress(FileNotFoundError), source.within(root) as arms:
-        for arm in filter(arms.is_folder, arms.names()):
-            with arms.enter(arm) as here, target.within(f"{root}/{arm}", make=True) as there:
-                for name in filter(here.is_folder, here.names()):
-                    with here.enter(name) as run, there.made(name) as made:
-                        _copy(run, made)
+def _clear(folder: RunFolder, *, made: bool) -> None:
+    """Remove what there is of a merge that has failed, its mark at the end."""
+    with suppress(OSError):
+        for name in sorted(folder.folder.names(), key=lambda name: name == MERGING):
+            folder.folder.remove(name)
+        if made:
+            os.rmdir(folder.path)
 
 
-def _copy(source: OpenFolder, target: OpenFolder) -> None:
-    """Files as they are; a link stays a link, and nothing else is a file of a run."""
-    for name in source.names():
-        if source.is_folder(name):
-            with source.enter(name) as inner, target.made(name) as made:
-                _copy(inner, made)
-        elif source.is_file(name):
-            mode = os.stat(name, dir_fd=source.descriptor).st_mode & 0o777
-            with (
-                open(source.open(name), "rb") as file,
-                open(target.create(name, mode), "wb") as copied,
-            ):
-                while piece := file.read(_PIECE):
-                    copied.write(piece)
-        else:
-            with suppress(OSError):
-                leads = os.readlink(name, dir_fd=source.descriptor)
-                os.symlink(leads, name, dir_fd=target.descriptor)
+def _copy_runs(shard: ShardFolder, folder: RunFolder) -> None:
+    """The folders of its runs and attempts, and no others that somebody may have made."""
+    paths = [f"runs/{name}" for name in shard.runs]
+    paths += [f".attempts/{attempt.id}" for attempt in shard.attempts]
+    for path in paths:
+        with (
+            shard.folder.folder.within(path) as source,
+            folder.folder.within(path, make=True) as target,
+        ):
+            copy_tree(source, target)
 
 
-def _merge_files(
-    shards: Sequence[ShardFolder], folder: RunFolder, merged: MergedShards, frozen: Frozen
-) -> None:
+def _merge_files(shards: Sequence[ShardFolder], folder: RunFolder, merged: MergedShards) -> None:
     """What stands beside the runs: the journal by time, digests, doubts, lines and the receipt."""
-    root = folder.folder
+    root, frozen = folder.folder, shards[0].frozen
     root.write(SHARDS, msgspec.json.encode(merged) + b"\n")
     events = [event for shard in shards for event in _events(shard)]
-    events.sort(key=lambda event: event.get("at", 0.0))
+    events.sort(key=_time)
     root.write("journal.jsonl", b"".join(msgspec.json.encode(e) + b"\n" for e in events))
-    for name in (TREES, "doubts.json"):
-        tables = [table for shard in shards if (table := _table(shard.folder.folder, name))]
-        if tables:
-            # The first has the word: what differs is in the receipt.
-            whole = {key: value for table in reversed(tables) for key, value in table.items()}
+    for name in _TABLES:
+        # The first has the word: what differs is in the receipt.
+        whole = {
+            key: value for shard in reversed(shards) for key, value in shard.tables[name].items()
+        }
+        if whole:
             root.write(name, msgspec.json.encode(whole, order="sorted"))
     with suppress(FileNotFoundError):
         root.write(REGRADED, shards[0].folder.folder.read(REGRADED))
     lines = merged_lines([shard.folder for shard in shards], frozen, merged.of, merged.missing)
-    receipt = msgspec.json.encode(_receipt(shards, merged, folder), order="sorted")
-    write(
-        [
-            Output(path=folder.at(name), content=[content], append=False, named=False)
-            for name, content in (
-                (COLLECTED, b"".join(lines)),
-                (RECEIPT, msgspec.json.format(receipt, indent=1) + b"\n"),
-            )
-        ]
+    collected = Output(
+        path=folder.at(COLLECTED), content=[b"".join(lines)], append=False, named=False
     )
+    write([collected, receipt_output(folder, _receipt(shards, merged, folder))])
 
 
 def _events(shard: ShardFolder) -> Iterator[dict[str, Any]]:
@@ -246,67 +306,42 @@ def _events(shard: ShardFolder) -> Iterator[dict[str, Any]]:
                 yield {**told, "shard": shard.shard.number}
 
 
-def _table(folder: OpenFolder, name: str) -> dict[str, Any]:
-    try:
-        return msgspec.json.decode(folder.read(name), type=dict[str, Any])
-    except (FileNotFoundError, ValueError):
-        return {}
+def _time(event: Mapping[str, Any]) -> float:
+    at = event.get("at")
+    return at if isinstance(at, int | float) else 0.0
 
 
 def _receipt(
     shards: Sequence[ShardFolder], merged: MergedShards, folder: RunFolder
 ) -> dict[str, Any]:
-    """The sum of all receipts, and the digest of each."""
-    told = [shard.receipt for shard in shards]
-    ends = {str(each.get("end")) for each in told}
+    """What the folder says itself, how it ended, and what was so on the first machine."""
+    first = shards[0]
+    ends = {shard.receipt.end for shard in shards}
     end = "budget" if "budget" in ends else "done"
     if merged.missing or ends - set(_ENDED):
         end = "stopped"
-    jobs: dict[str, int] = {}
-    for each in told:
-        for number, runs in each.get("runs_by_jobs", {}).items():
-            jobs[number] = jobs.get(number, 0) + runs
-    budget = {**told[0].get("budget", {}), "usd": folder.machine().budget_usd}
     return {
-        **told[0],
-        "schedule_sha256": file_digest(folder.at(SCHEDULE)),
-        "budget": budget,
+        **{key: first.told[key] for key in _KEPT if key in first.told},
+        "budget": {**first.receipt.budget, "usd": folder.machine().budget_usd},
         "end": end,
-        "runs_by_jobs": jobs,
-        "trials": len(shards[0].frozen.trials),
-        **{name: sum(each[name] for each in told) for name in _SUMMED},
-        **{name: [entry for each in told for entry in each[name]] for name in _JOINED},
-        "run_json_sha256": {
-            key: value for each in told for key, value in each["run_json_sha256"].items()
-        },
-        "shards": {
-            "of": merged.of,
-            "missing": merged.missing,
-            "merged": [_shard_told(shard, shards[0]) for shard in shards],
-        },
+        **told_by_folder(folder, first.frozen),
     }
 
 
-_SUMMED = ("done", "spent_usd", "costs_not_known")
-_JOINED = ("doubtful_runs", "attempts_without_run")
-
-
-def _shard_told(shard: ShardFolder, first: ShardFolder) -> dict[str, Any]:
-    """What a receipt says of one shard, and where it differs from the first."""
-    return {
-        "shard": shard.shard.number,
-        "receipt_sha256": file_digest(shard.folder.at(RECEIPT)),
-        "end": shard.receipt.get("end"),
-        "done": shard.receipt.get("done"),
-        "agent_sha256": shard.receipt.get("agent", {}).get("sha256"),
-        "other_digests": dict(_other_digests(first.receipt, shard.receipt)),
-    }
+def _from_shard(shard: ShardFolder, first: ShardFolder) -> FromShard:
+    return FromShard(
+        shard=shard.shard.number,
+        receipt_sha256=file_digest(shard.folder.at(RECEIPT)),
+        end=shard.receipt.end,
+        done=len(shard.runs),
+        agent_sha256=shard.receipt.agent.sha256,
+        other_digests=dict(_other_digests(first.receipt.digests, shard.receipt.digests)),
+    )
 
 
 def _other_digests(
-    first: Mapping[str, Any], other: Mapping[str, Any]
+    ours: Mapping[str, str | None], theirs: Mapping[str, str | None]
 ) -> Iterator[tuple[str, str | None]]:
-    ours, theirs = first.get("digests", {}), other.get("digests", {})
     for key in sorted({*ours, *theirs}):
         if ours.get(key) != theirs.get(key):
             yield key, theirs.get(key)
@@ -316,7 +351,7 @@ def differing(shards: Sequence[ShardFolder]) -> Iterator[str]:
     """What was not the same on all machines, though the schedule was: each in one line."""
     first = shards[0]
     for shard in shards[1:]:
-        keys = [key for key, _ in _other_digests(first.receipt, shard.receipt)]
+        keys = [key for key, _ in _other_digests(first.receipt.digests, shard.receipt.digests)]
         if keys:
             listing = series([named(key) for key in keys[:3]])
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
@@ -324,16 +359,12 @@ def differing(shards: Sequence[ShardFolder]) -> Iterator[str]:
                 f"{shard.shard}: {listing}{more} differ from {first.shard}: what its trials "
                 "started from was made anew there"
             )
-        programs = [each.receipt.get("agent", {}).get("sha256") for each in (first, shard)]
-        if programs[0] != programs[1]:
+        if first.receipt.agent.sha256 != shard.receipt.agent.sha256:
             yield f"{shard.shard}: the agent's program is another file than that of {first.shard}"
-
-
-def merged_shards(folder: RunFolder) -> MergedShards | None:
-    """Which shards a folder was merged from; None if it was not."""
-    try:
-        return msgspec.json.decode(folder.folder.read(SHARDS), type=MergedShards)
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        raise InputError(f"{visible(folder.at(SHARDS))}: {visible(str(error))}") from error
+        budgets = [each.machine.budget_usd for each in (shard, first)]
+        if budgets[0] != budgets[1]:
+            theirs, ours = ("none" if usd is None else f"${usd:g}" for usd in budgets)
+            yield (
+                f"{shard.shard}: its share is of a budget of {theirs}, and that of {first.shard} "
+                f"of {ours}; --budget is the whole, for every shard"
+            )

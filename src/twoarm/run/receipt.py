@@ -2,7 +2,7 @@
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -13,6 +13,7 @@ from twoarm.files.write import Output, write
 from twoarm.run.attempted import Attempted
 from twoarm.run.freeze import ProgramFile
 from twoarm.run.ledger import RunFolder
+from twoarm.run.merged import shards_told
 from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import file_digest
@@ -39,15 +40,9 @@ def write_receipt(
     folder: RunFolder, frozen: Frozen, program: ProgramFile, prepared: Prepared, **more: Any
 ) -> None:
     """Everything that somebody who trusts nothing else would need to know."""
-    runs, attempts = list(folder.runs()), list(folder.attempts())
     receipt = {
         "schema": "twoarm.receipt/1",
         "twoarm": __version__,
-        "suite_id": frozen.suite_id,
-        "schedule_sha256": file_digest(folder.at(SCHEDULE)),
-        "origin": frozen.origin,
-        "doubtful_runs": folder.doubtful(),
-        "sources": frozen.sources,
         "digests": {**frozen.digests, **prepared.digests},
         "agent": {
             "program": frozen.suite.agent and frozen.suite.agent.program,
@@ -58,13 +53,34 @@ def write_receipt(
             "secrets": frozen.suite.agent and frozen.suite.agent.secrets,
             "variables": sorted(_variables(frozen)),
         },
+        **more,
+        **told_by_folder(folder, frozen),
+    }
+    write([receipt_output(folder, receipt)])
+
+
+def receipt_output(folder: RunFolder, receipt: Mapping[str, Any]) -> Output:
+    """The file `receipt.json`, to be written."""
+    text = msgspec.json.format(msgspec.json.encode(receipt, order="sorted"), indent=1)
+    return Output(path=folder.at(RECEIPT), content=[text, b"\n"], append=False, named=False)
+
+
+def told_by_folder(folder: RunFolder, frozen: Frozen) -> dict[str, Any]:
+    """What the schedule and the runs say themselves, wherever they were made."""
+    runs, attempts = list(folder.runs()), list(folder.attempts())
+    return {
+        "suite_id": frozen.suite_id,
+        "schedule_sha256": file_digest(folder.at(SCHEDULE)),
+        "origin": frozen.origin,
+        "doubtful_runs": folder.doubtful(),
+        "sources": frozen.sources,
         "candidates": frozen.candidates,
         "baseline": frozen.baseline,
         "seed": frozen.seed,
         "repeats": frozen.repeats,
         "parts": list(_parts(frozen, runs)),
-        **more,
         **_regraded(folder, runs),
+        **shards_told(folder),
         "trials": len(frozen.trials),
         "done": len(runs),
         "runs_by_jobs": {str(jobs): runs for jobs, runs in runs_by_jobs(runs).items()},
@@ -79,8 +95,6 @@ def write_receipt(
             for run in runs
         },
     }
-    text = msgspec.json.format(msgspec.json.encode(receipt, order="sorted"), indent=1)
-    write([Output(path=folder.at(RECEIPT), content=[text, b"\n"], append=False, named=False)])
 
 
 def regraded_from(folder: RunFolder) -> RegradedFrom | None:

@@ -30,6 +30,7 @@ from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.ledger import BEGUN, OUTCOME, TRIAL, MachineSettings, RunFolder, read_outcome
 from twoarm.run.looks import EarlyEnd, Judge, looks_taken, remember
 from twoarm.run.loop import End, LoopView, StoppedError, StopRequest
+from twoarm.run.merged import SHARDS
 from twoarm.run.parts import sealed_anew
 from twoarm.run.place import new_token
 from twoarm.run.prepare import Prepared
@@ -46,7 +47,7 @@ from twoarm.text.escape import counted, named, shortened, visible
 
 _TICK_SECONDS = 0.25
 # What a folder says of its runs besides, which holds for them however they are graded.
-_CARRIED = ("doubts.json", "reports.jsonl")
+_CARRIED = ("doubts.json", "reports.jsonl", SHARDS)
 # How the facts that acceptance tells begin, and how its logs do.
 _GRADED = ("acceptance_", "check", "score", "broken")
 _LOG = "acceptance"

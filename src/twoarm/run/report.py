@@ -57,6 +57,7 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
     run_id: str | None = None
     started_at_utc: str | None = None
     part: int | None = None
+    failure: str | None = None
 
     @property
     def trial(self) -> Trial:
@@ -70,6 +71,8 @@ class _Known(msgspec.Struct, frozen=True, kw_only=True):
         return self.task_id, self.arm, self.repeat, at is None, at or ""
 
 
+# What a line without a run may be.
+_WITHOUT_RUN = ("missing", "interrupted")
 _KNOWN = msgspec.json.Decoder(_Known)
 _RAW = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
@@ -202,6 +205,33 @@ def is_collected(folder: RunFolder, frozen: Frozen, settled: Iterable[Attempted]
     # The first was there when the file was written, whether or not its lines say so.
     grown = {part.number for part in frozen.parts[1:]}
     return all(made.id in ids for made in settled) and grown <= parts
+
+
+def refuse_other_lines(
+    folder: RunFolder, shard: Shard, planned: Frozen, settled: Iterable[Attempted]
+) -> None:
+    """Refuse a `collected.jsonl` with lines of what is not in its shard; it can be read."""
+    own, made = set(planned.trials), {attempt.id: attempt.trial for attempt in settled}
+    told: set[str] = set()
+    for number, line in enumerate(folder.folder.read(COLLECTED).splitlines(), 1):
+        known = _KNOWN.decode(line)
+        wrong = ""
+        if known.trial not in own:
+            wrong = f"{visible(shortened(known.trial.id, 60))} is no trial of {shard}"
+        elif known.run_id in told:
+            wrong = f"{visible(shortened(known.run_id, 60))} is there twice"
+        elif made.get(known.run_id or "") != known.trial and (
+            known.run_id is not None or known.failure not in _WITHOUT_RUN
+        ):
+            wrong = f"{visible(shortened(known.trial.id, 60))} is of no run that is there"
+        if wrong:
+            where = visible(folder.at(COLLECTED))
+            raise InputError(
+                f"{where}:{number}: {wrong}; remove the file, and let twoarm run --resume "
+                f"{visible(folder.path)} write it anew"
+            )
+        if known.run_id is not None:
+            told.add(known.run_id)
 
 
 def _bad_scores(folder: RunFolder, runs: Sequence[Attempted]) -> Iterator[str]:

@@ -7,6 +7,7 @@ of the machine.
 import re
 from collections import Counter
 from collections.abc import Sequence
+from typing import Annotated
 
 import msgspec
 from msgspec.structs import replace
@@ -26,8 +27,13 @@ _FIXED = re.compile(r"HEAD([~^]\d*)*|[0-9a-f]{40}|[0-9a-f]{64}")
 class Shard(msgspec.Struct, frozen=True, kw_only=True):
     """Which share, from 1, and of how many."""
 
-    number: int
-    of: int
+    number: Annotated[int, msgspec.Meta(ge=1)]
+    of: Annotated[int, msgspec.Meta(ge=1, le=MOST_SHARDS)]
+
+    def __post_init__(self) -> None:
+        """Refuse what a file may say, and no command line."""
+        if self.number > self.of:
+            raise ValueError(f"there is no shard {self.number} of {self.of}")
 
     def __str__(self) -> str:
         return f"shard {self.number} of {self.of}"

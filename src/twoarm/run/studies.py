@@ -12,7 +12,7 @@ from twoarm.programs.prices import Prices, read_prices
 from twoarm.run.attempted import Attempted
 from twoarm.run.ledger import RunFolder
 from twoarm.run.looks import looks_taken, saved
-from twoarm.run.merge import merged_shards
+from twoarm.run.merged import merged_shards
 from twoarm.run.receipt import NOT_REGRADED, regraded_from
 from twoarm.run.report import collect_runs, is_collected
 from twoarm.run.reported import earlier_reports
@@ -48,6 +48,7 @@ def open_study(path: str) -> OpenStudy:
             collect_runs(folder, frozen, _prices(folder, frozen), upto)
         suite, shard = frozen.suite, folder.shard()
         merged = merged_shards(folder)
+        settled = done | {attempt.trial for attempt in infra}
         return OpenStudy(
             run_file=os.path.join(path, COLLECTED),
             study=Study(
@@ -77,7 +78,7 @@ def open_study(path: str) -> OpenStudy:
                 saved_runs=0 if ended is None else saved(frozen, ended),
                 shard="" if shard is None else str(shard),
                 shards=0 if merged is None else merged.of,
-                missing_shards=() if merged is None else merged.missing,
+                missing_shards=() if merged is None else merged.still_missing(frozen, settled),
             ),
         )
     except OSError as error:
