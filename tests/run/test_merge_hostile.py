@@ -187,7 +187,7 @@ def test_lines_that_are_not_of_its_runs(tmp_path: Path) -> None:
         with_line(outs[0], change)
         refused(tmp_path, outs, message)
         (outs[0] / "collected.jsonl").write_text(text)
-    with_line(outs[0], lambda lines: lines.pop())
+    with_line(outs[0], lambda lines: lines.clear())
     refused(tmp_path, outs, "does not have all of its runs")
 
 
