@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo compiled test agents attacks containers core package docs check golden broken fuzz bench bench-run coverage coverage-page clean
+.PHONY: demo compiled test agents attacks containers harbor core package docs check golden broken fuzz bench bench-run coverage coverage-page clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -20,7 +20,7 @@ compiled: $(VENV)/dev
 # A file stays with one worker, so that what a module starts, such as the real agents, starts once.
 # The last lines say what was skipped for want of a browser or of agents, and how to have it.
 test: compiled
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers --ignore tests/harbor
 
 # The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
 agents:
@@ -33,6 +33,11 @@ attacks: compiled
 # Real containers; without podman they are skipped, which tools/install-podman.sh changes.
 containers: compiled
 	$(BIN)/python -m pytest -n auto tests/containers
+
+# The real Harbor, which tools/harbor.sh installs, with podman; without either they are skipped.
+harbor: compiled
+	@tools/harbor.sh
+	$(BIN)/python -m pytest -n 2 tests/harbor
 
 # What can differ between Pythons: numbers and text read and written, argparse, signals and processes,
 # the calls of the file system, the tables of Unicode. Of each room the files that do most of it and

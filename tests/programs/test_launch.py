@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import signal
 import sqlite3
 from collections.abc import Callable
 from pathlib import Path
@@ -75,6 +76,18 @@ def test_the_command_lines() -> None:
         *("opencode", "run", "--format", "json", "--title", "twoarm"),
         *("--model", "scripted", "--agent", "build", "--", "-v", "fix", "", "it"),
     ]
+    assert argv("harbor", args=("--agent", "codex"), trial="t-1", task_folder="/work/one") == [
+        *("harbor", "trial", "start", "--path", "/work/one", "--trial-name", "t-1"),
+        *("--trials-dir", "/nowhere/home/trials", "--model", "scripted", "--agent", "codex"),
+    ]
+
+
+def test_harbor_is_asked_to_end_as_it_wants_to_be_and_has_time_for_it() -> None:
+    launch = agent_of("harbor").launch(start())
+    assert (launch.stop_signal, launch.least_grace_seconds) == (signal.SIGINT, 10.0)
+    assert launch.engines == ("docker", "podman")
+    assert launch.env == {"HARBOR_TELEMETRY": "0"}
+    assert agent_of("harbor").cost(None) == "told"
 
 
 @pytest.mark.parametrize("name", AGENTS)
@@ -116,8 +129,8 @@ def test_an_option_of_the_suite_takes_the_place_of_a_default(
 
 
 def test_a_sandbox_inside_a_sandbox_is_refused() -> None:
-    for name in (*AGENTS, "command"):
-        assert agent_of(name).nests == (name != "codex")
+    for name in (*AGENTS, "command", "harbor"):
+        assert agent_of(name).nests == (name not in ("codex", "harbor"))
     for mode, nests in (("read-only", False), ("danger-full-access", True)):
         assert load_agent(Program(program="codex", args=("--sandbox", mode))).nests == nests
 

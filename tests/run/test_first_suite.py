@@ -12,6 +12,7 @@ import jsonschema
 import pytest
 
 from tests.conftest import Result, twoarm
+from tests.support.harbor_suites import stand_in
 from tests.support.real_agents import AGENTS, installed
 from tests.support.stand_ins import STAND_INS
 from twoarm.run.first_suite import first_suite
@@ -69,6 +70,19 @@ def test_a_first_suite_is_ready_as_it_is_written(tmp_path: Path, here: Path, age
     assert "2 tasks x 5 repeats x 2 arms = 20 trials" in rehearsed.out
     schema = json.loads(twoarm("schema", "suite").out)
     jsonschema.Draft202012Validator(schema).validate(suite_in(here / "my suite"))
+
+
+def test_a_first_suite_of_harbor_is_ready_as_it_is_written(tmp_path: Path, here: Path) -> None:
+    stand_in(tmp_path / "bin")
+    made = twoarm("init", "first", "--agent", "harbor")
+    assert (made.code, made.err) == (0, "")
+    rehearsed = twoarm(*commands(made)[0])
+    assert "2 tasks x 5 repeats x 2 arms = 20 trials" in rehearsed.out, rehearsed.err
+    assert "\nready: no problems; start it with " in rehearsed.out
+    schema = json.loads(twoarm("schema", "suite").out)
+    jsonschema.Draft202012Validator(schema).validate(suite_in(here / "first"))
+    lines = (here / "first" / "suite.toml").read_text().splitlines()
+    assert {line.index("  # ") + 2 for line in lines if "  # " in line} == {38}
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -180,8 +194,8 @@ def test_an_agent_that_nobody_knows_is_refused_and_nothing_is_written(here: Path
     assert (made.code, made.err) == (2, "twoarm: no agent `cod`; did you mean `codex`?\n")
     nowhere = twoarm("init", "", "--agent", "command")
     assert nowhere.err == "twoarm: which folder? write twoarm init DIR\n"
-    made = twoarm("init", "first", "--agent", "harbor")
-    assert made.err.startswith("twoarm: no agent `harbor`; the agents are claude-code, codex")
+    made = twoarm("init", "first", "--agent", "table")
+    assert made.err.startswith("twoarm: no agent `table`; the agents are claude-code, codex")
     assert everything(here) == []
 
 

@@ -28,7 +28,7 @@ def add_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--agent",
         metavar="NAME",
-        help="opencode, codex, claude-code, gemini-cli, another that is installed, or command for "
+        help="opencode, codex, claude-code, gemini-cli, harbor, another that is installed, or command for "
         "any program (default: the one that is on PATH)",
     )
 
@@ -37,6 +37,7 @@ def add_options(parser: ArgumentParser) -> None:
 _WRITTEN = {
     "suite.toml": "the tasks, the arms and the limits: read it first",
     "guide.md": "the change: one arm has it, the other does not",
+    "tasks": "two tasks of Harbor, each a folder with all it needs",
     "app": "what every trial starts from",
     "agent.sh": "stands in for an agent: it asks no model and costs nothing",
 }

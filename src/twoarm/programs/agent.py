@@ -1,6 +1,7 @@
 """The interface of an agent: how a program is started, what it leaves, what its running costs."""
 
 import os
+import signal
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
@@ -40,6 +41,9 @@ class Start(msgspec.Struct, frozen=True, kw_only=True):
     usage: str
     # What the trial may cost; None where nothing limits it.
     trial_usd: float | None
+    # A name that no other attempt has; and of a task that is a folder, its own copy of it.
+    trial: str = ""
+    task_folder: str = ""
 
 
 class After(msgspec.Struct, frozen=True, kw_only=True):
@@ -72,6 +76,13 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     # Files of HOME by a glob, and the name under which the last one written is kept.
     keep: dict[str, str] = {}
     after: tuple[After, ...] = ()
+    # What asks it to end. With another signal than this it also has its grace when the runner is
+    # gone: it has to clean up what nobody else could.
+    stop_signal: int = signal.SIGTERM
+    # At least this long from the signal to SIGKILL.
+    least_grace_seconds: float = 0.0
+    # Engines of containers: what has `Start.trial` in its name there is removed afterward.
+    engines: tuple[str, ...] = ()
 
 
 class Meter(Protocol):

@@ -17,6 +17,13 @@ class Installed:
     name: ClassVar[str]
     # A turn is seen when it is over, and by then the next one has begun.
     overshoot = 0.5
+    # Variables that keep it from calling home, also when it is asked for its version.
+    quiet: ClassVar[Mapping[str, str]] = {}
+    # What is said of one that does not nest.
+    why_not_nested = (
+        "has a sandbox of its own, which does not start inside another; turn that off in "
+        "agent.args, or leave it at copy"
+    )
 
     def __init__(self, program: Program) -> None:
         self._program = program

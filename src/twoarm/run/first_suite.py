@@ -11,6 +11,7 @@ from twoarm.errors import UsageError
 from twoarm.programs.agent import Habits, agent_names, load_agent
 from twoarm.programs.command.launch import CommandAgent
 from twoarm.programs.settings import Program
+from twoarm.run.harbor_tasks import HARBOR
 from twoarm.text.escape import named, series
 
 # The name of a suite in its folder.
@@ -45,6 +46,8 @@ def _is_on_path(name: str) -> bool:
 
 def first_suite(agent: str) -> dict[str, bytes]:
     """The files of a suite for an agent, by their paths; the suite itself comes last."""
+    if agent == HARBOR:
+        return dict(_bundled("first_harbor"))
     bundled = dict(_bundled("first"))
     template = Template(bundled.pop(SUITE).decode())
     if agent != CommandAgent.name:

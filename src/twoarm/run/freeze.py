@@ -4,7 +4,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 
 import msgspec
@@ -47,7 +47,7 @@ def find_program(agent: Agent, checked: CheckedSuite) -> ProgramFile:
         )
     if unfit := why_unfit(path):
         raise InputError(f"agent {named(agent.name)}: {visible(path)}: {visible(unfit)}")
-    printed = _asked(path) if agent.name != "command" else ""
+    printed = _asked(path, getattr(agent, "quiet", {})) if agent.name != "command" else ""
     version = accepted_version(agent, path, printed)
     return ProgramFile(path=path, digest=file_digest(path), version=version)
 
@@ -68,10 +68,10 @@ def accepted_version(agent: Agent, path: str, printed: str) -> str | None:
     return version
 
 
-def _asked(path: str) -> str:
+def _asked(path: str, quiet: Mapping[str, str]) -> str:
     """What the program says of its version, in a HOME of its own."""
     with tempfile.TemporaryDirectory(prefix="twoarm-") as home:
-        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home}
+        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home, **quiet}
         try:
             done = subprocess.run(
                 [path, "--version"],
@@ -106,7 +106,7 @@ def choose_tasks(
 class Commits(msgspec.Struct, frozen=True, kw_only=True):
     """What trials start from: the workspace, and the sources of the arms."""
 
-    # A commit, or the digest of the folder that is copied.
+    # A commit, or the digest of the folder that is copied; nothing for tasks of Harbor.
     origin: str
     sources: dict[str, str]
 
@@ -128,7 +128,7 @@ def commits_of(checked: CheckedSuite, earlier: Frozen | None) -> Commits:
         check_root(checked.at(place.repo))
         origin = commit_of(checked.at(place.repo), ref)
     else:
-        origin = tree_digest(checked.at(place.copy or ""))
+        origin = tree_digest(checked.at(place.copy)) if place.copy is not None else ""
     sources = {
         name: commit_of(checked.at(arm.source.repo), refs.get(name, arm.source.ref))
         for name, arm in checked.arms.items()
@@ -166,10 +166,12 @@ def freeze(
 def _digests(checked: CheckedSuite, tasks: Sequence[SuiteTask]) -> Iterator[tuple[str, str]]:
     """Everything that the suite names and does not hold."""
     for task in tasks:
-        prompt, _, acceptance = task_keys(task.id)
+        prompt, _, acceptance, folder = task_keys(task.id)
         yield prompt, sha256(checked.prompts[task.id].encode()).hexdigest()
         if files := checked.graders(task):
             yield acceptance, sha256("".join(map(tree_digest, files)).encode()).hexdigest()
+        if task.harbor is not None:
+            yield folder, tree_digest(checked.at(task.harbor))
     overlays = {"agent.home": checked.agent.home}
     for name, arm in sorted(checked.arms.items()):
         overlays |= {f"arms.{name}.files": arm.files, f"arms.{name}.home": arm.home}

@@ -11,6 +11,8 @@ import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent
+from twoarm.programs.harbor.launch import HarborAgent
+from twoarm.programs.installed import Installed
 from twoarm.run.engine import Engine, find_engine, last_line, look_into
 from twoarm.run.freeze import ProgramFile, accepted_version, find_program
 from twoarm.run.schedule import Frozen, task_keys
@@ -61,6 +63,8 @@ def choose_isolation(
     imaged = _has_image(checked, tasks)
     if asked is None and imaged:
         asked = "podman" if shutil.which("podman") or not shutil.which("docker") else "docker"
+    if asked in CONTAINERS and checked.of_harbor:
+        raise UsageError(f"--isolation {asked}: {named(agent.name)} {HarborAgent.why_not_nested}")
     if asked in CONTAINERS:
         return _containers(asked, checked, tasks, earlier)
     for key, wants in _container_keys(checked, tasks):
@@ -149,10 +153,8 @@ def _containers(
 def _bubblewrap(checked: CheckedSuite, agent: Agent) -> tuple[str, str | None]:
     """bubblewrap on this machine, and why it will not do."""
     if not agent.nests:
-        return "", (
-            f"{named(agent.name)} has a sandbox of its own, which does not start inside another; "
-            "turn that off in agent.args, or leave it at copy"
-        )
+        why = getattr(agent, "why_not_nested", Installed.why_not_nested)
+        return "", f"{named(agent.name)} {why}"
     tool = shutil.which("bwrap")
     if tool is None:
         return "", "bubblewrap is not installed; see your package manager"

@@ -58,7 +58,8 @@ class JobMaker:
         values = values_of(
             checked, trial.arm, task, scratch, context.prepared.builds.get(trial.arm, "")
         )
-        start = start_of(checked, trial.arm, values, scratch, context.trial_usd)
+        marker = f"{context.marker}-{token_hex(4)}"
+        start = start_of(checked, trial.arm, task, values, scratch, context.trial_usd, marker)
         launch = self._agent.launch(start)
         base = self._base(trial.arm)
         plain = {} if context.sealer.contained else context.env
@@ -73,7 +74,7 @@ class JobMaker:
             folder=folder,
             tree=tree.path,
             manifest=tree.manifest,
-            marker=f"{context.marker}-{token_hex(4)}",
+            marker=marker,
             prompt=start.prompt,
             seal=context.sealer.for_agent(task.id, build, texts),
             processes=limits.processes or 0,
@@ -97,7 +98,9 @@ class JobMaker:
             output_bytes=limits.output_mb * 2**20,
             patch_bytes=limits.patch_mb * 2**20,
             timeout_seconds=task.timeout_seconds or limits.timeout_seconds,
-            grace_seconds=limits.grace_seconds,
+            stop_signal=launch.stop_signal,
+            grace_seconds=max(limits.grace_seconds, launch.least_grace_seconds),
+            engines=launch.engines,
             after=launch.after,
             keep=launch.keep,
             restore=(*checked.suite.acceptance_files, *task.acceptance_files),
@@ -151,9 +154,11 @@ def values_of(
 def start_of(
     checked: CheckedSuite,
     arm: str,
+    task: SuiteTask,
     values: dict[str, str],
     scratch: Scratch,
-    trial_usd: float | None,
+    trial_usd: float | None = None,
+    marker: str = "",
 ) -> Start:
     """What an attempt in an arm starts with."""
     args = (*checked.agent.args, *checked.arms[arm].args)
@@ -171,7 +176,33 @@ def start_of(
         output=scratch.output,
         usage=values["usage"],
         trial_usd=trial_usd,
+        trial=marker,
+        task_folder=os.path.join(values["workspace"], _folder_name(checked, task)),
     )
+
+
+def _folder_name(checked: CheckedSuite, task: SuiteTask) -> str:
+    """What a task of Harbor is called in its workspace."""
+    return os.path.basename(checked.at(task.harbor)) if task.harbor is not None else ""
+
+
+def clear_engines(
+    checked: CheckedSuite,
+    agent: Agent,
+    env: Mapping[str, str],
+    task: SuiteTask,
+    token: str,
+) -> None:
+    """Remove what engines of containers still have of a run whose runner was killed."""
+    from twoarm.run.supervisor.leftovers import remove_named
+
+    for arm, settings in checked.arms.items():
+        values = values_of(checked, arm, task, _NOWHERE, "")
+        launch = agent.launch(start_of(checked, arm, task, values, _NOWHERE))
+        own = {**checked.agent.env, **settings.env}
+        filled = {name: fill(text, values) for name, text in own.items()}
+        home = {"HOME": os.path.expanduser("~")}
+        remove_named(launch.engines, token, {**home, **env, **launch.env, **filled})
 
 
 def check_arguments(checked: CheckedSuite, agent: Agent, tasks: Sequence[SuiteTask]) -> None:
@@ -179,7 +210,7 @@ def check_arguments(checked: CheckedSuite, agent: Agent, tasks: Sequence[SuiteTa
     for task in tasks:
         for arm in checked.arms:
             values = values_of(checked, arm, task, _NOWHERE, "")
-            argv = agent.launch(start_of(checked, arm, values, _NOWHERE, None)).argv
+            argv = agent.launch(start_of(checked, arm, task, values, _NOWHERE)).argv
             longest = max(len(os.fsencode(word)) for word in argv)
             if longest > LONGEST_ARGUMENT:
                 raise InputError(
@@ -201,7 +232,7 @@ def check_programs(
         for task in tasks:
             values = values_of(checked, arm, task, _NOWHERE, prepared.builds.get(arm, ""))
             values["workspace"] = prepared.trees[arm][task.id].path
-            program = agent.launch(start_of(checked, arm, values, _NOWHERE, None)).argv[0]
+            program = agent.launch(start_of(checked, arm, task, values, _NOWHERE)).argv[0]
             if os.sep in program and (unfit := why_unfit(program)):
                 raise InputError(
                     f"agent {named(agent.name)}, arm {named(arm)}, task {named(task.id)}: "

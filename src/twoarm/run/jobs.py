@@ -52,7 +52,11 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     # How much of what was changed is kept, in each patch.
     patch_bytes: int = 0
     timeout_seconds: float = 0.0
+    # What asks the agent to end, and how long it has for that.
+    stop_signal: int = 15
     grace_seconds: float
+    # Engines that are searched for what has the marker in its name.
+    engines: tuple[str, ...] = ()
     after: tuple[After, ...] = ()
     keep: dict[str, str] = {}
     # Files with what an earlier agent changed, which is put back in place of one.

@@ -15,7 +15,7 @@ from twoarm.run.grader import grader_of
 from twoarm.run.jobs import Job, Seal
 from twoarm.run.ledger import read_outcome
 from twoarm.run.place import Place
-from twoarm.run.schedule import Frozen
+from twoarm.run.schedule import Frozen, task_keys
 from twoarm.run.sealing import KINDS, Sealer
 from twoarm.run.suite import Arm, SuiteTask, fill_shell
 from twoarm.run.suite_file import CheckedSuite
@@ -120,8 +120,13 @@ class Preparation:
         """Everything built and set up; acceptance tried this many times on each task."""
         tasks = self._frozen.suite.tasks
         builds = {arm: self._built(arm) for arm in self._checked.arms}
-        seeds = self._seeds(tasks)
-        trees = self._trees(seeds)
+        if self._checked.of_harbor:
+            folders = {task.id: self._task_folder(task, at) for at, task in enumerate(tasks)}
+            seeds = {task: tree.path for task, tree in folders.items()}
+            trees = dict.fromkeys(self._checked.arms, folders)
+        else:
+            seeds = self._seeds(tasks)
+            trees = self._trees(seeds)
         digests = {f"trees.{task}": tree_digest(path) for task, path in seeds.items()}
         digests |= {f"builds.{arm}": tree_digest(path) for arm, path in builds.items() if path}
         baseline = trees[self._checked.baseline]
@@ -141,6 +146,8 @@ class Preparation:
         )
 
     def _grader(self, task: SuiteTask, trees: Mapping[str, Mapping[str, Tree]]) -> str:
+        if task.harbor is not None:
+            return self._frozen.digests[task_keys(task.id)[3]]
         paths = {by_task[task.id].path for by_task in trees.values()}
         image = self._context.sealer.image(task.id)
         return grader_of(self._checked.suite, task, paths, self._checked.graders(task), image)
@@ -163,6 +170,18 @@ class Preparation:
     def _filled(self, command: str, build: str = "") -> str:
         values = {"suite": self._checked.folder, "workspace": ".", "build": build}
         return fill_shell(command, values)
+
+    def _task_folder(self, task: SuiteTask, number: int) -> Tree:
+        """A task of Harbor in a tree of its own, under its name: Harbor calls it by that."""
+        trees, made = self._place.trees, f"harbor{number}"
+        source = self._checked.at(task.harbor or "")
+        trees.remove(made)
+        with trees.made(made) as tree:
+            copy(source, tree, os.path.basename(source))
+            with tree.enter(os.path.basename(source)) as copied:
+                copied.remove(".git")
+            trees.write(f"{made}.manifest", marshal.dumps(manifest_of(tree)))
+        return Tree(path=trees.at(made), manifest=trees.at(f"{made}.manifest"))
 
     def _seeds(self, tasks: Sequence[SuiteTask]) -> dict[str, str]:
         """The workspace of each task; tasks with the same set-up share one."""
@@ -225,7 +244,7 @@ class Preparation:
         self, tasks: Sequence[SuiteTask], trees: Mapping[str, Tree], checks: int
     ) -> dict[str, tuple[Untouched, ...]]:
         """Acceptance where nothing was done; one that cannot be run stops everything."""
-        waiting = [(task, check) for task in tasks for check in range(checks)]
+        waiting = [(task, check) for task in tasks for check in range(checks) if task.acceptance]
         jobs = [
             self._acceptance(task, f"{task.id}.{check + 1}", trees, self._context.sealer)
             for task, check in waiting
@@ -374,6 +393,8 @@ def warnings_of(untouched: Mapping[str, Sequence[Untouched]]) -> list[str]:
     """What acceptance on the untouched workspace tells about each task."""
     warnings = []
     for task, tries in untouched.items():
+        if not tries:
+            continue
         passed = {each.acceptance_exit_code == 0 for each in tries}
         if passed == {True}:
             warnings.append(f"task {named(task)}: acceptance passes on the untouched workspace")

@@ -25,6 +25,7 @@ from twoarm.run.budget import Terms
 from twoarm.run.changes import refuse_all_but_acceptance, refuse_changes, refuse_removed
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
 from twoarm.run.graded import PATCHES, Graded
+from twoarm.run.harbor_tasks import HARBOR
 from twoarm.run.isolation import Isolation, choose_isolation, frozen_images
 from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.ledger import BEGUN, OUTCOME, TRIAL, MachineSettings, RunFolder, read_outcome
@@ -58,6 +59,12 @@ def start_regrading(
 ) -> "Regrading":
     """A new run folder for the runs of another, or one that was begun earlier."""
     source = Graded(path)
+    agent = source.frozen.suite.agent
+    if agent is not None and agent.program == HARBOR:
+        raise UsageError(
+            f"{visible(path)}: its runs were graded by the verifiers of Harbor's tasks, in "
+            "containers that are gone; run the suite again with another --out"
+        )
     if lies_in(out, path):
         raise UsageError(f"--out {visible(out)}: in {visible(path)}, which stays as it is")
     suite = os.path.abspath(suite or source.machine.suite)

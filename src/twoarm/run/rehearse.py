@@ -57,7 +57,7 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
         f"suite {named(frozen.suite_id)}: {counted(tasks, 'task')} x "
         f"{counted(frozen.repeats, 'repeat')} x {arms} arms = {counted(trials, 'trial')}",
         f"agent {named(setting.agent.name)}{version}: {visible(program.path)}",
-        f"workspace at {frozen.origin[:12]}, {counted(setting.jobs, 'job')}",
+        f"{_workspace(frozen)}, {counted(setting.jobs, 'job')}",
         isolation_said(prepared.isolation, prepared.isolation_reason),
         f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
@@ -77,6 +77,10 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
     else:
         conclusion = f"ready: no problems; start it with {command}"
     return [*lines, conclusion]
+
+
+def _workspace(frozen: Frozen) -> str:
+    return f"workspace at {frozen.origin[:12]}" if frozen.origin else "workspaces by Harbor"
 
 
 def _looks(frozen: Frozen) -> Iterator[str]:

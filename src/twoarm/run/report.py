@@ -332,7 +332,11 @@ def _as_settled(folder: RunFolder, frozen: Frozen, attempt: Attempted) -> Run:
         started_at_utc=_utc(facts.get("started_at_utc")),
         ended_at_utc=_utc(facts.get("ended_at_utc")),
         acceptance_command=next(
-            (task.whole_acceptance for task in frozen.suite.tasks if task.id == attempt.task),
+            (
+                task.whole_acceptance or None
+                for task in frozen.suite.tasks
+                if task.id == attempt.task
+            ),
             None,
         ),
         run_path=os.path.relpath(os.path.join(where, next(names, NAME)), folder.path),

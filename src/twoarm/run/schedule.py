@@ -33,9 +33,13 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True, order=True):
         return f"{self.arm}/{self.name}"
 
 
-def task_keys(task: str) -> tuple[str, str, str]:
-    """The keys of the digests of one task: its prompt, its image, the files that grade it."""
-    return f"prompts.{task}", f"tasks.{task}.image", f"tasks.{task}.acceptance"
+def task_keys(task: str) -> tuple[str, str, str, str]:
+    """The keys of the digests of one task: its prompt, its image, the files that grade it.
+
+    The last is of the folder of a task of Harbor.
+    """
+    own = f"tasks.{task}"
+    return f"prompts.{task}", f"{own}.image", f"{own}.acceptance", f"{own}.harbor"
 
 
 # Every arm of a task and repeat, in the order in which they start.

@@ -11,7 +11,7 @@ from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
 from twoarm.run.isolation import ChosenIsolation, clear_containers, sealer_of
-from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, model_of
+from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, clear_engines, model_of
 from twoarm.run.ledger import TREES, WHOLE, MachineSettings, RunFolder
 from twoarm.run.looks import (
     EarlyEnd,
@@ -63,7 +63,7 @@ class Session:
         from twoarm.run.supervisor.process_limit import clear_process_limits
 
         if self.place.known:
-            _end_all(self.setting.isolation, self.machine.token)
+            _end_all(self.setting, self.machine.token)
         clear_process_limits()
         self.place.clear_scratch()
         with self.place.folder as place:
@@ -234,14 +234,16 @@ class Session:
         self.folder.release()
 
 
-def _end_all(isolation: ChosenIsolation, token: str) -> None:
+def _end_all(setting: Setting, token: str) -> None:
     """Leave nobody of a runner that was killed together with its supervisors."""
     from twoarm.run.supervisor.processes import kill_marked
 
     # First those who might still start a container.
     kill_marked(token)
-    if isolation.contained:
-        clear_containers(isolation, token)
+    if setting.isolation.contained:
+        clear_containers(setting.isolation, token)
+    first = setting.frozen.suite.tasks[0]
+    clear_engines(setting.checked, setting.agent, setting.env, first, token)
 
 
 def _known_prepared(place: OpenFolder, tasks: Iterable[SuiteTask]) -> Prepared | None:
@@ -342,7 +344,7 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
     try:
         if stale is not None:
             # Of a suite that never got to its first trial.
-            _end_all(setting.isolation, stale)
+            _end_all(setting, stale)
             choose_place(stale, os.environ).remove()
         return Session(folder, own_share(setting), machine)
     except BaseException:

@@ -14,6 +14,7 @@ from twoarm.programs.prices import Prices, read_prices
 from twoarm.programs.settings import NO_FORMAT
 from twoarm.run.budget import Terms, check_terms
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
+from twoarm.run.harbor_tasks import agent_seconds
 from twoarm.run.isolation import (
     ChosenIsolation,
     Isolation,
@@ -250,4 +251,17 @@ def notes(setting: Setting) -> Iterator[str]:
             "uptake cannot be seen: what a command prints is read only with agent.output and "
             "agent.format; see docs/explain.md for what each format shows"
         )
+    yield from _short_limits(setting)
     yield from missing_files(setting.checked)
+
+
+def _short_limits(setting: Setting) -> Iterator[str]:
+    """Tasks of Harbor whose agents have more time than the trial."""
+    for task in setting.frozen.suite.tasks:
+        limit = task.timeout_seconds or setting.checked.suite.limits.timeout_seconds
+        own = None if task.harbor is None else agent_seconds(setting.checked.at(task.harbor))
+        if own is not None and own >= limit:
+            yield (
+                f"task {named(task.id)}: its task.toml gives the agent {own:g} s, and the whole "
+                f"trial ends after {limit:g}; raise limits.timeout_seconds"
+            )

@@ -59,7 +59,7 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
     for name, size in facts.get("files", {}).items():
         if not folder.is_file(name) or folder.size(name) != size:
             return _ended(attempted, "lost", f"{name} is not as long as it was", facts)
-    if facts.get("acceptance_exit_code") is not None:
+    if facts.get("acceptance_exit_code") is not None or not _accepted(attempted, reader):
         facts["grader"] = reader.graders[attempted.task]
     _clear_the_way(folder)
     _put(folder, NAME, _sidecar(attempted, facts, reader))
@@ -94,6 +94,11 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
             **({} if reading.unread is None else {"unread": reading.unread}),
         },
     )
+
+
+def _accepted(attempted: Attempted, reader: RunReader) -> bool:
+    """Whether acceptance is ours; a task of Harbor has a verifier of its own."""
+    return bool(reader.acceptance_commands[attempted.task])
 
 
 def regraded(
@@ -227,7 +232,7 @@ def _sidecar(attempted: Attempted, facts: dict[str, Any], reader: RunReader) -> 
         "arm": attempted.arm,
         "run_id": attempted.id,
         "model": reader.models[attempted.arm],
-        "acceptance_command": reader.acceptance_commands[attempted.task],
+        "acceptance_command": reader.acceptance_commands[attempted.task] or None,
         "acceptance_exit_code": facts.get("acceptance_exit_code"),
         "score": facts.get("score"),
         "checks": facts.get("checks"),

@@ -38,7 +38,10 @@ class _Table(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 class SuiteTask(_Table, frozen=True, kw_only=True):
     """One task: what the agent is asked, and what tells whether it was done."""
 
-    id: Slug
+    # Of a task of Harbor, the name of its folder unless it is given; all others have one.
+    id: Slug = ""
+    # A folder that is a task of Harbor, or has several in it; a schedule has each on its own.
+    harbor: Text | None = None
     # One of both: a command, or a command for each check.
     acceptance_command: Text | None = None
     acceptance_commands: dict[Slug, Text] = {}
@@ -56,6 +59,8 @@ class SuiteTask(_Table, frozen=True, kw_only=True):
 
         A schedule does not keep the order in which a suite spells its keys.
         """
+        if self.harbor is not None:
+            return {}
         return dict(sorted(self.acceptance_commands.items())) or {"": self.acceptance_command or ""}
 
     @property
@@ -171,6 +176,8 @@ _MEANINGS = {
     },
     "SuiteTask": {
         "id": "the name of the task; letters, digits, dot, dash and underscore",
+        "harbor": "instead of a prompt and acceptance, a task folder of Harbor, or a folder of "
+        "them; with program = harbor",
         "acceptance_command": "a shell command; exit code 0 is success",
         "acceptance_commands": "instead of acceptance_command, name = shell command for each "
         "check, in the order of their names; success is exit code 0 of all of them",
@@ -200,7 +207,7 @@ _MEANINGS = {
         "setup_commands": "shell commands in the workspace of each trial of this arm",
     },
     "Program": {
-        "program": "opencode, codex, claude-code, gemini-cli, or command",
+        "program": "opencode, codex, claude-code, gemini-cli, harbor, or command",
         "model": "the model, unless the arm names one",
         "args": "arguments of the agent, before those of the arm",
         "env": "variables of the agent",
@@ -226,7 +233,7 @@ _MEANINGS = {
         "timeout_seconds": "how long the agent may take",
         "setup_seconds": "how long each setup command may take",
         "acceptance_seconds": "how long each acceptance command may take",
-        "grace_seconds": "from SIGTERM to SIGKILL",
+        "grace_seconds": "from SIGTERM to SIGKILL; of harbor from SIGINT, and at least 10",
         "budget_usd": "what all trials together may cost",
         "trial_usd": "what one trial may cost",
         "prices": "a price table, for agents that report tokens and no dollars",

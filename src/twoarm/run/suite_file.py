@@ -14,6 +14,7 @@ from twoarm.errors import InputError, Position, Problem, UsageError
 from twoarm.programs.agent import why_unknown
 from twoarm.programs.settings import NO_FORMAT, Program, Slug, Text, Variable
 from twoarm.programs.uptake import Pattern
+from twoarm.run.harbor_tasks import HARBOR, Spelled, expand, misplaced
 from twoarm.run.shown import named_in
 from twoarm.run.suite import (
     PLACEHOLDERS,
@@ -65,6 +66,11 @@ class CheckedSuite(msgspec.Struct, frozen=True, kw_only=True):
         return self.suite.suite_id or os.path.splitext(os.path.basename(self.path))[0]
 
     @property
+    def of_harbor(self) -> bool:
+        """Whether its tasks are Harbor's: they have no workspace and no acceptance of ours."""
+        return self.agent.program == HARBOR
+
+    @property
     def arms(self) -> dict[str, Arm]:
         """The arms, by name."""
         return self.suite.arms
@@ -87,18 +93,22 @@ def read_suite(path: str) -> CheckedSuite:
     """A suite file, with the tasks that it takes from another one."""
     suite = _decoded(path)
     folder = os.path.dirname(os.path.abspath(path))
-    tasks: list[tuple[str, int, SuiteTask]] = []
+    spelled: list[Spelled] = []
     if suite.tasks_from is not None:
         other = os.path.join(folder, suite.tasks_from)
         other_suite = _decoded(other)
         if other_suite.tasks_from is not None:
             raise SuiteError([_problem(other, "tasks_from", "tasks are taken from one file only")])
-        tasks += [(other, i, task) for i, task in enumerate(other_suite.tasks)]
-    tasks += [(path, i, task) for i, task in enumerate(suite.tasks)]
-    problems = [*_parts(path, suite), *_arms(path, suite, folder), *_tasks(path, suite, tasks)]
-    prompts, missing = _prompts(path, suite, folder, tasks)
+        spelled += [Spelled(other, i, task) for i, task in enumerate(other_suite.tasks)]
+    spelled += [Spelled(path, i, task) for i, task in enumerate(suite.tasks)]
+    tasks, prompts, mistakes = expand(spelled, folder)
+    mistakes += misplaced(path, suite, tasks)
+    problems = [*_parts(path, suite), *_arms(path, suite, folder)]
+    problems += [_problem(*mistake) for mistake in mistakes]
+    problems += _tasks(path, suite, tasks if tasks or not mistakes else spelled)
+    others, missing = _prompts(path, suite, folder, tasks)
     problems += missing
-    if problems or suite.agent is None or suite.workspace is None:
+    if problems or suite.agent is None:
         raise SuiteError(problems)
     baseline = suite.baseline or ""
     return CheckedSuite(
@@ -106,11 +116,11 @@ def read_suite(path: str) -> CheckedSuite:
         folder=folder,
         suite=suite,
         agent=suite.agent,
-        workspace=suite.workspace,
+        workspace=suite.workspace or Workspace(),
         baseline=baseline,
         candidates=tuple(arm for arm in suite.arms if arm != baseline),
         tasks=tuple(task for _, _, task in tasks),
-        prompts=prompts,
+        prompts=prompts | others,
     )
 
 
@@ -224,7 +234,9 @@ def _parts(path: str, suite: Suite) -> Iterator[Problem]:
         yield _problem(path, "agent", 'missing; write [agent] with program = "claude-code"')
     else:
         yield from _program(path, suite.agent)
-    if suite.workspace is None:
+    if suite.agent is not None and suite.agent.program == HARBOR:
+        pass
+    elif suite.workspace is None:
         yield _problem(path, "workspace", "missing; write [workspace] with repo or copy")
     elif (suite.workspace.repo is None) == (suite.workspace.copy is None):
         yield _problem(path, "workspace", "write either repo or copy")
@@ -368,14 +380,18 @@ def _overlays(
                 yield _problem(path, f"{key}.{table}.{place}", message)
 
 
-def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, SuiteTask]]) -> Iterator[Problem]:
+def _tasks(path: str, suite: Suite, tasks: list[Spelled]) -> Iterator[Problem]:
     if not tasks:
         yield _problem(path, "tasks", "no tasks; write [[tasks]] or tasks_from")
     seen: dict[str, str] = {}
     for file, i, task in tasks:
+        if not task.id and task.harbor is None:
+            yield _problem(file, f"tasks[{i}].id", "missing")
         first = seen.setdefault(task.id.lower(), task.id)
         if first is not task.id:
             yield _problem(file, f"tasks[{i}].id", f"{named(task.id)} appears twice")
+        if task.harbor is not None:
+            continue
         if (task.acceptance_command is None) == (not task.acceptance_commands):
             message = "write either acceptance_command or acceptance_commands"
             yield _problem(file, f"tasks[{i}]", message)
@@ -388,13 +404,15 @@ def _tasks(path: str, suite: Suite, tasks: list[tuple[str, int, SuiteTask]]) -> 
 
 
 def _prompts(
-    path: str, suite: Suite, folder: str, tasks: list[tuple[str, int, SuiteTask]]
+    path: str, suite: Suite, folder: str, tasks: list[Spelled]
 ) -> tuple[dict[str, str], list[Problem]]:
     """The prompt of each task, looked up beside its file and then in the repository."""
     prompts: dict[str, str] = {}
     problems = []
     place = suite.workspace and (suite.workspace.repo or suite.workspace.copy)
     for file, i, task in tasks:
+        if task.harbor is not None:
+            continue
         if (task.prompt is None) == (task.prompt_file is None):
             message = "write either prompt or prompt_file"
             problems.append(_problem(file, f"tasks[{i}]", message))

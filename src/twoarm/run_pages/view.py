@@ -33,7 +33,7 @@ _LOGS = (
 _PROMPT = "prompt.txt"
 _LONGEST_PROMPT = 8_000
 # Files that are linked to where they are there.
-_FILES = (*OUTPUTS, "export.json", "agent/trajectory.json", SIDECAR)
+_FILES = (*OUTPUTS, "export.json", "agent/trajectory.json", "trajectory.json", SIDECAR)
 
 
 class Log(msgspec.Struct, frozen=True, kw_only=True):

@@ -49,10 +49,13 @@ _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
 
 def events(folder: Folder, name: str, run_id: str | None) -> Iterator[Event]:
     """The steps of the trajectory, and what the trial counts beside them."""
+    if name != record.RESULT:
+        yield Event(kind="note", text="the trial left no result")
+        return
     trial, where = folder.decode(record.RESULT, record.TRIAL), folder.where(record.RESULT)
-    trajectory = None
-    if folder.holds(record.TRAJECTORY):
-        trajectory = document(folder, record.TRAJECTORY, _TRAJECTORY)
+    trajectory, kept = None, record.trajectory_of(folder)
+    if folder.holds(kept):
+        trajectory = document(folder, kept, _TRAJECTORY)
     else:
         yield Event(kind="note", text="the agent left no trajectory")
     spends = []
@@ -90,6 +93,5 @@ def _spend(step: _Step, trial: record.HarborTrial, folder: Folder) -> Spend | No
         n_cache_tokens=step.metrics.cached_tokens,
     )
     alone = record.HarborTrajectory(steps=[step])
-    return record.spend_of(
-        [result], alone, trial.agent_info, None, folder.where(record.TRAJECTORY), []
-    )
+    where = folder.where(record.trajectory_of(folder))
+    return record.spend_of([result], alone, trial.agent_info, None, where, [])

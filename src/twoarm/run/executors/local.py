@@ -19,6 +19,7 @@ from twoarm.programs.agent import Meter
 from twoarm.run.engine import Engine
 from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.supervisor.isolation import ATTEMPT_LABEL
+from twoarm.run.supervisor.leftovers import remove_named
 from twoarm.run.supervisor.main import CANCELLED, DONE, FAILED
 from twoarm.run.supervisor.process_limit import clear_process_limits
 from twoarm.run.supervisor.processes import SUPERVISOR, kill_marked
@@ -175,6 +176,8 @@ class Local:
             # Nobody else looks after its descendants.
             kill_marked(running.job.marker)
             _clear_containers(running.job)
+            home = {"HOME": os.path.expanduser("~")}
+            remove_named(running.job.engines, running.job.marker, home | running.job.env["agent"])
         clear_process_limits()
         running.above.clear(os.path.basename(running.job.scratch))
         running.above.close()

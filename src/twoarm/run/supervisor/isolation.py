@@ -37,6 +37,8 @@ class InTheOpen:
     linger_seconds = 0.0
     # Whether whoever is left when a step has ended can still be seen.
     shows_leftovers = True
+    # What asks the step to end.
+    stop_signal: int = signal.SIGTERM
 
     def command(
         self, argv: "list[str]", env: "dict[str, str]"
@@ -46,10 +48,17 @@ class InTheOpen:
 
     def terminate(self, pid: int, below: "list[int]") -> None:
         """Ask the step to end; `below` is every process of the attempt."""
-        send(-pid, signal.SIGTERM)
+        send(-pid, self.stop_signal)
 
     def ended(self, code: int | None) -> None:
         """Leave nothing of it; with an exit code, see that it was the step's own."""
+
+
+class CleansUp(InTheOpen):
+    """A step that has made what only it can remove: it is asked to, whoever ends it."""
+
+    def __init__(self, stop_signal: int) -> None:
+        self.stop_signal = stop_signal
 
 
 class Bubblewrapped(InTheOpen):

@@ -25,6 +25,7 @@ from twoarm.run.supervisor.processes import (
     Cancelled,
     Lifeline,
     detach,
+    sweep,
 )
 from twoarm.run.supervisor.program import NOT_EXECUTABLE, find_on, why_unfit
 from twoarm.run.supervisor.redact import Redactor
@@ -91,15 +92,18 @@ def run_agent(attempt: RunningAttempt) -> "dict[str, Any]":
     for name in (_DIFF, _IGNORED, "acceptance.log"):
         attempt.log(name)
     started = time.time()
-    code, why, seconds = attempt.steps.run(
-        list(job["argv"]),
-        env,
-        attempt.work.descriptor,
-        (None, attempt.log(job["output"]), attempt.log("stderr.log")),
-        job["timeout_seconds"],
-        job["output_bytes"],
-        attempt.isolated("agent"),
-    )
+    try:
+        code, why, seconds = attempt.steps.run(
+            list(job["argv"]),
+            env,
+            attempt.work.descriptor,
+            (None, attempt.log(job["output"]), attempt.log("stderr.log")),
+            job["timeout_seconds"],
+            job["output_bytes"],
+            attempt.isolated("agent"),
+        )
+    finally:
+        _clear_engines(attempt, env)
     if why == NOT_STARTED:
         return {"not_started": attempt.steps.refused}
     # Said too late, or obeyed: what follows is not the agent.
@@ -118,6 +122,17 @@ def run_agent(attempt: RunningAttempt) -> "dict[str, Any]":
         "cpu_seconds": round(used.ru_utime + used.ru_stime, 3),
         "peak_rss_mb": used.ru_maxrss // (1 << 20 if sys.platform == "darwin" else 1 << 10),
     }
+
+
+def _clear_engines(attempt: RunningAttempt, env: "dict[str, str]") -> None:
+    """What engines of containers still have of the agent is removed, whatever its end was."""
+    if attempt.job["engines"]:
+        from twoarm.run.supervisor.leftovers import remove_named
+
+        marker = attempt.job["marker"]
+        attempt.steps.leftovers += remove_named(attempt.job["engines"], marker, env)
+        # A client may have left a helper.
+        sweep(marker)
 
 
 def utc(moment: float) -> str:

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 
-from twoarm.run.supervisor.isolation import InTheOpen, IsolationError, send
+from twoarm.run.supervisor.isolation import CleansUp, InTheOpen, IsolationError, send
 from twoarm.run.supervisor.program import NOT_EXECUTABLE, NOT_FOUND, find_on
 
 TYPE_CHECKING = False
@@ -247,6 +247,8 @@ class Steps:
         self.leftovers: list[str] = []
         # Which program could not be started last, and why.
         self.refused = ""
+        # Whether the step has been asked to end: asked twice, some do not clean up.
+        self._asked = False
 
     def run(
         self,
@@ -270,6 +272,7 @@ class Steps:
         argv, env = isolation.command(argv, env)
         os.fchdir(at)
         started = time.monotonic()
+        self._asked = False
         try:
             pid = os.posix_spawn(
                 _program(argv[0], env.get("PATH", "")),
@@ -293,6 +296,8 @@ class Steps:
         try:
             why, status = self._watched(pid, started + seconds, files, most, isolation)
         except BaseException:
+            if isinstance(isolation, CleansUp):
+                self._clean_up(pid, isolation)
             self._end(isolation, None)
             raise
         ended = time.monotonic()
@@ -338,8 +343,17 @@ class Steps:
                 return why, self._stopped(pid, isolation)
             self.lifeline.wait(min(left, _POLL_SECONDS) if most is not None else left)
 
+    def _clean_up(self, pid: int, isolation: InTheOpen) -> None:
+        """Nobody waits for the step any more, and it has its grace all the same."""
+        if not self._asked:
+            isolation.terminate(pid, [])
+        deadline = time.monotonic() + self._grace
+        while not os.waitpid(pid, os.WNOHANG)[0] and time.monotonic() < deadline:
+            time.sleep(0.02)
+
     def _stopped(self, pid: int, isolation: InTheOpen) -> int:
         """SIGTERM, a while to obey, SIGKILL."""
+        self._asked = True
         isolation.terminate(pid, descendants(self._marker))
         deadline = time.monotonic() + self._grace
         while (left := deadline - time.monotonic()) > 0:

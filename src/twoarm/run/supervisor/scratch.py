@@ -7,7 +7,7 @@ for the supervisor.
 import os
 
 from twoarm.files.safe import OpenFolder, find, same_place
-from twoarm.run.supervisor.isolation import Bubblewrapped, Contained, InTheOpen
+from twoarm.run.supervisor.isolation import Bubblewrapped, CleansUp, Contained, InTheOpen
 from twoarm.run.supervisor.process_limit import ProcessLimit
 from twoarm.run.supervisor.processes import Lifeline, Steps, call
 from twoarm.run.supervisor.program import CLEAN_GIT, COPY
@@ -84,7 +84,9 @@ class RunningAttempt:
         agent's but the workspace."""
         seal = self.job["seal"]
         if not seal["words"]:
-            return InTheOpen()
+            asked = self.job["stop_signal"]
+            own = kind == "agent" and asked != InTheOpen.stop_signal
+            return CleansUp(asked) if own else InTheOpen()
         agents = [self.home.path, self.temporary.path]
         written = [self.work.path, *agents]
         if kind == "acceptance":

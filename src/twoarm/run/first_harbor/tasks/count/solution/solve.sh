@@ -1,0 +1,2 @@
+#!/bin/sh
+wc -l < /etc/passwd > /app/lines.txt
