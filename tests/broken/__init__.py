@@ -12,6 +12,7 @@ from tests.broken.explaining import EXPLAINING
 from tests.broken.failing import FAILING
 from tests.broken.grading import GRADING
 from tests.broken.growing import GROWING
+from tests.broken.harbor import HARBOR
 from tests.broken.harmless import HARMLESS
 from tests.broken.planning import PLANNING
 from tests.broken.reading import READING
@@ -49,4 +50,5 @@ BROKEN = [
     *ACCOUNTS,
     *GRADING,
     *CONTAINING,
+    *HARBOR,
 ]

@@ -74,7 +74,7 @@ EXPLAINING = [
     Broken("a sample of an archive has its page", "_place", '":" in path:', '":" in os.path.basename(path):', TOKENS),
     Broken("an odd message of Claude Code is a note", "_Reader.read", "decoded(bytes(line.message), _MESSAGE, self._where)", "_MESSAGE.decode(line.message)", VIEW),
     Broken("an odd event of a sample is a note", "inspect.events._shown", "decoded(bytes(event.output), _OUTPUT, where)", "_OUTPUT.decode(event.output)", VIEW),
-    Broken("a trial without a trajectory says so", "harbor.events.events", "if folder.holds(record.TRAJECTORY):", "if True:", VIEW),
+    Broken("a trial without a trajectory says so", "harbor.events.events", "if folder.holds(kept):", "if True:", VIEW),
     Broken("a long export hides no events", "opencode.events.events", "and folder.size(record.EXPORT) <= LONGEST_DOCUMENT", "", TOKENS),
     Broken("the page of a trial has all its tokens", "harbor.events.events", "yield from rest([counted], spends,", "yield from rest((), (),", TOKENS),
     Broken("a record that counts less than its events is named", "rest", "if min(left) < 0:", "if False:", TOKENS),

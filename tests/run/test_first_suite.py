@@ -178,7 +178,7 @@ def test_the_only_agent_on_path_is_taken_and_of_several_one_is_to_be_named(
 ) -> None:
     assert twoarm("init", "first").err == (
         "twoarm: which agent? none is on PATH; name one with --agent: claude-code, codex, command, "
-        "gemini-cli, opencode\n"
+        "gemini-cli, harbor, opencode\n"
     )
     install(tmp_path, "codex")
     assert "a suite for codex" in twoarm("init", "first").out

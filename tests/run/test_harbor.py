@@ -3,7 +3,8 @@
 import json
 import os
 import signal
-import time
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -80,10 +81,14 @@ def test_telemetry_is_off_and_secrets_are_in_the_environment(
     monkeypatch.setenv("SOME_KEY", "a-key-of-nobody")
     said = 'echo "t=$HARBOR_TELEMETRY k=${#SOME_KEY} $SOME_KEY"'
     stand_in(tmp_path / "bin", f"{said}; {BY_AGENT}")
+    harbor = tmp_path / "bin" / "harbor"
+    asked = f'echo "$HARBOR_TELEMETRY" >> {tmp_path}/asked'
+    harbor.write_text(harbor.read_text().replace("#!/bin/sh\n", f"#!/bin/sh\n{asked}\n", 1))
     out = tmp_path / "out"
     assert run(harbor_suite(folder, agent={"secrets": ["SOME_KEY"]}), out).code == 0
     logs = [log.read_text() for log in out.glob("runs/*/*/harbor.log")]
     assert len(logs) == 4
+    assert (tmp_path / "asked").read_text() == "0\n" * 5
     assert all(log.startswith("t=0 k=15 ") and "nobody" not in log for log in logs)
 
 
@@ -345,13 +350,14 @@ def test_a_runner_that_wants_no_more_lets_it_clean_up(tmp_path: Path) -> None:
 def test_it_has_its_grace_and_no_more(tmp_path: Path) -> None:
     deaf = "trap '' INT; : > \"$SIGN\"; while :; do sleep 0.05; done"
     executor = Local(1)
-    executor.submit("it", job(tmp_path, deaf, grace_seconds=0.5), None, None)
+    submitted = job(tmp_path, deaf, grace_seconds=0.5)
+    executor.submit("it", submitted, None, None)
     wait_for((tmp_path / "sign").exists)
-    begun = time.monotonic()
     executor.cancel("it")
-    list(executor.completed(30))
+    (outcome,) = executor.completed(30)
     executor.close()
-    assert 0.5 <= time.monotonic() - begun < 5
+    assert outcome.cancelled
+    assert processes_with(submitted.marker) == []
 
 
 def test_it_is_asked_once_even_if_the_runner_goes_while_it_cleans_up(tmp_path: Path) -> None:
@@ -363,3 +369,70 @@ def test_it_is_asked_once_even_if_the_runner_goes_while_it_cleans_up(tmp_path: P
     list(executor.completed(30))
     executor.close()
     assert (tmp_path / "sign").read_text() == "asked\n"
+
+
+def test_the_grace_of_a_trial_is_at_least_that_of_its_agent(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen: list[tuple[int, float]] = []
+    submit = Local.submit
+
+    def seeing(self: Local, attempt: str, job: Any, meter: Any, limit: Any) -> None:
+        seen.append((job.stop_signal, job.grace_seconds))
+        submit(self, attempt, job, meter, limit)
+
+    monkeypatch.setattr(Local, "submit", seeing)
+    assert run(harbor_suite(folder), tmp_path / "out", "--only", "one").code == 0
+    assert seen == [(signal.SIGINT, 10.0)] * 2
+
+
+def killed_while_running(folder: Path, tmp_path: Path) -> Path:
+    """A run whose runner and supervisor are killed while its first trial is running."""
+    stand_in(tmp_path / "bin", f": > {tmp_path}/begun; sleep 60; {BY_AGENT}")
+    out = tmp_path / "out"
+    words = ["run", str(harbor_suite(folder)), "--out", str(out), "--only", "one", *QUICK]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twoarm", *words, "--repeats", "1", "--jobs", "1"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    wait_for((tmp_path / "begun").exists, 30)
+    (found,) = [line for line in processes_with(str(out.parent)) if "supervisor.main" in line]
+    for pid in (process.pid, int(found.partition(":")[0])):
+        os.kill(pid, signal.SIGSTOP)
+    for pid in (int(found.partition(":")[0]), process.pid):
+        os.kill(pid, signal.SIGKILL)
+    process.wait()
+    return out
+
+
+def test_a_resume_removes_what_a_killed_runner_has_left(folder: Path, tmp_path: Path) -> None:
+    out = killed_while_running(folder, tmp_path)
+    stand_in(tmp_path / "bin")
+    log = engine(tmp_path, "docker")
+    assert twoarm("run", "--resume", str(out), *QUICK).code == 0
+    token = json.loads((out / "place.json").read_text())["token"]
+    asked = log.read_text().splitlines()
+    assert asked[:3] == [
+        f"docker ps -a -q --filter name={token}",
+        "docker kill c1 c2",
+        "docker rm -f -v c1 c2",
+    ]
+    assert processes_with(token) == []
+
+
+def test_a_supervisor_that_is_killed_leaves_nothing_in_an_engine(tmp_path: Path) -> None:
+    log = engine(tmp_path, "docker")
+    executor = Local(1)
+    submitted = job(tmp_path, engines=("docker",))
+    submitted.env["agent"]["PATH"] = f"{tmp_path / 'bin'}:/usr/bin:/bin"
+    executor.submit("it", submitted, None, None)
+    wait_for((tmp_path / "sign").exists)
+    (found,) = [line for line in processes_with(submitted.marker) if "supervisor.main" in line]
+    os.kill(int(found.partition(":")[0]), signal.SIGKILL)
+    (outcome,) = executor.completed(30)
+    executor.close()
+    assert outcome.died
+    assert f"docker ps -a -q --filter name={submitted.marker}" in log.read_text().splitlines()
+    assert processes_with(submitted.marker) == []

@@ -28,8 +28,8 @@ def add_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--agent",
         metavar="NAME",
-        help="opencode, codex, claude-code, gemini-cli, harbor, another that is installed, or command for "
-        "any program (default: the one that is on PATH)",
+        help="opencode, codex, claude-code, gemini-cli, harbor, another that is installed, or "
+        "command for any program (default: the one that is on PATH)",
     )
 
 

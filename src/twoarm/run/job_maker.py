@@ -177,11 +177,11 @@ def start_of(
         usage=values["usage"],
         trial_usd=trial_usd,
         trial=marker,
-        task_folder=os.path.join(values["workspace"], _folder_name(checked, task)),
+        task_folder=os.path.join(values["workspace"], _task_name(checked, task)),
     )
 
 
-def _folder_name(checked: CheckedSuite, task: SuiteTask) -> str:
+def _task_name(checked: CheckedSuite, task: SuiteTask) -> str:
     """What a task of Harbor is called in its workspace."""
     return os.path.basename(checked.at(task.harbor)) if task.harbor is not None else ""
 

@@ -8,6 +8,7 @@ import msgspec
 from twoarm.programs.event import Event, asked_of, document, moment, rest, text_of
 from twoarm.programs.folder import Folder
 from twoarm.programs.harbor import record
+from twoarm.programs.harbor.trial_folder import RESULT, trajectory_of
 from twoarm.programs.tokens import Count, Spend
 
 
@@ -49,11 +50,11 @@ _TRAJECTORY = msgspec.json.Decoder(_Trajectory)
 
 def events(folder: Folder, name: str, run_id: str | None) -> Iterator[Event]:
     """The steps of the trajectory, and what the trial counts beside them."""
-    if name != record.RESULT:
+    if name != RESULT:
         yield Event(kind="note", text="the trial left no result")
         return
-    trial, where = folder.decode(record.RESULT, record.TRIAL), folder.where(record.RESULT)
-    trajectory, kept = None, record.trajectory_of(folder)
+    trial, where = folder.decode(RESULT, record.TRIAL), folder.where(RESULT)
+    trajectory, kept = None, trajectory_of(folder)
     if folder.holds(kept):
         trajectory = document(folder, kept, _TRAJECTORY)
     else:
@@ -93,5 +94,5 @@ def _spend(step: _Step, trial: record.HarborTrial, folder: Folder) -> Spend | No
         n_cache_tokens=step.metrics.cached_tokens,
     )
     alone = record.HarborTrajectory(steps=[step])
-    where = folder.where(record.trajectory_of(folder))
+    where = folder.where(trajectory_of(folder))
     return record.spend_of([result], alone, trial.agent_info, None, where, [])

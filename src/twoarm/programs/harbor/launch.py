@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import ClassVar
 
 from twoarm.programs.agent import Agent, Cost, Launch, Meter, Start
-from twoarm.programs.harbor.record import CONFIG, KEPT_TRAJECTORY, RESULT, TRAJECTORY
+from twoarm.programs.harbor.trial_folder import CONFIG, KEPT_TRAJECTORY, RESULT, TRAJECTORY
 from twoarm.programs.installed import Installed
 from twoarm.programs.options import options, valued
 from twoarm.programs.prices import Prices

@@ -8,9 +8,17 @@ import msgspec
 
 from twoarm.errors import Position, Problem
 from twoarm.options import option
-from twoarm.programs.failure import agent, infra, judged
+from twoarm.programs.failure import agent, infra
 from twoarm.programs.folder import Folder
 from twoarm.programs.format import Attempt, Failed, Format, Settings
+from twoarm.programs.harbor.trial_folder import (
+    CONFIG,
+    RESULT,
+    planned,
+    stopped,
+    trajectory_of,
+    without_result,
+)
 from twoarm.programs.moment import between, seconds
 from twoarm.programs.scores import as_checks, as_score
 from twoarm.programs.sidecar import NAME, Sidecar, read_sidecar
@@ -18,13 +26,6 @@ from twoarm.programs.tokens import Count, Quantity, Spend, model_name, outside_c
 from twoarm.programs.uptake import Call, Calls, Kind, takes_command
 from twoarm.programs.version import opencode_output_includes_reasoning
 from twoarm.text.escape import named
-
-RESULT = "result.json"
-CONFIG = "config.json"
-TRAJECTORY = "agent/trajectory.json"
-# Where `twoarm run` keeps it: its run folders have no folders in them.
-KEPT_TRAJECTORY = "trajectory.json"
-_ERRORS = "stderr.log"
 
 # A reward below this is a failed run, unless the user chose another threshold.
 FULL_REWARD = 1.0
@@ -188,23 +189,20 @@ class Harbor:
         """One trial."""
         sidecar = read_sidecar(folder, name) if NAME in folder else None
         if name != RESULT:
-            yield _without_result(folder, sidecar, settings)
+            yield without_result(folder, sidecar, settings)
             return
         trial = folder.decode(RESULT, TRIAL)
         document = folder.read(RESULT)
         where = folder.where(RESULT)
         trajectory = folder.decode_if_there(trajectory_of(folder), _TRAJECTORY)
-        steps = trial.steps
-        results = trial.results
+        steps, results = trial.steps, trial.results
         caveats: list[str] = []
-        failure = _failure(trial, steps)
+        failure = _failure(trial, steps, sidecar)
         reward, others = _rewards(folder, trial, steps, settings)
         threshold = FULL_REWARD if settings.threshold is None else settings.threshold
         passed = reward is not None and reward >= threshold
         if failure is None and reward is None:
             failure = infra("no reward: the verifier did not run")
-        if failure is not None and sidecar is not None:
-            failure = _stopped(trial, failure, sidecar)
         if reward is not None and not passed and reward > 0:
             caveats.append("partial_reward")
         # An exception that is not the agent's makes every reward invalid.
@@ -246,82 +244,10 @@ class Harbor:
             agent=info.name,
             session_id=None if trajectory is None else trajectory.session_id,
         )
-        yield attempt if sidecar is None else _planned(attempt, sidecar)
+        yield attempt if sidecar is None else planned(attempt, sidecar)
 
 
 record: type[Format] = Harbor
-
-
-def trajectory_of(folder: Folder) -> str:
-    """Where the trajectory of a trial is, if there is one."""
-    return KEPT_TRAJECTORY if KEPT_TRAJECTORY in folder else TRAJECTORY
-
-
-def _planned(attempt: Attempt, sidecar: Sidecar) -> Attempt:
-    """A trial of a schedule, which knows its task and its repeat."""
-    return msgspec.structs.replace(
-        attempt,
-        task_id=sidecar.task_id,
-        repeat=sidecar.repeat,
-        run_id=sidecar.run_id,
-        model=attempt.model or sidecar.model,
-        agent_exit_code=sidecar.agent_exit_code,
-        grader=sidecar.grader,
-    )
-
-
-def _stopped(trial: HarborTrial, failure: Failed, sidecar: Sidecar) -> Failed:
-    """What a failure is in light of how the trial was ended: the agent's while that worked."""
-    if sidecar.ended_by in (None, "exit"):
-        return failure
-    begun = [step for step in trial.steps if step.agent_execution is not None]
-    if not begun or begun[-1].verifier is not None:
-        when = "after" if begun else "before"
-        return infra(f"the runner ended the trial ({sidecar.ended_by}) {when} the agent worked")
-    return judged(failure, cut=True, waiting=None, ended_by=sidecar.ended_by) or failure
-
-
-def _without_result(folder: Folder, sidecar: Sidecar | None, settings: Settings) -> Attempt:
-    """A trial that left no result: it never began, or its runner ended it; else it is refused."""
-    none = folder.refuse(f"no {RESULT}; the trial did not finish")
-    if sidecar is None or not settings.scheduled:
-        raise none
-    if CONFIG not in folder:
-        code = f" (exit code {sidecar.agent_exit_code})" if sidecar.agent_exit_code else ""
-        failure = infra(f"harbor did not begin the trial{code}{_last_words(folder)}")
-    elif sidecar.ended_by in (None, "exit"):
-        raise none
-    else:
-        ended = judged(None, cut=True, waiting=None, ended_by=sidecar.ended_by)
-        failure = ended or infra(f"no {RESULT}")
-    started, ended_at = seconds(sidecar.started_at_utc), seconds(sidecar.ended_at_utc)
-    attempt = Attempt(
-        where=folder.where(NAME),
-        task_id=sidecar.task_id,
-        repeat=sidecar.repeat,
-        success=False,
-        failure=failure,
-        duration_seconds=sidecar.duration_seconds,
-        started=started,
-        ended=ended_at,
-        cost_usd=None,
-        spends=None,
-        took_steps=False,
-        document=folder.read(NAME),
-        configuration=(),
-        scope="",
-        caveats=("duration_whole_trial",),
-    )
-    return _planned(attempt, sidecar)
-
-
-def _last_words(folder: Folder) -> str:
-    """What Harbor said last: its errors are the last lines of what it draws around them."""
-    if _ERRORS not in folder:
-        return ""
-    text = folder.read(_ERRORS).decode("utf-8", "replace")
-    words = " ".join(text.rpartition("\u256f")[2].split())
-    return f": {words}" if words else ""
 
 
 def _configuration(trial: HarborTrial) -> tuple[tuple[str, Any], ...]:
@@ -356,13 +282,20 @@ def _calls(trajectory: HarborTrajectory, agent_name: str | None) -> Calls:
     return Calls(made=made, shows=tuple(shows), tells_failures=False)
 
 
-def _failure(trial: HarborTrial, steps: Sequence[_Step]) -> Failed | None:
+def _failure(trial: HarborTrial, steps: Sequence[_Step], sidecar: Sidecar | None) -> Failed | None:
     """Whatever is not known to be the agent's own makes the reward invalid: infra."""
     raised = [step.exception_info for step in (trial, *steps) if step.exception_info is not None]
-    for exception in raised:
+    if not raised:
+        return None
+    failure = agent(raised[0].exception_type)
+    for exception in reversed(raised):
         if exception.exception_type not in AGENT_EXCEPTIONS:
-            return infra(exception.exception_type)
-    return agent(raised[0].exception_type) if raised else None
+            failure = infra(exception.exception_type)
+    if sidecar is None:
+        return failure
+    begun = [step for step in steps if step.agent_execution is not None]
+    verifying = bool(begun) and begun[-1].verifier is not None
+    return stopped(failure, sidecar, begun=bool(begun), verifying=verifying)
 
 
 _Rewards = tuple[float | None, dict[str, float | None]]

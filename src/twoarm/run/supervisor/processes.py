@@ -272,7 +272,6 @@ class Steps:
         argv, env = isolation.command(argv, env)
         os.fchdir(at)
         started = time.monotonic()
-        self._asked = False
         try:
             pid = os.posix_spawn(
                 _program(argv[0], env.get("PATH", "")),
@@ -296,8 +295,7 @@ class Steps:
         try:
             why, status = self._watched(pid, started + seconds, files, most, isolation)
         except BaseException:
-            if isinstance(isolation, CleansUp):
-                self._clean_up(pid, isolation)
+            self._clean_up(pid, isolation)
             self._end(isolation, None)
             raise
         ended = time.monotonic()
@@ -327,7 +325,7 @@ class Steps:
         self, pid: int, deadline: float, files: list[int], most: int | None, isolation: InTheOpen
     ) -> tuple[str, int]:
         """Wait for the end, or bring it about."""
-        why = ""
+        why, self._asked = "", False
         while True:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
@@ -345,6 +343,8 @@ class Steps:
 
     def _clean_up(self, pid: int, isolation: InTheOpen) -> None:
         """Nobody waits for the step any more, and it has its grace all the same."""
+        if not isinstance(isolation, CleansUp):
+            return
         if not self._asked:
             isolation.terminate(pid, [])
         deadline = time.monotonic() + self._grace
