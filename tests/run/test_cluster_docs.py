@@ -1,0 +1,288 @@
+"""docs/cluster.md and its examples: every command of them is run, with stand-ins for clusters."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.forge.test_workflow import COMMIT, checked
+from tests.run.test_merge import timeless
+from tests.run.test_shards import SAME
+from tests.support.actions_runner import ROOT, Machine, filled
+from tests.support.run_folders import runs
+
+pytestmark = pytest.mark.usefixtures("cache")
+DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
+EXAMPLES = ROOT / "examples" / "cluster"
+MATRIX, SLURM, KUBERNETES = (
+    EXAMPLES / name for name in ("github-matrix.yml", "slurm.sh", "kubernetes.yaml")
+)
+KEY = "sk-0123456789abcdef"
+SUITE = """
+suite_id = "fake"
+baseline = "without"
+[agent]
+program = "command"
+argv = ["sh", "{suite}/agent.sh"]
+env = { TASK = "{task_id}" }
+secrets = SECRETS
+[workspace]
+copy = "app"
+[arms.with]
+env = { HINT = "1" }
+[arms.without]
+[[tasks]]
+id = "one"
+prompt = "Do one."
+acceptance_command = "test -f answer.txt"
+[[tasks]]
+id = "three"
+prompt = "Do three."
+acceptance_command = "test -f answer.txt"
+"""
+# Runs what it is given as Slurm would, at once: every index of an array, or one command.
+SBATCH = """#!/bin/sh
+for word in "$@"; do last=$word; done
+case "$*" in
+*--wrap*) case "$*" in --dependency=afterok:7\\ *) exec sh -c "$last" ;; esac; exit 1 ;;
+--parsable*) echo 7; array=$(sed -n 's/^#SBATCH --array=//p' "$last") ;;
+--array=*) array=${1#--array=} ;;
+esac
+for index in $(seq "${array%-*}" "${array#*-}"); do
+  SLURM_ARRAY_TASK_ID=$index SLURM_CPUS_PER_TASK=1 sh "$last" >> slurm.out 2>&1 || exit 1
+done
+"""
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, flags=re.M | re.S)
+
+
+def suite(folder: Path, secrets: str = "[]") -> Path:
+    """A folder `evals` as the examples have it, with an agent that always does the same."""
+    evals = folder / "evals"
+    (evals / "app").mkdir(parents=True)
+    (evals / "app" / "README.md").write_text("an app\n")
+    (evals / "agent.sh").write_text(SAME)
+    (evals / "suite.toml").write_text(SUITE.replace("SECRETS", secrets))
+    return evals
+
+
+@pytest.fixture
+def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder on PATH with twoarm, and with what installs nothing."""
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    for name, text in {"pipx": "#!/bin/sh\n", "npm": "#!/bin/sh\n", "sbatch": SBATCH}.items():
+        (folder / name).write_text(text)
+        (folder / name).chmod(0o755)
+    (folder / "twoarm").symlink_to(Path(sys.executable).with_name("twoarm"))
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+def shell(script: str, folder: Path, **variables: str) -> str:
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", script],
+        cwd=folder,
+        env={**os.environ, **variables},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout
+    return done.stdout
+
+
+def compared_with_one_machine(out: Path, evals: Path, folder: Path) -> None:
+    """The merged runs are those of a run without shards, trial by trial."""
+    shell(f"twoarm run '{evals}/suite.toml' --out whole --run-pages none", folder)
+    assert len(runs(out)) == 20
+    assert timeless(out) == timeless(folder / "whole")
+    assert (out / "schedule.json").read_bytes() == (folder / "whole/schedule.json").read_bytes()
+
+
+@pytest.mark.parametrize("path", [MATRIX, SLURM, KUBERNETES], ids=lambda path: path.name)
+def test_the_document_has_the_examples_as_they_are(path: Path) -> None:
+    assert path.read_text() in blocks("sh" if path == SLURM else "yaml")
+
+
+def test_the_commands_of_the_document(tmp_path: Path, programs: Path) -> None:
+    evals = suite(tmp_path)
+    told = [shell(block, tmp_path) for block in blocks("sh") if not block.startswith("#!")]
+    assert "merged 2 of 2 shards into all: 20 of 20 trials done" in told[0]
+    assert "merged 1 of 2 shards into some: 10 of 20 trials done" in told[1]
+    assert "1 of 2 shards are missing: 2" in told[1]
+    compared_with_one_machine(tmp_path / "all", evals, tmp_path)
+
+
+# A build matrix.
+
+
+def workflow() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load(MATRIX.read_text())
+    return loaded
+
+
+def steps(job: dict[str, Any], machine: Machine, context: Any, kept: Path) -> Iterator[str]:
+    """Run the steps of a job; the actions that it uses, by their names."""
+    own = {name: filled(text, context) for name, text in job.get("env", {}).items()}
+    for step in job["steps"]:
+        given = {key: filled(value, context) for key, value in step.get("with", {}).items()}
+        action = step.get("uses", "").partition("@")[0]
+        if action == "actions/upload-artifact":
+            (kept / given["name"]).mkdir(parents=True)
+            shutil.copy(machine.workspace / given["path"], kept / given["name"])
+        elif action == "actions/download-artifact":
+            for path in kept.glob(given["pattern"]):
+                shutil.copytree(path, machine.workspace / given["path"] / path.name)
+        elif not action:
+            assert "${{" not in step["run"], "an expression in a shell line"
+            env = {name: filled(text, context) for name, text in step.get("env", {}).items()}
+            code, _ = machine.bash(step["run"], {**own, **env})
+            assert code == 0, machine.log
+        yield action
+
+
+def test_a_matrix_and_its_merge(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evals = suite(tmp_path, '["OPENAI_API_KEY"]')
+    kept = tmp_path / "kept"
+    jobs = workflow()["jobs"]
+    shards = jobs["shard"]["strategy"]["matrix"]["shard"]
+    assert shards == list(range(1, len(shards) + 1))
+    for number in shards:
+        machine = Machine(tmp_path / f"machine{number}", {})
+        # As a checkout would.
+        shutil.copytree(evals, machine.workspace / "evals")
+        context = {
+            "matrix": {"shard": number},
+            "strategy": {"job-total": len(shards)},
+            "secrets": {"OPENAI_API_KEY": KEY},
+        }
+        assert "actions/checkout" in set(steps(jobs["shard"], machine, context, kept))
+    assert jobs["merge"]["needs"] == "shard"
+    machine = Machine(tmp_path / "merging", {})
+    assert "actions/checkout" not in set(steps(jobs["merge"], machine, {}, kept))
+    assert f"merged {len(shards)} of {len(shards)} shards" in machine.log
+    shell("tar -xf kept/all/all.tar", tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    compared_with_one_machine(tmp_path / "all", evals, tmp_path)
+
+
+def test_the_workflow_is_valid_pinned_and_safe(tmp_path: Path) -> None:
+    checked("check-jsonschema", "--builtin-schema", "vendor.github-workflows", MATRIX)
+    copy = tmp_path / ".github" / "workflows" / MATRIX.name
+    copy.parent.mkdir(parents=True)
+    copy.write_text(MATRIX.read_text().replace("@COMMIT", f"@{COMMIT}"))
+    checked("zizmor", "--offline", "--no-progress", copy)
+    used = re.findall(r"uses: (\S+)", MATRIX.read_text())
+    assert len(used) == 4
+    assert all(re.search(r"@[0-9a-f]{40}$", each) for each in used)
+
+
+def test_the_agents_key_is_where_the_agent_starts_and_nowhere_else() -> None:
+    with_key = [
+        step["run"].split()[:2]
+        for job in workflow()["jobs"].values()
+        for step in job["steps"]
+        if "secrets." in str(step)
+    ]
+    assert with_key == [["twoarm", "run"]]
+
+
+# A job array.
+
+
+def test_an_array_its_merge_and_one_that_is_submitted_again(tmp_path: Path, programs: Path) -> None:
+    evals = suite(tmp_path)
+    shutil.copy(SLURM, tmp_path)
+    (submit,) = (block for block in blocks("bash") if "sbatch" in block)
+    told = shell(submit, tmp_path, TMPDIR=str(tmp_path))
+    assert "merged 5 of 5 shards" in told
+    compared_with_one_machine(tmp_path / "all", evals, tmp_path)
+    third = tmp_path / "shards" / "3" / "collected.jsonl"
+    before = third.read_bytes()
+    assert "`sbatch --array=3 slurm.sh`" in DOCUMENT
+    shell("sbatch --array=3 slurm.sh", tmp_path, TMPDIR=str(tmp_path))
+    assert third.read_bytes() == before
+
+
+def test_the_script_is_clean_and_knows_its_number_of_shards() -> None:
+    checked("shellcheck", SLURM)
+    text = SLURM.read_text()
+    array, shards = re.search(r"--array=1-(\d+)", text), re.search(r"^SHARDS=(\d+)", text, re.M)
+    assert array is not None
+    assert shards is not None
+    assert array[1] == shards[1]
+
+
+# An indexed Job.
+
+
+def manifests() -> dict[str, Any]:
+    return {each["metadata"]["name"]: each for each in yaml.safe_load_all(KUBERNETES.read_text())}
+
+
+def pod(job: dict[str, Any], folder: Path, **variables: str) -> str:
+    """Run the command of a Job as its container would, with other folders for its volumes."""
+    (container,) = job["spec"]["template"]["spec"]["containers"]
+    env = {each["name"]: each.get("value", KEY) for each in container["env"]}
+    places = {each["mountPath"] for each in container["volumeMounts"]}
+    for name, value in env.items():
+        if value in places:
+            env[name] = f"{folder}{value}"
+    work = container.get("workingDir", "/")
+    done = subprocess.run(
+        container["command"],
+        cwd=f"{folder}{work}",
+        env={**os.environ, **env, **variables},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stderr
+
+
+def test_an_indexed_job_its_merge_and_a_pod_that_comes_back(tmp_path: Path, programs: Path) -> None:
+    evals = suite(tmp_path)
+    for name in ("runs", "cache"):
+        (tmp_path / name).mkdir(exist_ok=True)
+    jobs = manifests()
+    shards = jobs["twoarm-shards"]
+    count = shards["spec"]["completions"]
+    for index in range(count):
+        pod(shards, tmp_path, JOB_COMPLETION_INDEX=str(index))
+    told = pod(shards, tmp_path, JOB_COMPLETION_INDEX="1")
+    assert f"shard 2 of {count}" in told
+    assert f"merged {count} of {count} shards" in pod(jobs["twoarm-merge"], tmp_path)
+    compared_with_one_machine(tmp_path / "runs" / "all", evals, tmp_path)
+
+
+def test_the_jobs_are_what_the_commands_of_the_document_name() -> None:
+    jobs = manifests()
+    (commands,) = (block for block in blocks("bash") if "kubectl" in block)
+    assert [f"step={job['metadata']['labels']['step']}" for job in jobs.values()] == re.findall(
+        r"-l (\S+)", commands
+    )
+    assert set(re.findall(r"job/(\S+)", commands)) <= jobs.keys()
+    spec = jobs["twoarm-shards"]["spec"]
+    (container,) = spec["template"]["spec"]["containers"]
+    assert {"name": "SHARDS", "value": str(spec["completions"])} in container["env"]
+    assert spec["completionMode"] == "Indexed"
+    for job in jobs.values():
+        inside = job["spec"]["template"]["spec"]
+        mounted = {each["name"] for each in inside["containers"][0]["volumeMounts"]}
+        assert mounted == {each["name"] for each in inside["volumes"]}
