@@ -43,4 +43,10 @@ SHARING = [
     Broken("a shard is missing until its trials are run", "MergedShards.still_missing", "if not settled.issuperset(sharded(frozen, Shard(number=number, of=self.of)).trials)", "if True", f"{HOSTILE}::test_a_missing_shard_is_missing_until_its_trials_are_run"),
     Broken("other budgets are said", "merge.differing", "if budgets[0] != budgets[1]:", "if False:", f"{HOSTILE}::test_another_budget_is_said"),
     Broken("a hole stays a hole", "_copy_content", "at = os.lseek(source, at, os.SEEK_DATA)", "pass", f"{HOSTILE}::test_a_file_of_holes_takes_no_room"),
+    Broken("a schedule is what was frozen", "ShardFolder.__init__", "refuse_forged(self.frozen, self.folder.at(SCHEDULE))", "pass", f"{HOSTILE}::test_a_schedule_that_was_changed"),
+    Broken("an older layout has no shards", "ShardFolder.__init__", "if self.frozen.schema != SCHEMA:", "if False:", f"{HOSTILE}::test_a_layout_from_before_there_were_shards"),
+    Broken("a trial has one limit", "merge._refuse_other", 'for key in ("isolation", "trial_usd"):', 'for key in ("isolation",):', f"{HOSTILE}::test_another_limit_for_a_trial"),
+    Broken("shards that stopped are no end", "merge._receipt", "if merged.missing or ends - set(_ENDED):", "if merged.missing:", f"{MERGE}::test_a_shard_that_was_stopped_and_went_on"),
+    Broken("a copy comes back where it was", "files.copy._left", "if _identity(found) != known:", "if False:", "tests/files/test_copy.py"),
+    Broken("a copy keeps modes", "_copy_content", "os.fchmod(target, status.st_mode & 0o777)", "pass", "tests/files/test_copy.py"),
 ]  # fmt: skip

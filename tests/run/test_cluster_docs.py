@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from tests.run.test_merge import timeless
 from tests.run.test_shards import SAME
 from tests.support.actions_runner import ROOT, Machine, filled
 from tests.support.run_folders import runs
+from tests.support.suite_files import wait_for
 
 pytestmark = pytest.mark.usefixtures("cache")
 DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
@@ -216,6 +218,46 @@ def test_an_array_its_merge_and_one_that_is_submitted_again(tmp_path: Path, prog
     assert "`sbatch --array=3 slurm.sh`" in DOCUMENT
     shell("sbatch --array=3 slurm.sh", tmp_path, TMPDIR=str(tmp_path))
     assert third.read_bytes() == before
+
+
+@pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
+def test_a_shard_whose_time_is_over_goes_on(tmp_path: Path, programs: Path, sent: int) -> None:
+    evals = suite(tmp_path)
+    gate = tmp_path / "gate"
+    wait = f"if [ $TASK = three ]; then while [ ! -e '{gate}' ]; do sleep 0.02; done; fi"
+    (evals / "agent.sh").write_text(f"{SAME}\n{wait}\n")
+    shutil.copy(SLURM, tmp_path)
+    out = tmp_path / "shards" / "2"
+    index = {"SLURM_ARRAY_TASK_ID": "2", "SLURM_CPUS_PER_TASK": "1", "TMPDIR": str(tmp_path)}
+    process = subprocess.Popen(
+        ["sh", "slurm.sh"],
+        cwd=tmp_path,
+        env={**os.environ, **index},
+        stdin=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        wait_for(lambda: list(out.glob(".attempts/*/three*")) and process.poll() is None, 30)
+    finally:
+        # To the script itself, which is twoarm by now.
+        process.send_signal(sent)
+        process.communicate()
+    assert process.returncode == (130 if sent == signal.SIGTERM else -sent)
+    assert not (out / "collected.jsonl").exists() or sent == signal.SIGTERM
+    gate.touch()
+    (submit,) = (block for block in blocks("bash") if "sbatch" in block)
+    assert "merged 5 of 5 shards" in shell(submit, tmp_path, TMPDIR=str(tmp_path))
+    shell("twoarm run evals/suite.toml --out whole --run-pages none", tmp_path)
+    found, whole = timeless(tmp_path / "all"), timeless(tmp_path / "whole")
+    (killed,) = (each for each in found if each["failure"] is not None)
+    assert killed["failure"] == "interrupted"
+    found.remove(killed)
+    (again,) = (each for each in found if each["run_id"].endswith(".2"))
+    assert [again[key] for key in ("task_id", "arm", "repeat")] == [
+        killed[key] for key in ("task_id", "arm", "repeat")
+    ]
+    again["run_id"] = again["run_id"].removesuffix("2") + "1"
+    assert found == whole
 
 
 def test_the_script_is_clean_and_knows_its_number_of_shards() -> None:

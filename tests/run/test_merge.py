@@ -229,6 +229,30 @@ def test_an_unfinished_shard(tmp_path: Path) -> None:
     assert "shard 2 of 2 did not come to its end; finish it with twoarm run --resume" in refused.err
 
 
+def test_a_shard_that_was_stopped_and_went_on(tmp_path: Path) -> None:
+    outs = [tmp_path / f"shard{number}" for number in (1, 2)]
+    stop = f"[ -e '{outs[1]}/place.json' ] && [ ! -e '{tmp_path}/told' ]"
+    script = f"{SAME}\nif {stop}; then touch '{outs[1]}/stop' '{tmp_path}/told'; fi"
+    agent = {"env": {"TASK": "{task_id}"}}
+    suite = suite_of(tmp_path / "suite", script, agent=agent)
+    assert shard_run(suite, outs[0], "1/2").code == 0
+    stopped = shard_run(suite, outs[1], "2/2")
+    assert (stopped.code, stopped.out) == (3, "")
+    done = len(runs(outs[1]))
+    assert 0 < done < 6
+    refused = merged(tmp_path / "all", outs)
+    assert refused.code == 2
+    assert f"shard 2 of 2 has not ended: {6 - done} of 6 trials are not done" in refused.err
+    some = merged(tmp_path / "some", outs, "--partial")
+    assert some.code == 0, some.err
+    assert len(runs(tmp_path / "some")) == 6 + done
+    assert json.loads((tmp_path / "some" / "receipt.json").read_text())["end"] == "stopped"
+    assert twoarm("run", "--resume", str(outs[1]), *QUICK).code == 0
+    assert merged(tmp_path / "all", outs).code == 0
+    assert len(runs(tmp_path / "all")) == 12
+    assert unaccounted(tmp_path / "all") == []
+
+
 def test_a_shard_whose_budget_was_spent_is_finished(tmp_path: Path) -> None:
     suite = suite_of(tmp_path / "suite", SAME.replace("0.01", "0.4"),
                      limits={"budget_usd": 4.0, "trial_usd": 0.4})  # fmt: skip

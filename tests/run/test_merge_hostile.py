@@ -118,7 +118,7 @@ def test_a_merge_that_fails_leaves_nothing(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device", str(tmp_path / "all" / "runs"))
 
     monkeypatch.setattr("twoarm.run.merge._merge_files", full)
-    refused(tmp_path, outs, "No space left on device")
+    refused(tmp_path, outs, "No space left on device; nothing was merged")
     (tmp_path / "all").mkdir()
     assert merged(tmp_path / "all", outs).code == 2
     assert list((tmp_path / "all").iterdir()) == []
@@ -141,6 +141,33 @@ def test_a_receipt_that_is_none(tmp_path: Path, key: str) -> None:
     outs = sharded(tmp_path, 2, "--repeats", "1")
     changed_receipt(outs[1], **{key: RECEIPTS[key]})
     refused(tmp_path, outs, f"{outs[1]}/receipt.json: ")
+    # As its advice says.
+    assert twoarm("run", "--resume", str(outs[1]), *QUICK).code == 0
+    assert merged(tmp_path / "all", outs).code == 0
+
+
+def test_a_schedule_that_was_changed(tmp_path: Path) -> None:
+    outs = sharded(tmp_path, 2, "--repeats", "1")
+    for out in outs:
+        path = out / "schedule.json"
+        path.write_text(path.read_text().replace("Do one.", "Do all."))
+    refused(tmp_path, outs, f"{outs[0]}/schedule.json: part 1 is not what was frozen")
+
+
+def test_a_layout_from_before_there_were_shards(tmp_path: Path) -> None:
+    outs = sharded(tmp_path, 2, "--repeats", "1")
+    path = outs[0] / "schedule.json"
+    told = json.loads(path.read_text())
+    told["schema"], (part,) = "twoarm.schedule/1", told.pop("parts")
+    (candidate,) = told.pop("candidates")
+    path.write_text(json.dumps(told | {"trials": part["trials"], "candidate": candidate}))
+    refused(tmp_path, outs, f"{outs[0]}: of a layout that has no shards")
+
+
+def test_another_limit_for_a_trial(tmp_path: Path) -> None:
+    outs = sharded(tmp_path, 2, "--repeats", "1")
+    changed_place(outs[1], trial_usd=2.5)
+    refused(tmp_path, outs, f"{outs[1]}: trial_usd is 2.5, and ")
 
 
 def test_numbers_are_those_of_the_runs_and_not_of_a_receipt(tmp_path: Path) -> None:
