@@ -18,9 +18,9 @@ compiled: $(VENV)/dev
 	@$(BIN)/python -m compileall -q src
 
 # A file stays with one worker, so that what a module starts, such as the real agents, starts once.
-# The last lines say what was skipped for want of a browser or of agents, and how to have it.
+# The last lines say what was skipped for want of a browser, of agents or of Harbor, and how to have it.
 test: compiled
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers --ignore tests/harbor
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers
 
 # The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
 agents:
@@ -34,7 +34,7 @@ attacks: compiled
 containers: compiled
 	$(BIN)/python -m pytest -n auto tests/containers
 
-# The real Harbor, which tools/harbor.sh installs, with podman; without either they are skipped.
+# The real Harbor, which is installed first (380 MB), with podman; about a minute.
 harbor: compiled
 	@tools/harbor.sh
 	$(BIN)/python -m pytest -n 2 tests/harbor

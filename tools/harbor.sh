@@ -1,6 +1,6 @@
 #!/bin/sh
 # The real Harbor that `make harbor` tests with, from the package index, at the version that was tried. It goes into a
-# Python 3.12 environment of its own outside the project (TWOARM_HARBOR, or one in the user's cache; 400 MB).
+# Python 3.12 environment of its own outside the project (TWOARM_HARBOR, or one in the user's cache; 380 MB).
 set -eu
 
 harbor="harbor==0.24.0"
@@ -28,8 +28,8 @@ done
 [ -n "$python" ] || lacking "no Python 3.12, which Harbor needs"
 
 echo "installing Harbor for the tests of twoarm run into $folder"
-rm -rf "${folder:?}"
+rm -rf "${folder:?}/bin" "${folder:?}/include" "${folder:?}/lib" "${folder:?}/lib64" "${folder:?}/installed"
 "$python" -m venv "$folder"
-"$folder/bin/python" -m pip --disable-pip-version-check --quiet install "$harbor" 2>/dev/null ||
+"$folder/bin/python" -m pip --disable-pip-version-check -qq install "$harbor" ||
   lacking "pip could not install $harbor"
 echo "$harbor" >"$folder/installed"

@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pytest
 
 from tests.conftest import Result
 from tests.support.containers import IMAGE, Podman
-from tests.support.harbor_suites import WORKED, harbor_suite, task_folder
+from tests.support.harbor_suites import WORKED, harbor_suite, installed, task_folder
 from tests.support.run_folders import QUICK, records, unaccounted
 from tests.support.suite_files import processes_with, wait_for
 from tests.support.yard import Yard, a_yard
@@ -20,29 +21,19 @@ from tests.support.yard import Yard, a_yard
 HERE = Path(__file__).parent
 WAITS = f"while [ ! -e /signs/gate ]; do sleep 0.05; done\n{WORKED}"
 PATIENCE_SECONDS = 120.0
-
-
-def installed() -> Path:
-    """The program, or a skip."""
-    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    folder = Path(os.environ.get("TWOARM_HARBOR") or cache / "twoarm-harbor")
-    if not (folder / "installed").exists():
-        lacking = f"no Harbor in {folder}; to test with the real one, `make harbor`"
-        if os.environ.get("CI"):
-            pytest.fail(lacking)
-        pytest.skip(lacking)
-    return folder / "bin" / "harbor"
+# What Harbor writes into the folder of a trial.
+_TRIAL_FILE = "trial.log"
 
 
 class Trials:
     """A user with a suite of Harbor's tasks, all of which wait at the gate if that is shut."""
 
-    def __init__(self, yard: Yard, podman: Podman) -> None:
+    def __init__(self, yard: Yard, harbor: Path, podman: Podman) -> None:
         self.yard, self.podman = yard, podman
         # Without a network, where that can be had; what it executes has none either.
         apart = "unshare -n " if os.geteuid() == 0 else ""
         program = yard.bin / "harbor"
-        program.write_text(f'#!/bin/sh\nexec {apart}{installed()} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {apart}{harbor} "$@"\n')
         program.chmod(0o755)
 
     def suite(self, *tasks: str, **changed: Any) -> Path:
@@ -54,8 +45,8 @@ class Trials:
             "CELL_SIGNS": str(self.yard.signs),
         }
         agent = {"args": ["--env", "podman_cell:PodmanCell"], "env": env}
-        limits = {"timeout_seconds": 60}
-        return harbor_suite(self.yard.folder, agent=agent, limits=limits, **changed)
+        base = {"agent": agent, "limits": {"timeout_seconds": 60}}
+        return harbor_suite(self.yard.folder, **(base | changed))
 
     def start(self, suite: Path, *more: str) -> "subprocess.Popen[str]":
         words = ("--repeats", "1", *QUICK, *more)
@@ -89,8 +80,10 @@ class Trials:
         return self.pid(lambda line: "supervisor.main" in line)
 
     def left(self) -> list[str]:
+        """Processes, containers and folders that would not be there without the run."""
         found = processes_with(str(self.yard.root)) + processes_with(str(self.podman.folder))
-        return found + self.podman.containers()
+        folders = [str(path) for path in self.yard.cache.rglob(_TRIAL_FILE)]
+        return found + folders + self.podman.containers()
 
     def resumed(self) -> None:
         """The run goes on and ends with every trial done once."""
@@ -107,10 +100,24 @@ class Trials:
         assert self.left() == []
 
 
+def worked(out: Path) -> list[float]:
+    """The seconds that each agent worked, by the results that Harbor wrote."""
+    found = [json.loads(path.read_text()) for path in out.glob("runs/*/*/result.json")]
+    phases = [result["agent_execution"] for result in found]
+    ends = [[phase[end] for end in ("started_at", "finished_at")] for phase in phases]
+    moments = [[datetime.fromisoformat(end) for end in both] for both in ends]
+    return sorted((end - start).total_seconds() for start, end in moments)
+
+
 @pytest.fixture
-def trials(tmp_path: Path, podman: Podman) -> Iterator[Trials]:
+def harbor() -> Path:
+    return installed()
+
+
+@pytest.fixture
+def trials(tmp_path: Path, harbor: Path, podman: Podman) -> Iterator[Trials]:
     with a_yard(tmp_path / "yard") as yard:
-        yield Trials(yard, podman)
+        yield Trials(yard, harbor, podman)
 
 
 def test_the_oracle_against_nop_over_three_tasks(trials: Trials) -> None:
@@ -124,8 +131,8 @@ def test_the_oracle_against_nop_over_three_tasks(trials: Trials) -> None:
         for task in ("one", "two", "three")
         for arm in ("oracle", "nop")
     }
-    # The time of the agent alone: the trial of one that does nothing takes seconds as well.
-    assert all(0 <= r["duration_seconds"] < 0.5 for r in found if r["arm"] == "nop")
+    # The time of the agent alone, not that of the trial with its container.
+    assert sorted(r["duration_seconds"] for r in found) == pytest.approx(worked(trials.yard.out))
     assert {r["agent"] for r in found} == {"oracle", "nop"}
     analysis = json.loads((trials.yard.out / "analysis.json").read_text())
     rates = {arm["arm"]: arm["success_rate"] for arm in analysis["arm_summaries"]}
@@ -141,9 +148,16 @@ def test_a_runner_that_is_killed_leaves_nothing_and_is_resumed(trials: Trials) -
     trials.resumed()
 
 
-def test_sigterm_ends_a_trial_and_removes_its_container(trials: Trials) -> None:
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+def test_a_run_that_is_ended_leaves_nothing_and_is_resumed(trials: Trials, name: str) -> None:
     process = trials.waiting()
-    process.send_signal(signal.SIGTERM)
+    number, journal = signal.Signals[name], trials.yard.out / "journal.jsonl"
+    size = journal.stat().st_size
+    process.send_signal(number)
+    if number == signal.SIGINT:
+        # The first one only lets no other trial begin, and has to be heard.
+        wait_for(lambda: journal.stat().st_size > size, 30)
+        process.send_signal(number)
     result = trials.ended(process)
     assert result.code == 130, result.err
     assert trials.left() == []
@@ -191,6 +205,20 @@ def test_a_supervisor_that_is_killed_leaves_no_container(trials: Trials) -> None
     trials.yard.gate.touch()
     result = trials.ended(process)
     assert result.code == 0, result.err
+    assert trials.left() == []
+
+
+def test_a_trial_at_its_limit_is_ended_as_a_user_would(trials: Trials) -> None:
+    trials.yard.gate.unlink()
+    suite = trials.suite("one", limits={"timeout_seconds": 15})
+    result = trials.ended(trials.start(suite, "--jobs", "1"))
+    assert result.code == 0, result.err
+    (cut,) = [record for record in records(trials.yard.out) if record["arm"] == "oracle"]
+    assert (cut["failure"], cut["success"]) == ("agent", False)
+    assert cut["failure_reason"].startswith("hit the time limit of its runner")
+    # Which Harbor itself wrote, after it had removed the container.
+    (kept,) = trials.yard.out.glob("runs/oracle/*/result.json")
+    assert json.loads(kept.read_text())["exception_info"]["exception_type"] == "CancelledError"
     assert trials.left() == []
 
 
