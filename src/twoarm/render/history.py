@@ -118,7 +118,7 @@ def _table(series: HistorySeries) -> Table:
         ),
         rows=tuple(_row(series, at) for at in range(len(series.results))),
         notes=(
-            f"{series_said(series)}.",
+            say("{}.", series_said(series)),
             "Changes against the baseline of the same day, with intervals.",
         ),
     )
@@ -147,7 +147,7 @@ def change_said(logged: LoggedChange, metric: Metric) -> str:
         return told(logged.estimate, metric, logged.scale)
 
     def whole(value: float) -> str:
-        return f"{100.0 * (value - 1.0 if logged.scale == 'ratio' else value):+.0f}"
+        return f"{round(100.0 * (value - 1.0 if logged.scale == 'ratio' else value)):+d}"
 
     unit = " pts" if metric is SUCCESS else "%"
     assert logged.estimate is not None

@@ -97,9 +97,13 @@ def _points(series: HistorySeries, metric: Metric) -> Iterator[dict[str, Any]]:
 def _effect_spec(
     series: HistorySeries, metric: Metric, points: list[dict[str, Any]]
 ) -> dict[str, Any]:
-    share = {"format": "+.0%"} if metric is SUCCESS or _is_ratio(series, metric) else {}
+    share = {"format": "+.0%"} if _is_ratio(series, metric) else {}
+    if metric is SUCCESS:
+        share = {"labelExpr": "format(100 * datum.value, '+.0f')"}
     x = field("at:T", title=None, axis={"format": "%Y-%m-%d"})
-    y = field("change:Q", title="change", axis=share)
+    y = field(
+        "change:Q", title=f"change in {metric.unit}" if metric is SUCCESS else "change", axis=share
+    )
     hint = [field("which:N", title="result"), field("said:N", title="change")]
     since = [
         {"at": series.results[alarm.since].time_utc}

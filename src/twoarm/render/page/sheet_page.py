@@ -28,7 +28,7 @@ def render(sheet: Sheet, title: str, charts: list[Chart]) -> str:
 <noscript><p>Scripts are off, so no chart is drawn. The text and the tables say the same.</p>
 </noscript>
 </header>"""
-    drawn = section("chart", "Chart", "", figures(charts))
+    drawn = section("chart", "Charts" if len(charts) > 1 else "Chart", "", figures(charts))
     return document(
         title=title,
         first="chart",
