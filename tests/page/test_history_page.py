@@ -36,6 +36,7 @@ def test_every_result_is_drawn_and_every_change_is_marked(
         assert shown.marks(f"effect-{name}-duration_seconds", "since") == 1
         assert shown.marks(f"effect-{name}-success", "since") == 0
         assert shown.page.evaluate("document.documentElement.scrollWidth") <= width
+        assert "`" not in shown.page.locator(f"#series-{name}").inner_text()
         assert (shown.complaints, shown.requests[1:]) == ([], [])
         SCREENSHOTS.mkdir(exist_ok=True)
         shown.page.screenshot(path=SCREENSHOTS / f"history-{width}-{scheme}.png", full_page=True)
