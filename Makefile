@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo compiled test agents attacks containers harbor core package docs check golden broken fuzz bench bench-run coverage coverage-page clean
+.PHONY: demo compiled test agents attacks containers harbor fleet core package docs check golden broken fuzz bench bench-run bench-fleet coverage coverage-page study clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -20,7 +20,7 @@ compiled: $(VENV)/dev
 # A file stays with one worker, so that what a module starts, such as the real agents, starts once.
 # The last lines say what was skipped for want of a browser, of agents or of Harbor, and how to have it.
 test: compiled
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers
+	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers --ignore tests/fleet
 
 # The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
 agents:
@@ -38,6 +38,10 @@ containers: compiled
 harbor: compiled
 	@tools/harbor.sh
 	$(BIN)/python -m pytest -n 2 tests/harbor
+
+# A cluster of Ray in namespaces of its own; about five minutes, ONLY=tests/fleet/test_runs.py one of them.
+fleet: compiled .venv-ray/ready
+	$(BIN)/python -m pytest $(or $(ONLY),tests/fleet)
 
 # What can differ between Pythons: numbers and text read and written, argparse, signals and processes,
 # the calls of the file system, the tables of Unicode. Of each room the files that do most of it and
@@ -95,6 +99,10 @@ bench:
 bench-run: $(VENV)/dev
 	$(BIN)/python benchmarks/run.py $(PARTS)
 
+# The same for runs on a cluster of Ray; about fifteen minutes. PARTS="overhead slots gone" for some of them.
+bench-fleet: $(VENV)/dev .venv-ray/ready
+	$(BIN)/python -m benchmarks.fleet $(PARTS)
+
 # The simulation behind docs/coverage.md; about two hours on one core, DATASETS=50 for a quick look.
 coverage: $(VENV)/dev
 	$(BIN)/python -m benchmarks.coverage
@@ -102,6 +110,10 @@ coverage: $(VENV)/dev
 # Writes its tables into the documents again, from docs/coverage.json.
 coverage-page: $(VENV)/dev
 	$(BIN)/python -m benchmarks.coverage page
+
+# The tables of docs/study.md, from the runs.csv that the study published.
+study: $(VENV)/dev
+	$(BIN)/python -m benchmarks.study $(RUNS) --write
 
 $(VENV)/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "twoarm needs Python 3.11 or later: make PYTHON=python3.12 ...")'
@@ -118,6 +130,12 @@ $(VENV)/dev: $(VENV)/python pyproject.toml constraints.txt
 
 $(VENV)/core: $(VENV)/python pyproject.toml constraints.txt
 	$(PIP) install -c constraints.txt -e ".[core]"
+	@touch $@
+
+# Ray and what it needs, beside twoarm as it is here: 515 MB that nobody else has to install.
+.venv-ray/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv-ray
+	.venv-ray/bin/python -m pip --disable-pip-version-check --quiet install -c constraints.txt -e ".[ray]"
 	@touch $@
 
 clean:

@@ -12,7 +12,7 @@ from twoarm.evidence.relabel import signs_of_tasks
 from twoarm.runs.metric import DURATION, NON_CACHE_TOKENS, SUCCESS
 
 
-def family_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
+def joint_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
     """Three metrics without a difference: how often any of them is called clear."""
     draw = np.random.default_rng([19, tasks, repeats])
     count = Count()

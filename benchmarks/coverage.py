@@ -4,9 +4,9 @@
     make coverage-page             the tables alone, from docs/coverage.json
     make coverage DATASETS=50      a quick look
     make coverage KINDS=promotion  only some: values, success, per solved, scores, promotion,
-                                   verdicts, family, arms drift, history, where used, gates,
-                                   plan, plan success, plan small, plan pilots, looks again,
-                                   calibrate (docs/plan.md)
+                                   verdicts, joint, arms drift, history, where used, families,
+                                   tags, single tasks, gates, plan, plan success, plan small,
+                                   plan pilots, looks again, calibrate (docs/plan.md)
     make coverage NAMES=V1,V10     only the generators whose names begin with these words
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
@@ -27,9 +27,10 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks import first_edition
-from benchmarks.alarms import CANDIDATES, GATE_SCENARIOS, candidates_cell, family_cell, gates_cell
+from benchmarks.alarms import CANDIDATES, GATE_SCENARIOS, candidates_cell, gates_cell, joint_cell
 from benchmarks.counting import Cell, Count
 from benchmarks.drift import DRIFTING, drift_cell
+from benchmarks.families import FAMILIES, families_cell
 from benchmarks.generators import (
     PASSES,
     VALUES,
@@ -63,6 +64,8 @@ from benchmarks.planning import (
 )
 from benchmarks.scores import SCORES, scores_cell
 from benchmarks.shortest import shortest
+from benchmarks.singles import SINGLE, singles_cell
+from benchmarks.tags import TAGGED, tags_cell
 from benchmarks.used import USING, used_cell
 from benchmarks.verdicts import GUARDED, PROMOTIONS, promotion_cell, runs_of, verdicts_cell
 from twoarm.evidence import means
@@ -269,10 +272,15 @@ KINDS = {
     "looks": Kind(looks_cell, tuple(LOOKED), tuple((tasks, R_MAX) for tasks in (6, 8, 12, 25, 60))),
     "looks here": Kind(looks_cell, tuple(LOOKED_HERE), ((3, R_MAX), (5, R_MAX))),
     "candidates": Kind(candidates_cell, tuple(CANDIDATES), DESIGNS[2:]),
-    "family": Kind(family_cell, ("H three metrics",), DESIGNS[2:]),
+    "joint": Kind(joint_cell, ("H three metrics",), DESIGNS[2:]),
     "arms drift": Kind(drift_cell, tuple(DRIFTING), ((5, 6), (12, 5))),
     "history": Kind(history_cell, tuple(HISTORIES), ((6, 5), (12, 5), (25, 5), (60, 3))),
     "where used": Kind(used_cell, tuple(USING), ((12, 5), (25, 5), (25, 10), (60, 5))),
+    "tags": Kind(tags_cell, tuple(TAGGED), ((12, 5), (25, 5), (60, 5))),
+    "single tasks": Kind(singles_cell, tuple(SINGLE), ((6, 5), (12, 5), (25, 5), (60, 5))),
+    "families": Kind(
+        families_cell, tuple(FAMILIES), tuple((families, 5) for families in (6, 12, 20))
+    ),
     "gates": Kind(gates_cell, tuple(GATE_SCENARIOS), ((1, 10), *DESIGNS)),
     "plan": Kind(
         plan_cell,

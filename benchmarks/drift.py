@@ -73,8 +73,8 @@ def drift_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
             count.test(f"false alarm: candidate {candidate}, any gate, adjusted", alone[-1])
         together = min(1.0, len(alone) * min(alone))
         if tasks >= FEWEST_TASKS:
-            family = signs_of_tasks(np.array(deltas), 1).adjusted(range(len(deltas)))
-            together = min(family.values(), default=1.0)
+            adjusted = signs_of_tasks(np.array(deltas), 1).adjusted(range(len(deltas)))
+            together = min(adjusted.values(), default=1.0)
         count.test("false alarm: any candidate and gate, adjusted", together)
     return count.cell()
 

@@ -1,14 +1,14 @@
 """What docs/explain.md promises in numbers.
 
     python benchmarks/explain.py pages [TASKS] [REPEATS]
-    python benchmarks/explain.py family
+    python benchmarks/explain.py tools
     python benchmarks/explain.py huge [GIGABYTES]
 
 pages: how long the page with links to every run takes to open, and how large the run pages are.
 Makes run folders of Claude Code (60 tasks x 10 repeats x 2 arms unless told), collects and scores
 them with `--run-pages all`, and opens the report in Chromium, with links and without, in turns.
 
-family: how often the intervals of 20 tools all hold zero where the arms do not differ.
+tools: how often the intervals of 20 tools all hold zero where the arms do not differ.
 
 huge: the most memory that each command takes for runs with so much output (2 GB unless told):
 results of 100 kB, a log and a diff without an end, and bytes that are no text.
@@ -72,7 +72,7 @@ def twoarm(*arguments: str) -> float:
     return time.perf_counter() - start
 
 
-def family(tools: int = 20, repeats: int = 5, datasets: int = 400) -> None:
+def together(tools: int = 20, repeats: int = 5, datasets: int = 400) -> None:
     """Calls are counts around rates that vary from tool to tool and from task to task."""
     random = np.random.default_rng(1)
     for tasks in (6, 12, 30):
@@ -181,5 +181,5 @@ def _swell(place: Path, gigabytes: int) -> None:
 
 if __name__ == "__main__":
     part, *sizes = sys.argv[1:] or ["pages"]
-    parts: dict[str, Callable[..., None]] = {"pages": pages, "family": family, "huge": huge}
+    parts: dict[str, Callable[..., None]] = {"pages": pages, "tools": together, "huge": huge}
     parts[part](*map(int, sizes))

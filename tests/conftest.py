@@ -4,6 +4,7 @@ import io
 import json
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -29,6 +30,11 @@ ARMS = WITH, WITHOUT = "with_skelly", "without_skelly"
 _IN_THE_OPEN = str(Path(__file__).parent / "support" / "no_bubblewrap")
 REAL_PATH = os.environ["PATH"].removeprefix(f"{_IN_THE_OPEN}{os.pathsep}")
 os.environ["PATH"] = f"{_IN_THE_OPEN}{os.pathsep}{REAL_PATH}"
+
+# A script that starts the tests in the background has them ignore Ctrl-C, and so would every runner
+# that they interrupt; what is ignored stays so in whatever is started.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def run(task: str = "t", arm: str = WITH, repeat: int = 1, /, **changed: Any) -> dict[str, Any]:

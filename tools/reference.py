@@ -23,6 +23,8 @@ ROOT = Path(__file__).parent.parent
 FOLDER = ROOT / "docs" / "reference"
 SOURCES = ROOT / "src" / "twoarm"
 # Codes that are put together from parts.
+# What begins a sentence in lower case.
+NAMES = ("opencode", "usage.json")
 COMPOSED = {"several_models", "several_agents", "different_models", "different_agents"}
 
 
@@ -206,7 +208,9 @@ def meaning(code: str) -> str:
         "uptake_no_match": "a pattern of --uptake matches no run",
     }
     text = CAVEATS.get(code) or own[code]
-    return f"{text[:1].upper()}{text[1:]}."
+    # A name is written as it is, at the start of a sentence as well.
+    first = text if text.startswith(NAMES) else f"{text[:1].upper()}{text[1:]}"
+    return f"{first}."
 
 
 def severity(code: str) -> str:

@@ -14,6 +14,7 @@ Severity = Literal["serious", "warning", "note"]
 
 # What should make a reader stop, the most serious first.
 SERIOUS = (
+    "chosen_tasks",
     "limits_decide_success",
     "separate_time_blocks",
     "order_unknown",
@@ -26,6 +27,7 @@ SERIOUS = (
     "uptake_rare",
     "looks_ignored",
     "looked_before",
+    "family_not_named",
     "broken_tasks",
     "ungated_worse",
     "nothing_succeeded",

@@ -1,5 +1,6 @@
 """Options: what can be asked for, with every default and every bound, once; and their names."""
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -82,6 +83,10 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     looks: tuple[int, ...] | None = None
     ignore_looks: bool = False
     part: tuple[int, ...] | None = None
+    # Tags of tasks, and patterns of their names.
+    tag: tuple[str, ...] | None = None
+    task: tuple[str, ...] | None = None
+    family: str | None = None
 
     def __post_init__(self) -> None:
         for name, kind in _CHOICES.items():
@@ -121,9 +126,38 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
                 "part",
                 f"expected parts such as 2 or 1,2, got {','.join(map(str, self.part)) or 'none'}",
             )
+        for name in ("tag", "task"):
+            self._check_words(name)
+        self._check_family()
         if not self.evidence and self.promote_by != "gates":
             raise refused(
                 "promote_by", f"`{self.promote_by}` needs the evidence, which is off; use `gates`"
+            )
+
+    def _check_words(self, name: str) -> None:
+        words = getattr(self, name)
+        if words is None:
+            return
+        if isinstance(words, str) or not words or not all(isinstance(w, str) and w for w in words):
+            names = either(flag="a name that is not empty", argument="names, such as ('sql',)")
+            raise refused(name, f"expected {names}, got {words!r}")
+        # The command line gives lists.
+        msgspec.structs.force_setattr(self, name, tuple(words))
+
+    def _check_family(self) -> None:
+        if self.family is None:
+            return
+        try:
+            groups = re.compile(self.family).groups
+        except re.error as error:
+            raise refused(
+                "family", f"{named(self.family)} is no regular expression: {error}"
+            ) from None
+        if not groups:
+            raise refused(
+                "family",
+                "expected a group in parentheses that is the family, such as '^(.+?)__', got "
+                f"{named(self.family)}",
             )
 
     def _check_looks(self) -> None:
@@ -160,6 +194,9 @@ class CountingKeywords(TypedDict, total=False):
     missing: Missing
     keep_infra: bool
     skip_bad: bool
+    tag: tuple[str, ...] | None
+    task: tuple[str, ...] | None
+    family: str | None
     level: float
     seed: int
 

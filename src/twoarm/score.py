@@ -13,8 +13,8 @@ from twoarm.errors import UsageError
 from twoarm.evidence.caveats import evidence_caveats
 from twoarm.evidence.design import check_design
 from twoarm.evidence.results import Looks
-from twoarm.evidence.several import families
-from twoarm.evidence.weigh import ALONE, Family, weigh
+from twoarm.evidence.several import allowances
+from twoarm.evidence.weigh import ALONE, Allowance, weigh
 from twoarm.explain.caveats import failure_caveats, tool_caveats, uptake_caveats
 from twoarm.explain.diagnose import diagnose
 from twoarm.explain.failures import find_failures
@@ -26,6 +26,7 @@ from twoarm.render.several import Candidates
 from twoarm.result.advice import Basis, next_steps
 from twoarm.result.analysis import SCHEMA, Tool
 from twoarm.result.caveats import caveats, order_caveats
+from twoarm.result.chosen_tasks import chosen_caveats, of_chosen_tasks
 from twoarm.result.looked import looked_caveats
 from twoarm.result.promote import promote
 from twoarm.result.stopping import known_at_look
@@ -189,32 +190,33 @@ def compare_candidates(
     options = chosen(options, keywords)
     pairs = choose_candidates(runs.arms, candidates, options.baseline)
     comparisons = [set_side_by_side(runs, arms, options) for arms in pairs]
-    allowances = families(comparisons, options) if options.evidence else [ALONE] * len(comparisons)
+    allowed = allowances(comparisons, options) if options.evidence else [ALONE] * len(comparisons)
     return Candidates(
         [
-            _report(comparison, options, generated_at_utc, family)
-            for comparison, family in zip(comparisons, allowances, strict=True)
+            _report(comparison, options, generated_at_utc, allowance)
+            for comparison, allowance in zip(comparisons, allowed, strict=True)
         ]
     )
 
 
 # One call for every part of the report, and one line for every field of it.
 def _report(
-    comparison: Comparison, options: Options, generated_at_utc: str | None, family: Family
+    comparison: Comparison, options: Options, generated_at_utc: str | None, allowance: Allowance
 ) -> Report:
     runs, arms = comparison.runs, comparison.arms
-    evidence = weigh(comparison, options, family) if options.evidence else None
+    evidence = weigh(comparison, options, allowance) if options.evidence else None
     failures = find_failures(comparison)
     uptake = find_uptake(comparison, None if evidence is None else evidence.level)
     tools = find_tools(comparison, options)
     known = (
         *failure_caveats(failures, comparison),
         *uptake_caveats(uptake, comparison),
+        *chosen_caveats(comparison.screening, options),
         *caveats(comparison, options),
         *looked_caveats(comparison, evidence, options),
         *tool_caveats(tools, comparison),
     )
-    promotion = promote(comparison, evidence, options)
+    promotion = of_chosen_tasks(promote(comparison, evidence, options), comparison)
     if evidence is not None:
         evidence = known_at_look(evidence, promotion, comparison, options)
         known += (
@@ -242,6 +244,7 @@ def _report(
         effective_run_count=sum(summary.runs for summary in comparison.summaries),
         excluded_infra_failures=comparison.screening.excluded_runs("infra"),
         task_count=len(comparison.tasks),
+        chosen_tasks=comparison.screening.chosen_tasks,
         trials=comparison.screening.trials,
         arm_summaries=comparison.summaries,
         paired=comparison.paired,

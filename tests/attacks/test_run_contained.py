@@ -6,7 +6,7 @@ import signal
 import pytest
 
 from tests.support.container_kills import DEAF, Kills
-from tests.support.containers import ONE, Podman, contained, waiting
+from tests.support.containers import ONE, Podman, contained
 from tests.support.run_folders import QUICK, journal, records, unaccounted
 from tests.support.suite_files import wait_for
 from tests.support.yard import Yard
@@ -97,24 +97,11 @@ def test_after_everybody_was_killed_at_once_a_resume_leaves_nobody(both: Kills) 
 
 
 def test_whoever_is_left_in_set_up_is_gone_when_the_run_is_started_again(kills: Kills) -> None:
-    yard = kills.yard
-    yard.app()
-    yard.gate.unlink()
-    place = {"setup_commands": [f"SIGN='{yard.root}'; {DEAF} {waiting(yard.gate, 'true')}"]}
-    suite = kills.suite(workspace=place)
-    words = ("run", suite, "--out", yard.out, "--repeats", "1", *QUICK)
-    process = yard.start(*words)
-    wait_for(lambda: any("setsid" in line or "sleep" in line for line in kills.podman.inside()), 60)
-    everybody = [kills.client(), kills.supervisor(), process.pid]
-    for number in (signal.SIGSTOP, signal.SIGKILL):
-        for pid in everybody:
-            os.kill(pid, number)
-    yard.ended(process, "the runner")
-    assert len(kills.podman.containers()) == 1
-    yard.gate.touch()
-    result = yard.twoarm(*words)
+    words = ("--out", kills.yard.out, "--repeats", "1", *QUICK)
+    suite = kills.killed_in_setup(*words)
+    result = kills.yard.twoarm("run", suite, *words)
     assert result.code == 0, result.err
-    assert unaccounted(yard.out) == []
+    assert unaccounted(kills.yard.out) == []
     assert kills.left() == []
 
 

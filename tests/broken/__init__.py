@@ -2,6 +2,7 @@
 
 from tests.broken.accounts import ACCOUNTS
 from tests.broken.arms import SEVERAL_ARMS
+from tests.broken.clustering import CLUSTERING
 from tests.broken.collecting import COLLECTING
 from tests.broken.commands import COMMANDS
 from tests.broken.commenting import COMMENTING
@@ -10,6 +11,7 @@ from tests.broken.entry import Broken
 from tests.broken.evidence import EVIDENCE
 from tests.broken.explaining import EXPLAINING
 from tests.broken.failing import FAILING
+from tests.broken.families import FAMILIES
 from tests.broken.grading import GRADING
 from tests.broken.growing import GROWING
 from tests.broken.harbor import HARBOR
@@ -24,6 +26,7 @@ from tests.broken.scored import SCORED
 from tests.broken.scoring import SCORING
 from tests.broken.sealing import SEALING
 from tests.broken.sharing import SHARING
+from tests.broken.tagging import TAGGING
 
 __all__ = ["BROKEN", "Broken"]
 
@@ -32,7 +35,9 @@ BROKEN = [
     *SCORING,
     *EVIDENCE,
     *SCORED,
+    *FAMILIES,
     *EXPLAINING,
+    *TAGGING,
     *FAILING,
     *PLANNING,
     *REPORTS,
@@ -43,6 +48,7 @@ BROKEN = [
     *RUNNING,
     *SEALING,
     *SHARING,
+    *CLUSTERING,
     *SEVERAL_ARMS,
     *GROWING,
     *HARMLESS,

@@ -7,6 +7,8 @@ IMAGES = "tests/containers/test_images.py"
 REFUSED = "tests/containers/test_refused.py"
 SECRET = "tests/containers/test_secrets.py"
 KILLS = "tests/attacks/test_run_contained.py"
+LEFT = "tests/containers/test_abandoned.py"
+HUNG = "tests/run/test_engines_that_hang.py"
 
 CONTAINING = [
     Broken("a resume clears containers by their label", "_end_all", "clear_containers(setting.isolation, token)", "pass", f"{KILLS}::test_after_everybody_was_killed_at_once_a_resume_leaves_nobody"),
@@ -44,4 +46,12 @@ CONTAINING = [
     Broken("a mount is there", "_check_agent_mounts", "if not os.path.exists(path):", "if False:", f"{REFUSED}::test_a_mount_that_does_not_exist"),
     Broken("no path has a colon", "check_mounts", 'if ":" in path:', "if False:", f"{REFUSED}::test_a_path_with_a_colon_is_refused_before_anything_is_run"),
     Broken("what takes a container is refused without one", "choose_isolation", "if wants:", "if False:", f"{REFUSED}::test_what_takes_a_container_is_refused_without_one"),
+    Broken("the next run clears containers of a dry run", "_containers_left", 'return engine.clear(f"{RUN_LABEL}={token}", seconds=_ENGINE_SECONDS)', "return None", f"{LEFT}::test_the_next_run_removes_the_container_of_a_dry_run_that_was_killed"),
+    Broken("no run waits long for the engine of another", "_containers_left", "seconds=_ENGINE_SECONDS", "seconds=None", f"{LEFT}::test_an_engine_that_hinders_is_told_in_a_line_and_stops_no_run"),
+    Broken("an engine that fails has not removed anything", "Engine.clear", "if done.returncode else None", "if False else None", f"{LEFT}::test_an_engine_that_hinders_is_told_in_a_line_and_stops_no_run"),
+    Broken("what cannot be cleared now is kept for later", "clear_dry_runs", "if engine in hindered:", "if False:", f"{LEFT}::test_an_engine_that_hinders_is_told_in_a_line_and_stops_no_run"),
+    Broken("an engine answers or is killed", "Engine.ask", "timeout=seconds", "timeout=None", f"{HUNG}::test_every_question_has_its_limit"),
+    Broken("a supervisor kills a client that hangs", "processes.call", "if not done and time.monotonic() > deadline:", "if False:", f"{HUNG}::test_a_supervisor_waits_for_no_engine_that_hangs"),
+    Broken("what is removed by its name has a limit", "leftovers._asked", "timeout=_SECONDS", "timeout=None", f"{HUNG}::test_nor_does_what_removes_containers_by_their_name"),
+    Broken("a look into an image that is ended leaves no container", "look_into", 'engine.ask("rm", "-f", "-v", name)', "pass", f"{LEFT}::test_whoever_looks_into_an_image_and_is_ended_leaves_no_container"),
 ]  # fmt: skip

@@ -14,11 +14,11 @@ TOKENS = "tests/run_pages/test_tokens.py"
 SHOW = "tests/run_pages/test_show.py"
 
 EXPLAINING = [
-    Broken("calls are paired by task", "_Calls._by_task", "return sums[:, self.tasks] / self.pairs[self.tasks]", "return sums[:, self.tasks]", TOOL_USE),
+    Broken("calls are paired by task", "_Calls._by_task", "calls: Floats = sums[:, self.tasks] / self.pairs[self.tasks]", "calls: Floats = sums[:, self.tasks]", TOOL_USE),
     Broken("a run that does not tell is in no pair", "_Calls.__init__", "both = known[sides[0]] & known[sides[1]]", "both = known[sides[0]] | known[sides[1]]", TOOL_USE),
     Broken("calls per run are of the runs that tell", "_Calls.__init__", "self.known_runs = [int(known[arm.rows].sum()) for arm in arms]", "self.known_runs = [len(arm.rows) for arm in arms]", TOOL_USE),
     Broken("the largest come first", "find_tools", "key=lambda shift: (-abs(shift.mean_delta or 0.0), shift.tool)", "key=lambda shift: shift.tool", TOOL_USE),
-    Broken("other tools are no tool", "find_tools", "[code for code in ranked if columns.names[code] != OTHER_TOOLS][:FAMILY]", "ranked[:FAMILY]", TOOL_USE),
+    Broken("other tools are no tool", "find_tools", "[code for code in ranked if columns.names[code] != OTHER_TOOLS][:MOST_COMPARED]", "ranked[:MOST_COMPARED]", TOOL_USE),
     Broken("only what is clear is named with a gate", "moved", "if shift.clear]", "if True]", TOOL_USE),
     Broken("tools are held against each other", "_reach", "studentized.max(axis=1, initial=0.0)", "studentized[:, 0]", TOOL_USE),
     Broken("few tasks say nothing of others", "simultaneous", "if tasks < FEWEST_TASKS or not rows:", "if not rows:", TOOL_USE),

@@ -41,7 +41,7 @@ GRADING = [
     Broken("what is graded is not graded again", "Regrading.run", "if run is not None and trial.id not in done:", "if run is not None:", f"{REGRADE}::test_regrading_what_was_regraded_is_the_same_again"),
     Broken("a second Ctrl-C ends acceptance", "Regrading._go", 'if request == "kill":', "if False:", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
     Broken("nothing new starts after a Ctrl-C", "Regrading._go", 'while request == "go" and self._waiting', "while self._waiting", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
-    Broken("a run is not continued before it is graded", "reopen.reopen", "if regraded is not None and not regraded.finished:", "if False:", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
+    Broken("a run is not continued before it is graded", "reopen.reopen", "if (regraded := regraded_from(folder)) is not None and not regraded.finished:", "if False:", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),
     Broken("the look that runs ended at is taken again", "Regrading._finish", "because = judge(after)", "because = looks.ended.because", TOGETHER),
     Broken("a look that no longer ends the run was taken", "Regrading._finish", "looks = msgspec.structs.replace(looks, taken=(*looks.taken, after))", "pass", TOGETHER),
     Broken("a folder that grew is not graded into", "start_regrading", "if len(folder.frozen().parts) != len(setting.frozen.parts):", "if False:", TOGETHER),

@@ -7,6 +7,7 @@ PATCH = "tests/run/test_patch.py"
 PATHS = "tests/run/test_paths.py"
 DEADLINES = "tests/run/test_deadlines.py"
 LOCAL = "run/executors/local.py"
+ABANDONED = "tests/run/test_abandoned.py"
 
 HARMLESS = [
     Broken("a path goes one name at a time", "is_plain", 'name not in ("", ".", "..")', 'name not in ("", ".")', SAFE),
@@ -66,4 +67,18 @@ HARMLESS = [
     Broken("a supervisor past its limits is ended", "Local._watch", "            if time.monotonic() > running.give_up:\n                process.kill()", "            if False:\n                process.kill()", DEADLINES),
     Broken("a supervisor that speaks has not ended", "Local._has_said_all", "return not piece", "return True", DEADLINES),
     Broken("whoever ignores a signal wants it ignored", "StopRequests.__enter__", "if signal.getsignal(number) is not signal.SIG_IGN:", "if True:", DEADLINES),
+    Broken("the next run clears dry runs", "commands.run._start", "_clear_dry_runs(streams)", "pass", f"{ABANDONED}::test_the_next_run_removes_what_a_killed_dry_run_has_left"),
+    Broken("so does a resume", "commands.run._resume", "_clear_dry_runs(streams)", "pass", f"{ABANDONED}::test_the_next_run_removes_what_a_killed_dry_run_has_left"),
+    Broken("a dry run is noted", "rehearse.rehearse", "note_dry_run(place, setting.isolation.name)", "pass", f"{ABANDONED}::test_the_next_run_removes_what_a_killed_dry_run_has_left"),
+    Broken("who is left of a dry run is ended", "clear_dry_runs", "kill_marked(place.token)", "pass", f"{ABANDONED}::test_the_next_run_removes_what_a_killed_dry_run_has_left"),
+    Broken("a supervisor holds the lock of a dry run", "rehearse.rehearse", "Local(setting.jobs, place.share)", "Local(setting.jobs)", f"{ABANDONED}::test_a_dry_run_that_is_at_work_is_left_alone"),
+    Broken("only dry runs are cleared", "_abandoned", "if note is not None and note.machine == os.uname().nodename:", "if True:", f"{ABANDONED}::test_the_place_of_a_run_stays_for_its_resume"),
+    Broken("the containers of a dry run are on its machine", "_abandoned", "and note.machine == os.uname().nodename", "", f"{ABANDONED}::test_what_is_not_what_it_looks_like_is_left_alone"),
+    Broken("a folder that is cleared has its own name", "_abandoned", "if is_token(name)", "", f"{ABANDONED}::test_what_is_not_what_it_looks_like_is_left_alone"),
+    Broken("a mark is read only if it may be one", "_note_in", "folder.size(MARK) != len(token)", "False", f"{ABANDONED}::test_what_is_not_what_it_looks_like_is_left_alone"),
+    Broken("a note is not read whole", "_note_in", "folder.size(_NOTE) > _NOTE_BYTES", "False", f"{ABANDONED}::test_what_is_not_what_it_looks_like_is_left_alone"),
+    Broken("a folder of somebody else is not cleared", "_note_in", "own = os.fstat(folder.descriptor).st_uid == os.getuid()", "own = True", f"{ABANDONED}::test_a_folder_of_another_user_is_left_alone"),
+    Broken("a cache that is a link is not cleared", "caches", "(root == chosen or not os.path.islink(root))", "True", f"{ABANDONED}::test_a_cache_that_is_a_link_is_left_alone_unless_the_user_has_named_it"),
+    Broken("a cache may be a link that the user has named", "caches", "(root == chosen or not os.path.islink(root))", "not os.path.islink(root)", f"{ABANDONED}::test_a_cache_that_is_a_link_is_left_alone_unless_the_user_has_named_it"),
+    Broken("the mark of a place goes last", "Place.remove", "folder.clear(name)", "pass", f"{ABANDONED}::test_who_is_killed_while_a_place_is_removed_leaves_what_says_whose_it_is"),
 ]  # fmt: skip

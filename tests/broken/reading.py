@@ -53,7 +53,7 @@ READING = [
     Broken("a check that nobody knows has not failed", "CheckBuilder._add", "math.nan if passed is None else passed", "bool(passed)", "tests/runs/test_check_columns.py"),
     Broken("an empty object has no checks", "CheckBuilder.add", "if results and results is not UNSET:", "if results is not None and results is not UNSET:", "tests/runs/test_check_columns.py"),
     Broken("scores do not slow reading down", "_UNQUOTED", "*(MaybeScore, MaybePart)", "*()", "tests/runs/test_check_columns.py"),
-    Broken("checks do not slow reading down", "Key._around", "(Any, MaybeCounts, MaybeChecks)", "(Any, MaybeCounts)", "tests/runs/test_check_columns.py"),
+    Broken("checks do not slow reading down", "Key._around", "(Any, MaybeCounts, MaybeChecks, MaybeTaskTags)", "(Any, MaybeCounts, MaybeTaskTags)", "tests/runs/test_check_columns.py"),
     Broken("other checks are not scored", "screen.screen", "    if differing:\n        raise", "    if False:\n        raise", "tests/compare/test_same_checks.py"),
     Broken("runs that do not count may have other checks", "screen.screen", "differing_checks(runs, np.concatenate(kept))", "differing_checks(runs, np.arange(len(runs)))", "tests/compare/test_same_checks.py"),
     Broken("checks are compared within a task", "differing_checks", "np.unique(runs.task[known],", "np.unique(0 * runs.task[known],", "tests/compare/test_same_checks.py"),

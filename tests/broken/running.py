@@ -6,7 +6,7 @@ START = "tests/run/test_start.py"
 LOOKED = "tests/run/test_looks.py"
 
 RUNNING = [
-    Broken("a key that nobody knows", "suite_file._table", "if name not in fields:", "if False:", "tests/run/test_suite.py"),
+    Broken("a key that nobody knows", "mismatches._table", "if name not in fields:", "if False:", "tests/run/test_suite.py"),
     Broken("two equal arms are no comparison", "suite_file._arms", "if _treatment(first) == _treatment(second):", "if False:", "tests/run/test_suite.py"),
     Broken("a placeholder that nobody defines", "_undefined", "if word not in PLACEHOLDERS:", "if False:", "tests/run/test_suite.py"),
     Broken("a path stays inside its folder", "suite_file.inside", 'p in ("", ".", "..")', 'p in ("", ".")', "tests/run/test_suite.py"),
@@ -96,7 +96,7 @@ RUNNING = [
     Broken("a budget only grows", "reopen.reopen", "options.budget_usd < machine.budget_usd", "options.budget_usd < 0", "tests/run/test_failures.py::test_a_budget_stops_the_run_and_more_of_it_goes_on"),
     Broken("the budget of the first start is kept", "reopen.reopen", "budget_usd=options.budget_usd or machine.budget_usd,", "budget_usd=options.budget_usd,", "tests/run/test_failures.py::test_a_budget_stops_the_run_and_more_of_it_goes_on"),
     Broken("a killed supervisor is the agent's doing", "Loop._end", "elif outcome.died and not outcome.cancelled:", "elif False:", "tests/run/test_failures.py::test_what_an_agent_can_cause_is_its_own_failure_and_never_tried_again"),
-    Broken("instructions above are avoided", "choose_place", "if above is not None:", "if False:", "tests/run/test_command.py::test_a_cache_that_cannot_be_used_is_told"),
+    Broken("instructions above are avoided", "why_no_place", "if above is not None:", "if False:", "tests/run/test_command.py::test_a_cache_that_cannot_be_used_is_told"),
     Broken("LFS pointers are no files", "export", "if file.read(len(_POINTER)) == _POINTER:", "if False:", "tests/run/test_workspaces.py::test_submodules_and_lfs_pointers_are_refused_with_a_way_out"),
     Broken("the user's own instructions are above, too", "INSTRUCTIONS", '".claude/CLAUDE.md",', "", "tests/run/test_place.py"),
     Broken("a suite's option takes the place of a default", "options.options", "if not default.unless & given", "if True", "tests/programs/test_launch.py"),
@@ -144,11 +144,13 @@ RUNNING = [
     Broken("a program is looked for before it is needed", "find_program", "if unfit := why_unfit(path):", "if unfit := None:", START),
     Broken("a program is looked for in what was made", "prepare_trials", "check_programs(setting.checked, setting.agent, setting.frozen.suite.tasks, prepared)", "", START),
     Broken("what an arm may still make is not missed", "check_programs", 'or ("workspace" in made and settings.setup_commands)', "", START),
-    Broken("a program has one place", "start_of", "argv[0] = checked.at(argv[0])", "pass", START),
+    Broken("a program has one place", "start_of", "argv[0] = checked.shown_at(argv[0])", "pass", START),
     Broken("an agent that never ran has not failed", "run_agent", "if why == NOT_STARTED:", "if False:", START),
     Broken("a sandbox hides no missing program", "run_agent", 'if not contained and (unfit := why_unfit(find_on(env["PATH"], program))):', "if unfit := None:", START),
     Broken("an agent that cannot start stops the run", "loop._STOPPING", '"not_started",', "", START),
     Broken("a dry run counts its warnings", "outlook", "if warnings:", "if False:", "tests/run/test_rehearsal.py"),
+    Broken("a suite that every arm takes away is no danger", "_readable_suite", "if not all(any(_above(at, own) for at in arm.remove) for arm in checked.arms.values()):", "if True:", "tests/run/test_workspaces.py::test_a_suite_that_every_arm_takes_away_is_no_danger"),
+    Broken("a suite that one arm can read is a danger", "_readable_suite", "if not all(any(_above(at, own) for at in arm.remove) for arm in checked.arms.values()):", "if not any(any(_above(at, own) for at in arm.remove) for arm in checked.arms.values()):", "tests/run/test_workspaces.py::test_a_suite_that_every_arm_takes_away_is_no_danger"),
     Broken("uptake that nothing will show is a warning", "setting.notes", "(suite.uptake, *(arm.uptake for arm in suite.arms.values()))", "()", "tests/run/test_rehearsal.py"),
     Broken("a cost that nobody knows is not zero", "money_of", "if unknown and not spent:", "if False:", "tests/run/test_ending.py"),
     Broken("no cost is told before any is known", "money_of", "if ended or spent else", "if True else", "tests/run/test_ending.py"),

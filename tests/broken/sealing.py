@@ -5,6 +5,9 @@ from tests.broken.entry import Broken
 SEALED = "tests/attacks/test_run_sealed.py"
 ISOLATION = "tests/run/test_isolation.py"
 SHOWN = "tests/run/test_shown.py"
+# Of the suite a container sees the one file that is named; or a folder so far above it.
+ONE_FILE = 'words += ["-v", f"{path}:{path}:ro"]'
+ABOVE = 'words += ["-v", "{0}:{0}".format(os.path.normpath(path + "%s"))]'
 
 SEALING = (
     Broken("a sandbox has processes of its own", "Sealer._sandbox", '"--unshare-pid",', "", f"{SEALED}::test_processes_of_others[bwrap]"),
@@ -13,6 +16,12 @@ SEALING = (
     Broken("an agent does not see the suite", "Sealer.for_agent", '"agent": [*self._agent_reads(texts), *builds]', '"agent": [self.checked.folder, *builds]', f"{SEALED}::test_the_suite_and_what_grades_it[bwrap]"),
     Broken("what is kept back is hidden", "Sealer._sandbox", "bindings([*shown, *self._mounts, *reads], hidden)", "bindings([*shown, *self._mounts, *reads, *hidden], [])", f"{SEALED}::test_files_of_the_user[bwrap]"),
     Broken("a sandbox can be written to in the agent's folders alone", "Bubblewrapped.__init__", '"--remount-ro", "/",', '"--bind", "/", "/",', f"{SEALED}::test_files_elsewhere[bwrap]"),
+    Broken("a container has processes of its own", "Sealer._container", '"run", "--init",', '"run", "--pid", "host",', f"{SEALED}::test_processes_of_others[podman]"),
+    Broken("a container does not see the suite", "Sealer._container", ONE_FILE, ABOVE % "/..", f"{SEALED}::test_the_suite_and_what_grades_it[podman]"),
+    Broken("a container does not see HOME", "Sealer._container", ONE_FILE, ABOVE % "/../..", f"{SEALED}::test_files_of_the_user[podman]"),
+    Broken("a container writes nowhere else", "Sealer._container", ONE_FILE, ABOVE % "/../../..", f"{SEALED}::test_files_elsewhere[podman]"),
+    Broken("no network means none in a container", "Sealer._network", 'if kind == "agent": return network', 'if kind == "agent": return "host"', f"{SEALED}::test_the_network[podman-none]"),
+    Broken("a container has a limit on processes", "Sealer._container", '["--pids-limit", str(limits.processes)]', "[]", f"{SEALED}::test_processes_without_end[podman]"),
     Broken("processes have a limit", "supervisor.main.prepare", "attempt.process_limit.allow(most or MOST_PROCESSES)", "attempt.process_limit.allow(MOST_PROCESSES)", f"{SEALED}::test_processes_without_end[bwrap]"),
     Broken("acceptance writes to none of the agent's folders but one", "RunningAttempt.isolated", "written = [self.work.path, self.clean_home.path]", "written = [self.work.path, *agents, self.clean_home.path]", f"{ISOLATION}::test_acceptance_in_a_sandbox_reads_the_agents_home_and_does_not_write_to_it"),
     Broken("a sandbox that did not start is not an agent that failed", "Bubblewrapped.ended", "if code is not None and b'\"exit-code\"' not in told:", "if False:", f"{ISOLATION}::test_a_sandbox_that_does_not_start_is_nobodys_failure"),
@@ -24,7 +33,7 @@ SEALING = (
     Broken("whoever is started is under the limit", "ProcessLimit.allow", "with self._moving:", "if True:", "tests/run/test_process_limit.py::test_the_limit_holds"),
     Broken("a limit goes with its supervisor", "Local._ended", "clear_process_limits()", "pass", "tests/run/test_process_limit.py::test_the_limit_of_an_attempt_is_taken_away_when_it_has_ended"),
     Broken("links lead to nothing that is hidden", "Sealer._hidden", "*map(os.path.realpath, every)", "", SHOWN),
-    Broken("what workspaces are made of is hidden", "Sealer._hidden", "checked.folder, *paths]", "checked.folder]", SHOWN),
+    Broken("what workspaces are made of is hidden", "Sealer._hidden", "checked.shown, *paths]", "checked.shown]", SHOWN),
     Broken("a home inside a suite stays private", "Sealer._suite", "if inside else [suite]", "if False else [suite]", SHOWN),
     Broken("programs need not be listed", "_Trees.add_folder", "except OSError:", "except UnicodeError:", SHOWN),
     Broken("what a command needs is not known", "choose_isolation", 'if why is None and agent.name == "command":', "if False:", f"{ISOLATION}::test_what_a_command_needs_cannot_be_tried"),

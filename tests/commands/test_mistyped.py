@@ -18,8 +18,8 @@ MISTYPED = [
     (["--versoin"], "no option --versoin; did you mean --version?"),
     ([], "which command? to begin with, twoarm demo scores a bundled example (see twoarm --help)"),
     # An option of another command, and the beginning of one.
-    (["score", "r.jsonl", "--tag", "x"], "no option --tag; it belongs to twoarm run (see "),
-    (["--tag", "x"], "no option --tag; it belongs to twoarm run (see twoarm --help)"),
+    (["score", "r.jsonl", "--only", "x"], "no option --only; it belongs to twoarm run (see "),
+    (["--only", "x"], "no option --only; it belongs to twoarm run (see twoarm --help)"),
     (["plan", "--arm-key=x"], "no option --arm-key; it belongs to twoarm collect (see twoarm plan"),
     (
         ["check", "r", "--full"],

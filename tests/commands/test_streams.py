@@ -113,6 +113,7 @@ def test_a_full_device_is_exit_code_2_for_either_stream(env: dict[str, str], run
             2,
             b"twoarm: cannot write to standard output: No space left on device\n",
         )
+        assert ended("--version", stdout=full, env=env)[::2] == (code, err)
         # The verdict is told on standard error.
         code, out, _ = ended(*GATE, str(runs), stderr=full, env=env)
         assert code == 2

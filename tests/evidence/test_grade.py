@@ -34,7 +34,7 @@ def test_better_here_and_worse_there_is_a_trade_off() -> None:
     assert evidence(runs).grade.verdict == "trade-off"
 
 
-def test_only_the_gates_are_in_the_family() -> None:
+def test_only_the_gates_are_tested_together() -> None:
     found = evidence(suite(8, 4, effect=0.7))
     for name, delta in found.deltas.items():
         assert (delta.p.adjusted is None) == (name in ("cost_usd", "tokens"))

@@ -257,7 +257,7 @@ def test_the_error_over_tasks_is_that_of_a_t_interval() -> None:
 
 def test_one_task_within_is_welch_of_scipy() -> None:
     ours, theirs = [3.0, 5.0, 9.0, 4.0], [8.0, 1.0, 7.0, 7.5, 2.0]
-    error = within_tasks(*spread_of([ours], [theirs]))
+    error = within_tasks(*spread_of([ours], [theirs]), floats([1.0]))
     assert error is not None
     half = kernel.student(0.975, error.df) * math.sqrt(error.variance)
     centre = np.mean(ours) - np.mean(theirs)
@@ -267,7 +267,7 @@ def test_one_task_within_is_welch_of_scipy() -> None:
 
 def test_tasks_weigh_alike_in_the_error_within_them() -> None:
     ours, theirs = [[3.0, 5.0, 9.0], [4.0, 4.5]], [[8.0, 1.0], [7.0, 7.5, 2.0, 3.0, 3.5]]
-    error = within_tasks(*spread_of(ours, theirs))
+    error = within_tasks(*spread_of(ours, theirs), floats([0.5, 0.5]))
     assert error is not None
     parts = [(np.var(part, ddof=1) / len(part), len(part) - 1) for part in (*ours, *theirs)]
     assert error.variance == pytest.approx(sum(part for part, _ in parts) / 4)
@@ -276,14 +276,15 @@ def test_tasks_weigh_alike_in_the_error_within_them() -> None:
 
 
 def test_a_task_with_one_run_borrows_the_pooled_variance_and_no_degree_of_freedom() -> None:
-    error = within_tasks(np.array([[8.0, 0.0], [6.0, 0.0]]), np.array([[2, 1], [3, 1]]))
+    sizes = np.array([[2, 1], [3, 1]])
+    error = within_tasks(np.array([[8.0, 0.0], [6.0, 0.0]]), sizes, floats([0.5, 0.5]))
     assert error is not None
     pooled = (8 + 6) / (1 + 2)
     # Each of the two tasks weighs a half.
     assert error.variance == pytest.approx((8 / 1 / 2 + 6 / 2 / 3 + 2 * pooled) / 4)
     parts = [(1 / n + 2 * (n - 1) / 3) / 4 * square / (n - 1) for square, n in ((8.0, 2), (6.0, 3))]
     assert error.df == pytest.approx(sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 2))
-    assert within_tasks(np.zeros((2, 1)), np.ones((2, 1), dtype=int)) is None
+    assert within_tasks(np.zeros((2, 1)), np.ones((2, 1), dtype=int), np.ones(1)) is None
 
 
 # Other tests --------------------------------------------------------------------------------------

@@ -64,7 +64,7 @@ def test_what_may_be_spent_is_lan_and_demets() -> None:
     assert spending(10, 10, 0.95) == pytest.approx(0.05)
 
 
-def brute_won(deltas: list[Floats], shares: list[float], family: tuple[int, ...]) -> int | None:
+def brute_won(deltas: list[Floats], shares: list[float], together: tuple[int, ...]) -> int | None:
     """From the definition: patterns in a list, used up one by one from the largest on."""
     tasks = deltas[0].shape[1]
     left = list(itertools.product((1, -1), repeat=tasks - 1))
@@ -75,7 +75,7 @@ def brute_won(deltas: list[Floats], shares: list[float], family: tuple[int, ...]
             signed = np.array((1, *pattern))
             scores[pattern] = max(
                 abs(float((signed * found[m]).sum())) / math.sqrt(float((found[m] ** 2).sum()))
-                for m in family
+                for m in together
             )
         ranked = sorted(left, key=lambda one: -scores[one])
         room = math.floor(share * total + 1e-9) - spent
@@ -101,15 +101,15 @@ def test_spending_by_brute_force(seed: int) -> None:
     shares = [0.1, 0.25, 0.5]
     statistics = flipped_tasks(deltas, 1)
     won = {
-        family: brute_won(deltas, shares, family)
+        together: brute_won(deltas, shares, together)
         for size in (1, 2, 3)
-        for family in itertools.combinations(range(3), size)
+        for together in itertools.combinations(range(3), size)
     }
-    for family, look in won.items():
-        assert won_at(statistics, shares, list(family)) == look
+    for together, look in won.items():
+        assert won_at(statistics, shares, list(together)) == look
     expected = {}
     for metric in range(3):
-        looks = [look for family, look in won.items() if metric in family]
+        looks = [look for together, look in won.items() if metric in together]
         if None not in looks:
             expected[metric] = max(look for look in looks if look is not None)
     assert clear_at(statistics, shares, range(3), None) == expected

@@ -257,7 +257,7 @@ def test_six_tasks_can_win_and_five_speak_for_themselves() -> None:
     assert all(delta.p.tasks_like_these is None for delta in five.deltas.values())
 
 
-def test_a_metric_of_five_tasks_leaves_the_family() -> None:
+def test_a_metric_of_five_tasks_is_not_tested_with_the_others() -> None:
     runs = drawn_runs([(3, 3)] * 7, seed=3, unmeasured=((0, WITH), (1, WITHOUT)))
     found = weighed(runs)
     observed, drawn = every_sign(runs)
@@ -270,7 +270,7 @@ def test_a_metric_of_five_tasks_leaves_the_family() -> None:
     assert [one.standing == "no test" for one in found.grade.findings] == [False, False, True]
 
 
-def test_a_metric_without_any_difference_is_not_tested_and_not_in_the_family() -> None:
+def test_a_metric_without_any_difference_is_not_tested_nor_allowed_for() -> None:
     runs = [one | {"success": True} for one in drawn_runs([(3, 3)] * 7, seed=4)]
     found = weighed(runs)
     observed, drawn = every_sign(runs)

@@ -1,4 +1,4 @@
-"""What the agent did differently: every figure worked out by hand, and intervals as a family."""
+"""What the agent did differently: every figure worked out by hand, intervals that hold together."""
 
 import tracemalloc
 from typing import Any
@@ -86,7 +86,7 @@ def test_the_ten_largest_are_reported() -> None:
     report = library.score(pairs({"a": [(calls, dict.fromkeys(calls, 20))]}))
     assert report.tool_use is not None
     assert [shift.tool for shift in report.tool_use.largest] == [f"t{n}" for n in range(19, 9, -1)]
-    assert (report.tool_use.tools, report.tool_use.family) == (20, 20)
+    assert (report.tool_use.tools, report.tool_use.compared) == (20, 20)
 
 
 def test_calls_of_other_tools_are_no_tool() -> None:
@@ -167,7 +167,7 @@ def test_two_agents_with_two_names_for_one_tool_are_said() -> None:
     assert "tools_of_several_agents" not in {c.code for c in library.score(found).caveats}
 
 
-# Intervals as a family ---------------------------------------------------------------------------
+# Intervals that hold together ---------------------------------------------------------------------
 
 
 def test_an_interval_of_one_row_is_worked_out_by_hand() -> None:

@@ -195,7 +195,8 @@ def test_a_limit_is_waited_for(
     forge.faults[method] = [*login, make()]
     assert twoarm("comment", str(runs)).err == POSTED
     (wait,) = waited
-    assert wait == pytest.approx(seconds, abs=5.0)
+    # A date comes nearer until it is read; nobody is asked again at once.
+    assert max(1.0, seconds - 5.0) <= wait <= seconds + 0.2
     assert len(forge.comments) == 1
 
 
@@ -364,16 +365,13 @@ def test_a_server_of_ones_own(job: CiVariables, forge: Stub, runs: Path) -> None
     forge.login = "ci"
     assert twoarm("comment", str(runs)).err == POSTED
     forge.comments[0]["body"] += "changed"
-    assert twoarm("comment", str(runs)).code == 0
+    assert twoarm("comment", str(runs)).err == UPDATED
     assert len(forge.comments) == 1
-    assert {line.split()[1].partition("?")[0] for line in forge.asked} == {
-        "/api/graphql",
-        "/api/v3/repos/o/r/issues/7/comments",
-        *(
-            ["/api/v3/repos/o/r/issues/comments/1"]
-            if any("PATCH" in a for a in forge.asked)
-            else []
-        ),
+    assert {line.partition("?")[0] for line in forge.asked} == {
+        "POST /api/graphql",
+        "GET /api/v3/repos/o/r/issues/7/comments",
+        "POST /api/v3/repos/o/r/issues/7/comments",
+        "PATCH /api/v3/repos/o/r/issues/comments/1",
     }
 
 

@@ -233,6 +233,8 @@ def gitlab_job(name: str, folder: Path, forge: Stub, **variables: str) -> tuple[
             "CI_API_V4_URL": f"{forge.url}/api/v4",
             "CI_PROJECT_ID": "42",
             "CI_MERGE_REQUEST_IID": "7",
+            "CI_MERGE_REQUEST_PROJECT_ID": "42",
+            "CI_MERGE_REQUEST_SOURCE_PROJECT_ID": "42",
             **variables,
         },
         stdout=subprocess.PIPE,
@@ -259,9 +261,15 @@ def test_a_merge_request_is_run_judged_and_commented_on(
 
 def test_a_merge_request_of_a_fork_is_green(repository: Path, programs: Path, forge: Stub) -> None:
     for name, why in (("run", "a fork has no key"), ("judge", "there are no runs to judge")):
-        code, log = gitlab_job(name, repository, forge)
+        code, log = gitlab_job(name, repository, forge, CI_MERGE_REQUEST_SOURCE_PROJECT_ID="43")
         assert (code, why in log) == (0, True)
     assert forge.asked == []
+
+
+def test_a_key_that_a_project_lacks_is_red(repository: Path, programs: Path, forge: Stub) -> None:
+    base = git(repository, "rev-parse", "HEAD^1")
+    code, log = gitlab_job("run", repository, forge, CI_MERGE_REQUEST_DIFF_BASE_SHA=base)
+    assert (code, "OPENAI_API_KEY" in log) == (2, True)
 
 
 # What other programs say of these files.

@@ -1,7 +1,9 @@
 """The real Harbor with real containers: two arms, and whoever is killed, nothing is left."""
 
 import json
+import math
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -20,7 +22,7 @@ from tests.support.yard import Yard, a_yard
 
 HERE = Path(__file__).parent
 WAITS = f"while [ ! -e /signs/gate ]; do sleep 0.05; done\n{WORKED}"
-PATIENCE_SECONDS = 120.0
+PATIENCE_SECONDS = 600.0
 # What Harbor writes into the folder of a trial.
 _TRIAL_FILE = "trial.log"
 
@@ -45,7 +47,7 @@ class Trials:
             "CELL_SIGNS": str(self.yard.signs),
         }
         agent = {"args": ["--env", "podman_cell:PodmanCell"], "env": env}
-        base = {"agent": agent, "limits": {"timeout_seconds": 60}}
+        base = {"agent": agent, "limits": {"timeout_seconds": 300}}
         return harbor_suite(self.yard.folder, **(base | changed))
 
     def start(self, suite: Path, *more: str) -> "subprocess.Popen[str]":
@@ -100,11 +102,14 @@ class Trials:
         assert self.left() == []
 
 
-def worked(out: Path) -> list[float]:
-    """The seconds that each agent worked, by the results that Harbor wrote."""
-    found = [json.loads(path.read_text()) for path in out.glob("runs/*/*/result.json")]
-    phases = [result["agent_execution"] for result in found]
-    ends = [[phase[end] for end in ("started_at", "finished_at")] for phase in phases]
+def results(out: Path) -> list[dict[str, Any]]:
+    """What Harbor wrote about each trial."""
+    return [json.loads(path.read_text()) for path in out.glob("runs/*/*/result.json")]
+
+
+def seconds(spans: list[dict[str, Any]]) -> list[float]:
+    """How long each took, the shortest first."""
+    ends = [[span[end] for end in ("started_at", "finished_at")] for span in spans]
     moments = [[datetime.fromisoformat(end) for end in both] for both in ends]
     return sorted((end - start).total_seconds() for start, end in moments)
 
@@ -132,7 +137,8 @@ def test_the_oracle_against_nop_over_three_tasks(trials: Trials) -> None:
         for arm in ("oracle", "nop")
     }
     # The time of the agent alone, not that of the trial with its container.
-    assert sorted(r["duration_seconds"] for r in found) == pytest.approx(worked(trials.yard.out))
+    worked = seconds([result["agent_execution"] for result in results(trials.yard.out)])
+    assert sorted(r["duration_seconds"] for r in found) == pytest.approx(worked)
     assert {r["agent"] for r in found} == {"oracle", "nop"}
     analysis = json.loads((trials.yard.out / "analysis.json").read_text())
     rates = {arm["arm"]: arm["success_rate"] for arm in analysis["arm_summaries"]}
@@ -209,8 +215,12 @@ def test_a_supervisor_that_is_killed_leaves_no_container(trials: Trials) -> None
 
 
 def test_a_trial_at_its_limit_is_ended_as_a_user_would(trials: Trials) -> None:
+    # On a busy machine a trial that does nothing may take longer than a limit that is written here.
+    assert trials.ended(trials.start(trials.suite("one"), "--jobs", "1")).code == 0
+    limit = max(15, math.ceil(5 * seconds(results(trials.yard.out))[-1]))
+    shutil.rmtree(trials.yard.out)
     trials.yard.gate.unlink()
-    suite = trials.suite("one", limits={"timeout_seconds": 15})
+    suite = trials.suite(limits={"timeout_seconds": limit})
     result = trials.ended(trials.start(suite, "--jobs", "1"))
     assert result.code == 0, result.err
     (cut,) = [record for record in records(trials.yard.out) if record["arm"] == "oracle"]

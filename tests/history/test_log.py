@@ -116,6 +116,28 @@ def test_what_is_kept_of_each_task_is_what_the_evidence_has(folder: Folder) -> N
     assert entry.changes["duration_seconds"].tasks == pytest.approx(by_hand, rel=1e-5)
 
 
+@pytest.mark.parametrize(("tasks", "scope"), [(2, "these_tasks"), (8, "tasks_like_these")])
+def test_the_interval_is_the_one_that_the_report_shows(
+    folder: Folder, tasks: int, scope: str
+) -> None:
+    runs = result(3, tasks=TASKS[:tasks], success=True)
+    report = package.score(runs, generated_at_utc="2026-10-04T00:00:00Z")
+    assert report.evidence is not None
+    assert report.evidence.headline == scope
+    for name, change in entry_of(report, None, None).changes.items():
+        delta = report.evidence.deltas[name]
+        shown = getattr(delta.ratio if change.scale == "ratio" else delta.mean, scope)
+        kept = (change.low, change.high)
+        assert kept == ((None, None) if shown is None else pytest.approx((shown.low, shown.high)))
+    folder.add(3, tasks=TASKS[:tasks], success=True)
+    table = folder.show().out
+    assert " 0 pts" in table
+    assert "+0" not in table
+    page = folder.show("--format", "html").out
+    charts = page.split('id="charts">')[1].split("</script>")[0]
+    assert json.dumps(json.loads(charts)).count("datum.value === 0 ? '0' : format(100 *") == 1
+
+
 def test_nothing_is_added_twice_or_overwritten(folder: Folder) -> None:
     folder.add(0)
     (file,) = folder.files
@@ -162,6 +184,17 @@ def test_arms_of_other_names_are_another_series(folder: Folder, tmp_path: Path) 
     (tmp_path / "other.jsonl").write_bytes(lines(runs))
     twoarm("log", "add", str(tmp_path / "other.jsonl"), "--to", str(folder.path))
     assert len(overview(str(folder.path)).series) == 2
+
+
+def test_chosen_tasks_are_another_series_and_so_are_others(folder: Folder) -> None:
+    folder.add(0)
+    folder.add(1, "--task", "task-[0-6]")
+    folder.add(2, "--task", "task-[0-6]")
+    folder.add(3, "--task", "task-[1-7]")
+    folder.add(4, "--task", "task-*")
+    shown = json.loads(folder.show("--format", "json").out)
+    counts = [[each["task_count"] for each in series["results"]] for series in shown["series"]]
+    assert sorted(counts) == [[7], [7, 7], [8, 8]]
 
 
 def test_a_change_of_the_effect_is_named_with_its_commit(folder: Folder) -> None:
@@ -230,7 +263,8 @@ def test_an_agent_that_was_updated_is_mentioned(folder: Folder, tmp_path: Path) 
         entry = json.loads(file.read_text()) | {"versions": [version]}
         file.write_text(json.dumps(entry))
     assert last.exists()
-    assert "the agent is another since 2026-10-03" in " ".join(folder.show().out.split())
+    shown = " ".join(folder.show().out.split())
+    assert "the agent was updated at 2026-10-03 (`02020202`): `1.1`, before `1.0`" in shown
 
 
 def test_results_without_a_task_in_both_arms_are_shown(folder: Folder, tmp_path: Path) -> None:

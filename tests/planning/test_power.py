@@ -283,7 +283,7 @@ def test_power_of_few_tasks_is_that_of_brute_force() -> None:
         scaled = np.array([one / np.sqrt((one**2).sum()) for one in (own, other)])
         largest = np.abs(scaled @ signs.T).max(axis=0)
         clear += np.mean(largest >= abs(scaled[0].sum()) - 1e-9) <= 0.05 and own.sum() < 0
-    family = msgspec.structs.replace(
+    three = msgspec.structs.replace(
         assumed_pilot(DURATION, 0.45, 0.2),
         metrics=(DURATION, NON_CACHE_TOKENS),
         at=0,
@@ -291,7 +291,7 @@ def test_power_of_few_tasks_is_that_of_brute_force() -> None:
         task_variance=np.full(2, 0.2**2),
         correlation=np.eye(2),
     )
-    found = Outlook(pilot=family, aim=Aim(change=math.log(0.7), alpha=0.05, power=0.8, first=False))
+    found = Outlook(pilot=three, aim=Aim(change=math.log(0.7), alpha=0.05, power=0.8, first=False))
     said = trial_power(found, Design(tasks=8, repeats=5), 1)
     error = math.sqrt(said * (1 - said) * (1 / 500 + 1 / count))
     assert said == pytest.approx(clear / count, abs=3 * error)

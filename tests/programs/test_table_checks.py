@@ -1,4 +1,4 @@
-"""`collect table`: scores and checks, in columns and in objects."""
+"""`collect table`: scores, checks and tags, in columns and in objects."""
 
 import json
 from pathlib import Path
@@ -53,6 +53,26 @@ def test_any_column_may_be_mapped_to_a_check(tmp_path: Path) -> None:
     columns = {"checks.unit": "tests", "score": "share"}
     (record,) = collected("table", path, settings={"columns": columns})
     assert (record["score"], record["checks"]) == (0.75, {"unit": True})
+
+
+def test_tags_are_a_list_or_have_commas_between_them(tmp_path: Path) -> None:
+    path = table(
+        tmp_path,
+        {"labels": "sql, slow,"},
+        {"labels": ["sql", "a, b"]},
+        {"labels": None},
+        {"labels": " "},
+        kind="jsonl",
+    )
+    columns = {"task_tags": "labels"}
+    records = collected("table", path, settings={"columns": columns})
+    tags = [["sql", "slow"], ["sql", "a, b"], None, None]
+    assert [record.get("task_tags") for record in records] == tags
+    path = table(tmp_path, {"task_tags": "sql"})
+    assert [record["task_tags"] for record in collected("table", path)] == [["sql"]]
+    for wrong in (3, [1], {"sql": True}):
+        path = table(tmp_path, {"task_tags": wrong}, kind="jsonl")
+        assert "expected tags with commas between them, or a list, got" in refused("table", path)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Several candidates against one baseline: one family of tests, one report, one file."""
+"""Several candidates against one baseline: tested together, one report, one file."""
 
 import itertools
 import json

@@ -223,9 +223,9 @@ def test_an_array_its_merge_and_one_that_is_submitted_again(tmp_path: Path, prog
 @pytest.mark.parametrize("sent", [signal.SIGTERM, signal.SIGKILL])
 def test_a_shard_whose_time_is_over_goes_on(tmp_path: Path, programs: Path, sent: int) -> None:
     evals = suite(tmp_path)
-    gate = tmp_path / "gate"
-    wait = f"if [ $TASK = three ]; then while [ ! -e '{gate}' ]; do sleep 0.02; done; fi"
-    (evals / "agent.sh").write_text(f"{SAME}\n{wait}\n")
+    gate, reached = tmp_path / "gate", tmp_path / "reached"
+    wait = f"touch '{reached}'; while [ ! -e '{gate}' ]; do sleep 0.02; done"
+    (evals / "agent.sh").write_text(f"{SAME}\nif [ $TASK = three ]; then {wait}; fi\n")
     shutil.copy(SLURM, tmp_path)
     out = tmp_path / "shards" / "2"
     index = {"SLURM_ARRAY_TASK_ID": "2", "SLURM_CPUS_PER_TASK": "1", "TMPDIR": str(tmp_path)}
@@ -237,7 +237,7 @@ def test_a_shard_whose_time_is_over_goes_on(tmp_path: Path, programs: Path, sent
         stderr=subprocess.DEVNULL,
     )
     try:
-        wait_for(lambda: list(out.glob(".attempts/*/three*")) and process.poll() is None, 30)
+        wait_for(lambda: reached.exists() and process.poll() is None, 30)
     finally:
         # To the script itself, which is twoarm by now.
         process.send_signal(sent)

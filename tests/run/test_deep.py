@@ -125,7 +125,7 @@ def test_what_cannot_be_cleared_stops_no_resume(
     whole = OpenFolder.remove
 
     def refuse(self: OpenFolder, name: str) -> None:
-        if name in ("left", token):
+        if name in ("left", "t", token):
             raise PermissionError(1, "Operation not permitted", name)
         whole(self, name)
 

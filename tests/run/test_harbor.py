@@ -377,9 +377,9 @@ def test_the_grace_of_a_trial_is_at_least_that_of_its_agent(
     seen: list[tuple[int, float]] = []
     submit = Local.submit
 
-    def seeing(self: Local, attempt: str, job: Any, meter: Any, limit: Any) -> None:
+    def seeing(self: Local, attempt: str, job: Any, *rest: Any) -> Any:
         seen.append((job.stop_signal, job.grace_seconds))
-        submit(self, attempt, job, meter, limit)
+        return submit(self, attempt, job, *rest)
 
     monkeypatch.setattr(Local, "submit", seeing)
     assert run(harbor_suite(folder), tmp_path / "out", "--only", "one").code == 0

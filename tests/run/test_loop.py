@@ -9,7 +9,8 @@ from tests.support.loop_in_memory import Simulation, terms
 from twoarm.errors import UsageError
 from twoarm.run.attempted import Attempted
 from twoarm.run.budget import Budget, Terms, check_terms
-from twoarm.run.loop import ENOUGH, StoppedError, StopRequest
+from twoarm.run.loop import ENOUGH, StoppedError
+from twoarm.run.loop_view import StopRequest
 
 FREE = terms(budget_usd=None)
 

@@ -64,8 +64,7 @@ def test_everything_of_the_shards_is_there(tmp_path: Path) -> None:
                 assert copied.stat().st_mode == path.stat().st_mode
     times = [event["at"] for event in journal(out)]
     assert times == sorted(times)
-    # The last of the first shard comes before the first of the last one, as they were run.
-    assert journal(out)[0]["shard"] == 1
+    assert journal(out)[0]["shard"] == 3
     late = tmp_path / "late"
     assert merged(late, outs[::-1]).code == 0
     assert journal(late) == journal(out)
@@ -118,7 +117,7 @@ def test_shards_that_were_graded_again_can_be_merged_if_all_were(tmp_path: Path)
     (tmp_path / "plain" / "regraded.json").unlink()
     mixed = merged(tmp_path / "mixed", [graded[0], tmp_path / "plain"])
     assert mixed.code == 2
-    assert "not graded by the same; grade all shards again" in mixed.err
+    assert "not graded alike; grade all shards again" in mixed.err
     assert merged(tmp_path / "all", graded).code == 0
     assert {record["success"] for record in records(tmp_path / "all")} == {False}
 
@@ -126,11 +125,20 @@ def test_shards_that_were_graded_again_can_be_merged_if_all_were(tmp_path: Path)
 # What is refused.
 
 
+def test_the_tags_of_tasks_are_in_the_lines_of_missing_shards(tmp_path: Path) -> None:
+    tagged = [task | {"tags": ["sql"]} for task in tasks(2)]
+    outs, out = sharded(tmp_path, 2, tasks=tagged), tmp_path / "some"
+    options = ("--partial", "--run-pages", "none", "--no-evidence")
+    assert twoarm("merge", str(outs[0]), "--out", str(out), *options).code == 0
+    assert {record["failure"] == "missing" for record in records(out)} == {True, False}
+    assert {tuple(record["task_tags"]) for record in records(out)} == {("sql",)}
+
+
 def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     outs = sharded(tmp_path, 4)
     refused = merged(tmp_path / "all", [outs[1], outs[3]])
     assert refused.code == 2
-    assert "shard 1 and 3 of 4 are missing" in refused.err
+    assert "twoarm: shards 1 and 3 of 4 are missing; give all of them" in refused.err
     assert not (tmp_path / "all").exists()
     partial = twoarm("merge", str(outs[1]), str(outs[3]), "--out", str(tmp_path / "some"),
                      "--partial", "--run-pages", "none", "--full")  # fmt: skip
@@ -355,8 +363,8 @@ def test_what_was_made_anew_elsewhere_is_said(tmp_path: Path) -> None:
     path.write_text(json.dumps(told))
     done = merged(tmp_path / "all", outs)
     assert done.code == 0
-    assert "caveat: shard 2 of 2: `trees.one` differ from shard 1 of 2" in done.err
-    assert "the agent's program is another file than that of shard 1 of 2" in done.err
+    assert "caveat: shard 2 of 2: not the same as in shard 1 of 2: `trees.one`; what" in done.err
+    assert "the agent's program is not the same file as in shard 1 of 2" in done.err
     receipt = json.loads((tmp_path / "all" / "receipt.json").read_text())
     assert receipt["shards"]["merged"][1]["other_digests"] == {"trees.one": "0" * 64}
 

@@ -100,11 +100,11 @@ def test_a_killed_merge_looks_like_nothing_else(tmp_path: Path) -> None:
         ["run", "--status", str(out)],
         ["run", "--resume", str(out)],
         ["merge", *map(str, outs), "--out", str(out)],
+        ["show", str(out), "one", "1"],
     ):
         told = twoarm(*words)
         assert told.code == 2, words
         assert message in told.err, words
-    assert "no collected.jsonl in it" in twoarm("show", str(out), "one", "1").err
     assert not (out / "collected.jsonl").exists()
     shutil.rmtree(out)
     assert merged(out, outs).code == 0
@@ -304,17 +304,17 @@ def test_a_file_of_holes_takes_no_room(tmp_path: Path) -> None:
     big = next(outs[0].glob("runs/with/*")) / "big"
     with big.open("wb") as file:
         file.write(b"first")
-        file.seek(1 << 40)
+        file.seek(1 << 26)
         file.write(b"last")
-        file.truncate(1 << 41)
+        file.truncate(1 << 27)
     out = tmp_path / "all"
     assert merged(out, outs).code == 0
     copied = out / big.relative_to(outs[0])
-    assert copied.stat().st_size == 1 << 41
+    assert copied.stat().st_size == 1 << 27
     assert copied.stat().st_blocks < 1 << 10
     with copied.open("rb") as file:
         assert file.read(6) == b"first\0"
-        file.seek(1 << 40)
+        file.seek(1 << 26)
         assert file.read(5) == b"last\0"
 
 

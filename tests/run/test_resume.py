@@ -70,6 +70,8 @@ def test_what_has_changed_since_the_schedule_was_frozen_is_named(tmp_path: Path)
         ({"tasks": usual["tasks"][:1]}, "tasks.two ~: there then, not there now; "),
         ({"tasks": [*usual["tasks"][:1], {**usual["tasks"][1], "id": "three"}]},
          "tasks.two ~: there then, not there now; "),
+        ({"tasks": [{**usual["tasks"][1], "id": "three"}]},
+         "tasks.one ~: there then, not there now; `tasks.two` changed as well; "),
         ({"suite_id": "other", "tasks": [{**usual["tasks"][1], "id": "three"}]},
          "suite_id ~: fake then, other now; "),
     ]  # fmt: skip

@@ -31,15 +31,15 @@ printf "$used" $((100 + ${#TASK})) > $TWOARM_USAGE
 
 
 def sharded(folder: Path, shards: int, *more: str, **changed: Any) -> list[Path]:
-    """A suite whose shards are run one after the other, each as a machine of its own would."""
+    """A suite whose shards are run one by one, the last first, each as on a machine of its own."""
     suite = suite_of(folder / "suite", SAME, **{"agent": {"env": {"TASK": "{task_id}"}}, **changed})
     outs = []
-    for number in range(1, shards + 1):
+    for number in range(shards, 0, -1):
         out = folder / f"shard{number}"
         result = shard_run(suite, out, f"{number}/{shards}", *more)
         assert (result.code, result.out) == (0, ""), result.err
         outs.append(out)
-    return outs
+    return outs[::-1]
 
 
 def shard_run(suite: Path, out: Path, shard: str, *more: str) -> Result:

@@ -169,6 +169,22 @@ def test_a_suite_inside_its_own_repository_is_said(tmp_path: Path) -> None:
     assert f"{tmp_path}/app is inside the repository {tmp_path}; name its root" in told
 
 
+def test_a_suite_that_every_arm_takes_away_is_no_danger(tmp_path: Path) -> None:
+    repository = tmp_path / "repository"
+    hidden = {"with": {"remove": ["evals"]}, "without": {"remove": ["evals/"]}}
+    shown = hidden | {"without": {"remove": ["evals/app", "eva", "docs"]}}
+    for arms, told in ((hidden, False), (shown, True)):
+        for place in ({"copy": None, "repo": ".."}, {"copy": ".."}):
+            suite = suite_of(repository / "evals", workspace=place, arms=arms)
+            if not (repository / ".git").exists():
+                committed(repository)
+            note = twoarm("run", str(suite), "--dry-run", "--repeats", "1")
+            assert note.code == 0, note.err
+            text = note.out + note.err
+            assert ("so agents of all arms can read it" in text) is told
+            assert ("or write remove = [`evals`] in every arm" in text) is told
+
+
 def test_a_bare_repository_will_do(tmp_path: Path) -> None:
     suite = suite_of(tmp_path, "cat some.txt README.md", workspace={"copy": None, "repo": "bare"})
     committed(tmp_path / "app")

@@ -244,9 +244,10 @@ def test_tasks_are_rows_with_plain_values() -> None:
         *both("a", total_cost_usd=None),
         run("a", WITH, 2, duration_seconds=80.0),
         run("a", WITHOUT, 2, duration_seconds=100.0, success=False),
-        run("b", WITH, 1),
+        run("b", WITH, 1, family="f"),
     ]
     a, b = twoarm.score(runs).task_rows()
+    assert (a["family"], b["family"]) == (None, "f")
     assert {key: a[key] for key in list(a)[:8]} == {
         "task_id": "a",
         "standing": "higher",

@@ -139,6 +139,43 @@ def test_a_recipe_works_as_it_is_written(path: Path, workplace: Path) -> None:
         assert done.returncode == 0, script + done.stdout[-2000:] + done.stderr
 
 
+def script_with(path: Path, words: str) -> str:
+    """The one block of a file that has these words."""
+    (script,) = (script for script in blocks(path, "sh") if words in script)
+    return script
+
+
+def test_a_run_of_ones_own_from_the_readme_to_its_history(workplace: Path) -> None:
+    def bash(script: str) -> str:
+        done = subprocess.run(
+            ["bash", "-e", "-c", script],
+            cwd=workplace,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, script + done.stdout
+        return done.stdout
+
+    readme = script_with(ROOT / "README.md", "twoarm init first")
+    first, _, later = readme.partition("twoarm run --resume DIR")
+    (folder,) = set(re.findall(r"^twoarm: run folder (.*)$", bash(first), flags=re.M))
+    told = bash(f"twoarm run --resume DIR{later}".replace("DIR", folder).replace("NEW", "graded"))
+    assert "2 tasks x 10 repeats" in told
+    shutil.copytree(folder, workplace / "out")
+    shutil.copy(workplace / "first" / "suite.toml", workplace / "first" / "fixed.toml")
+    shutil.rmtree(workplace / "graded")
+    guide = DOCS / "run.md"
+    assert "2 tasks x 5 repeats" in bash(script_with(guide, "--part 2"))
+    same, another = script_with(guide, "twoarm regrade").splitlines()
+    assert "2 tasks x 10 repeats" in bash(same)
+    shutil.rmtree(workplace / "graded")
+    assert "2 tasks x 10 repeats" in bash(another.replace("fixed", "first/fixed"))
+    assert "v1.4" in bash(f"{script_with(DOCS / 'history.md', 'twoarm log add')}cat history.html")
+
+
 def test_the_reference_is_what_the_code_says() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tools.reference", "--check"],

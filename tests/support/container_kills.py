@@ -1,5 +1,7 @@
 """A run in containers around which somebody is killed, for tests and for the benchmark of them."""
 
+import os
+import signal
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -36,6 +38,24 @@ class Kills:
         wait_for(lambda: self.agents() or process.poll() is not None, 60)
         assert process.poll() is None, self.yard.ended(process, "a run").err
         return process
+
+    def killed_in_setup(self, *more: str | Path) -> Path:
+        """The suite of a run whose set-up waits in a container when everybody is killed."""
+        yard = self.yard
+        yard.app()
+        yard.gate.unlink()
+        place = {"setup_commands": [f"SIGN='{yard.root}'; {DEAF} {waiting(yard.gate, 'true')}"]}
+        suite = self.suite(workspace=place)
+        process = yard.start("run", suite, *more)
+        wait_for(lambda: any("sleep" in line for line in self.podman.inside()), 60)
+        everybody = [self.client(), self.supervisor(), process.pid]
+        for number in (signal.SIGSTOP, signal.SIGKILL):
+            for pid in everybody:
+                os.kill(pid, number)
+        yard.ended(process, "the runner")
+        assert len(self.podman.containers()) == 1
+        yard.gate.touch()
+        return suite
 
     def agents(self) -> list[str]:
         return [line for line in self.podman.inside() if "agent.sh" in line]

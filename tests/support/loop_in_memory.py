@@ -1,7 +1,7 @@
 """The loop without a disk and without processes: hours of a run in a moment."""
 
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 from unittest.mock import patch
@@ -13,12 +13,15 @@ from twoarm.run.attempted import Attempted
 from twoarm.run.budget import Budget, Terms
 from twoarm.run.jobs import JobOutcome
 from twoarm.run.looks import LooksTaken, LookTaker
-from twoarm.run.loop import End, Loop, LoopView, StopRequest
+from twoarm.run.loop import Loop
+from twoarm.run.loop_view import End, LoopView, StopRequest
 from twoarm.run.schedule import Block, Trial, arrange
 from twoarm.runs.study import StopReason
 
 # What becomes of an attempt: its state, its cost, its seconds.
 Fate = Callable[[Attempted, random.Random], tuple[str, float | None, float]]
+# By node: when it is lost, and whether its attempts had begun.
+Losses = Mapping[str, tuple[float, bool]]
 
 
 class Folder:
@@ -67,8 +70,14 @@ class Folder:
 class Slots:
     """An executor whose attempts end in the order of their seconds."""
 
-    def __init__(self, slots: int, seed: int, fate: Fate) -> None:
+    def __init__(self, slots: int, seed: int, fate: Fate, losses: Losses | None = None) -> None:
         self.slots = slots
+        # Two slots on each node, and when each node is lost, and whether its attempts had begun.
+        self._losses = dict(losses or {})
+        self._gone: set[str] = set()
+        # Every attempt, with the slot that it was begun in.
+        self.begun: list[tuple[str, int]] = []
+        self._slot: dict[str, int] = {}
         self._rng = random.Random(seed)
         self._fate = fate
         self.now = 0.0
@@ -76,23 +85,53 @@ class Slots:
         self.fates: dict[str, tuple[str, float | None]] = {}
         self.most = 0
 
-    def submit(self, attempt: str, job: Attempted, meter: Meter | None, limit: Any) -> None:
+    def node_of(self, slot: int) -> str | None:
+        return f"n{slot // 2}"
+
+    def is_there(self, slot: int) -> bool:
+        return self.node_of(slot) not in self._gone
+
+    def submit(
+        self, attempt: str, job: Attempted, meter: Meter | None, limit: Any, slot: int = 0
+    ) -> None:
         state, cost, seconds = self._fate(job, self._rng)
         self.fates[attempt] = (state, cost)
         self._running[attempt] = self.now + seconds
         self.most = max(self.most, len(self._running))
+        assert self.is_there(slot)
+        self.begun.append((attempt, slot))
+        self._slot[attempt] = slot
 
     def cancel(self, attempt: str) -> None:
         self.fates[attempt] = ("interrupted", None)
         self._running[attempt] = self.now
 
     def completed(self, seconds: float) -> Iterator[JobOutcome]:
+        for node, (when, begun) in list(self._losses.items()):
+            if self.now >= when:
+                del self._losses[node]
+                self._gone.add(node)
+                yield from self._lost(node, begun=begun)
+                return
         if self._running:
             attempt = min(self._running, key=lambda one: self._running[one])
             self.now = self._running.pop(attempt)
             cancelled = self.fates[attempt][0] == "interrupted"
             yield JobOutcome(
                 attempt=attempt, complete=not cancelled, cancelled=cancelled, died=False, reason=""
+            )
+
+    def _lost(self, node: str, *, begun: bool) -> Iterator[JobOutcome]:
+        for attempt in [one for one in self._running if self.node_of(self._slot[one]) == node]:
+            del self._running[attempt]
+            yield JobOutcome(
+                attempt=attempt,
+                complete=False,
+                cancelled=False,
+                died=False,
+                reason=f"node {node} was lost",
+                begun=begun,
+                lost_node=node,
             )
 
     @property
@@ -131,13 +170,14 @@ class Simulation:
         looks: tuple[int, ...] = (),
         judge: Callable[["Simulation", int], bool] = lambda *_: False,
         taken: LooksTaken | None = None,
+        losses: Losses | None = None,
     ) -> None:
         self._facts = facts
         self.folder = Folder()
         self.taken = taken or LooksTaken()
         # The looks, and how many runs there were at each.
         self.looked: list[tuple[int, int]] = []
-        self.executor = Slots(slots, seed, fate)
+        self.executor = Slots(slots, seed, fate, losses)
         self.budget = Budget(terms)
         self.views: list[LoopView] = []
         blocks: list[Block] = arrange([f"t{i}" for i in range(tasks)], arms, repeats, seed)

@@ -101,6 +101,8 @@ def settle(
         acceptance_command=attempt.acceptance_command,
         run_path=run_path,
         tags=sorted(caveats) or None,
+        task_tags=attempt.task_tags,
+        family=attempt.family,
         grader=attempt.grader,
     )
 

@@ -79,7 +79,10 @@ _REPORT = (
 # In a run its seed always has an effect: it sets the order.
 _SHOWN = (Rule(("seed",), beside="evidence"), *_REPORT)
 _SCORE = (*_SHOWN, Rule(("run_pages",), without={"out": ()}))
-_COUNTING = ("candidate", "baseline", "duplicates", "missing", "keep_infra", "skip_bad")
+_COUNTING = (
+    *("candidate", "baseline", "duplicates", "missing", "keep_infra", "skip_bad"),
+    *("family", "tag", "task"),
+)
 _ADDING = ("to", "commit", "label")
 _OF_THE_ORDER = ("repeats", "seed", "trial_budget", "only", "tag", "isolation", "shard")
 # What is shown and written where there is a verdict.
@@ -87,7 +90,7 @@ _OF_A_VERDICT = (
     *("promote_by", "evidence", *_OF_THE_EVIDENCE),
     *("full", "format", "junit", "annotate", "exit_code", "run_pages"),
 )
-OF_A_DRY_RUN = ("suite", "jobs", "budget", "looks", "level", *_OF_THE_ORDER)
+OF_A_DRY_RUN = ("suite", "jobs", "executor", "budget", "looks", "level", *_OF_THE_ORDER)
 
 RULES = {
     "score": _SCORE,

@@ -81,6 +81,11 @@ def _add_suite_options(group: _ArgumentGroup) -> None:
         help="what holds an agent back: nothing, a sandbox, a container (default: the suite's "
         "image, or bwrap where it works, else copy)",
     )
+    group.add_argument(
+        "--executor",
+        metavar="WHERE",
+        help="where trials run: local (default), ray or ray:HOST:PORT for the nodes of a cluster",
+    )
     group.add_argument("--yes", action="store_true", help="start without asking")
 
 
@@ -156,7 +161,7 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
     frozen, before = folder.frozen(), folder.machine()
     refuse_exit_code(given, frozen.candidates)
     refuse_changed(frozen, given)
-    options = with_looks(taken(Options, given), frozen, given)
+    options = with_looks(_options(given), frozen, given)
     suite = given.get("suite")
     refuse_score_outputs(outputs, [suite or before.suite])
     reopened = reopen(out, suite, _run_options(given, options), os.environ)
@@ -166,6 +171,7 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
         if "yes" not in given and not _agreed(reopened.more, budget, out, streams):
             streams.say("twoarm: nothing was started")
             return INTERRUPTED
+    _clear_dry_runs(streams)
     session = resume(reopened)
     if session.machine.jobs != before.jobs:
         streams.say(
@@ -182,16 +188,18 @@ def _start(given: Given, streams: Streams) -> int:
     from twoarm.run.setting import notes, set_up
 
     suite: str = given["suite"]
-    options = taken(Options, given)
+    options = _options(given)
     run_options = _run_options(given, options)
     setting = set_up(suite, run_options, os.environ)
     refuse_exit_code(given, setting.frozen.candidates)
     options = with_looks(options, setting.frozen, given)
     refuse_in_vain(setting.frozen, options)
+    _clear_dry_runs(streams)
     if "dry_run" in given:
         from twoarm.run.rehearse import outlook, rehearse
 
-        lines = outlook(own_share(setting), rehearse(setting), _without_dry_run(given))
+        rehearsed = rehearse(setting)
+        lines = outlook(own_share(rehearsed.setting), rehearsed, _without_dry_run(given))
         streams.write("".join(f"{line}\n" for line in lines))
         return DONE
     for text in notes(setting):
@@ -204,6 +212,18 @@ def _start(given: Given, streams: Streams) -> int:
         return INTERRUPTED
     session = start(suite, out, run_options, setting)
     return finish(session, {**given, "out": out}, options, streams)
+
+
+def _options(given: Given) -> Options:
+    """How the runs are judged; here `--tag` says which of them are made."""
+    return taken(Options, given, tag=None)
+
+
+def _clear_dry_runs(streams: Streams) -> None:
+    from twoarm.run.abandoned import clear_dry_runs
+
+    for text in clear_dry_runs(os.environ):
+        streams.say(f"twoarm: {text}")
 
 
 def _folder_name(suite_id: str) -> str:
@@ -228,7 +248,7 @@ def _demo(given: Given, streams: Streams) -> int:
     from twoarm.run.first_suite import SUITE, demo_suite
 
     # Before anything is written.
-    _run_options(given, taken(Options, given))
+    _run_options(given, _options(given))
     if "out" in given:
         out = os.path.normpath(given["out"])
         beside = f"{out}-suite"
@@ -258,6 +278,7 @@ def _agreed(trials: int, budget: float | None, out: str, streams: Streams) -> bo
 
 def _run_options(given: Given, options: Options) -> "RunOptions":
     from twoarm.commands.run_looks import judging, repeats_of
+    from twoarm.run.executor import cluster_address
     from twoarm.run.setting import RunOptions
     from twoarm.run.shard import shard_of
 
@@ -268,6 +289,8 @@ def _run_options(given: Given, options: Options) -> "RunOptions":
         if value is not None and not 1 <= value <= _MOST:
             asked = "looks" if name == "repeats" and "looks" in given else name
             raise UsageError(f"--{asked}: expected a number from 1 to {_MOST}, got {value}")
+    if "executor" in given:
+        cluster_address(given["executor"])
     for name in ("budget", "trial_budget"):
         value = given.get(name)
         # A budget of 0 would be taken for no budget at all.

@@ -22,7 +22,7 @@ from twoarm.text.escape import named, visible
 if TYPE_CHECKING:
     from twoarm.run.display import Display
     from twoarm.run.ledger import RunFolder
-    from twoarm.run.loop import End, StopRequest
+    from twoarm.run.loop_view import End, StopRequest
     from twoarm.run.prepare import Prepared
     from twoarm.run.report import Collected
     from twoarm.run.schedule import Frozen
@@ -58,7 +58,7 @@ def finish(
         return _report(session, given, options, session.arms_run(), streams)
     stop_requests = StopRequests(session.folder)
     try:
-        streams.say(f"twoarm: run folder {visible(session.folder.path)}")
+        _say_where_it_runs(session, streams)
         try:
             prepared = session.prepare()
         except KeyboardInterrupt:
@@ -105,6 +105,15 @@ def _collected(
     for text in made.caveats:
         streams.say(f"twoarm: caveat: {text}")
     return made
+
+
+def _say_where_it_runs(session: "Session", streams: Streams) -> None:
+    """Where the runs will be, and the machines that make them."""
+    streams.say(f"twoarm: run folder {visible(session.folder.path)}")
+    if session.fleet is not None:
+        streams.say(f"twoarm: {session.fleet.note}")
+        for text in session.fleet.warnings:
+            streams.say(f"twoarm: warning: {text}")
 
 
 def _say_prepared(session: "Session", prepared: "Prepared", streams: Streams) -> None:

@@ -37,6 +37,24 @@ def add_counting_options(group: _ArgumentGroup) -> None:
         action="store_true",
         help="score the good lines; a caveat says how many were bad",
     )
+    option(
+        "tag",
+        action="append",
+        metavar="NAME",
+        help="only tasks with this tag; give it again for tasks with any of several",
+    )
+    option(
+        "task",
+        action="append",
+        metavar="GLOB",
+        help="only tasks with such a name, such as 'sql-*'; give it again for more",
+    )
+    option(
+        "family",
+        metavar="REGEX",
+        help="the family of a task is the first group of REGEX in its task_id, such as "
+        "'^(.+?)__'; it takes the place of the families in the records",
+    )
 
 
 def add_run_pages_option(group: _ArgumentGroup, default: str) -> None:

@@ -75,6 +75,7 @@ def run(given: Given, streams: Streams) -> int:
 
 def _run_file(path: str) -> str:
     """The run file that a path stands for."""
+    from twoarm.run.ledger import RunFolder
     from twoarm.runs.study import COLLECTED
 
     if not os.path.isdir(path):
@@ -82,6 +83,7 @@ def _run_file(path: str) -> str:
     collected = os.path.join(path, COLLECTED)
     if os.path.exists(collected):
         return collected
+    RunFolder(path).refuse_half_merged()
     scored = _scored_from(os.path.join(path, _ANALYSIS))
     way = (
         "collect its runs, or name a run file"

@@ -5,6 +5,8 @@ from typing import Never
 import msgspec
 import numpy as np
 
+from twoarm.compare.chosen import find_two_tags
+from twoarm.compare.families import two_families
 from twoarm.compare.graders import find_two_graders
 from twoarm.compare.same_checks import differing_checks
 from twoarm.compare.screen import find_duplicates
@@ -16,8 +18,8 @@ from twoarm.text.escape import visible
 
 
 class Check(msgspec.Struct, frozen=True, kw_only=True):
-    """Bad lines, runs given twice, tasks graded in two ways or by other checks, and what the good
-    lines hold, missing runs among them.
+    """Bad lines, runs given twice, tasks graded in two ways, by other checks, with other tags or of
+    two families, and what the good lines hold, missing runs among them.
     """
 
     problems: tuple[Problem, ...]
@@ -47,7 +49,10 @@ def check(source: Source, **unknown: Never) -> Check:
     counted = np.flatnonzero(~left_out(runs, keep_infra=False)[runs.outcome])
     differing = differing_checks(runs, np.flatnonzero(~missing))
     graders = find_two_graders(runs, counted)
-    problems = (*runs.problems, *find_duplicates(runs), *graders, *differing)
+    problems = (
+        *(*runs.problems, *find_duplicates(runs), *graders, *differing),
+        *(*find_two_tags(runs), *two_families(runs)),
+    )
     return Check(
         problems=tuple(
             sorted(problems, key=lambda problem: (files.get(problem.source, 0), problem.line or 0))

@@ -3,6 +3,7 @@
 import msgspec
 
 from twoarm.compare.decide import GATES, Adequacy, Decision, Gate, assess, decide, figures, judge
+from twoarm.compare.families import Families, find_families
 from twoarm.compare.graders import refuse_two_graders
 from twoarm.compare.pair import Paired, Pairing, aggregate, pair
 from twoarm.compare.screen import Arms, Screening, screen
@@ -23,6 +24,7 @@ class Comparison(msgspec.Struct, frozen=True, kw_only=True):
     runs: Runs
     arms: Arms
     screening: Screening
+    families: Families
     summaries: tuple[ArmSummary, ArmSummary]
     pairing: Pairing
     paired: Paired
@@ -38,9 +40,10 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
     runs = complete_blocks(runs, arms.both, keep_infra=options.keep_infra)
     screening = screen(runs, arms, options)
     refuse_two_graders(runs, screening)
+    families = find_families(runs, options.family)
     pairing = pair(screening)
     summaries = (summarize(screening.candidate), summarize(screening.baseline))
-    tasks = tabulate(runs.tasks, screening, pairing, [gate.metric for gate in GATES])
+    tasks = tabulate(runs, families, screening, pairing, [gate.metric for gate in GATES])
     gates = judge(*(figures(arm.values) for arm in screening.arms))
     why = _insufficient(runs, screening.trials, tasks, gates)
     decision = decide(gates, arms) if why is None else Decision("insufficient", why=why)
@@ -48,6 +51,7 @@ def set_side_by_side(runs: Runs, arms: Arms, options: Options) -> Comparison:
         runs=runs,
         arms=arms,
         screening=screening,
+        families=families,
         summaries=summaries,
         pairing=pairing,
         paired=aggregate(pairing),

@@ -5,10 +5,11 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from twoarm.compare.chosen import ChosenTasks, of_parts, of_tasks, refuse_two_tags
 from twoarm.compare.same_checks import differing_checks
 from twoarm.compare.trials import Excluded, ExcludedKind, Trials, account, left_out
 from twoarm.errors import ArmsError, BadRunsError, Caveat, Problem, Problems
-from twoarm.options import Missing, Options, either, option, refused
+from twoarm.options import Missing, Options, either, option
 from twoarm.runs.arrays import Flags, Floats, Ints, measured
 from twoarm.runs.metric import METRICS, SCORE
 from twoarm.runs.runs import Runs
@@ -62,6 +63,8 @@ class Screening(msgspec.Struct, frozen=True, kw_only=True):
     baseline: ArmRuns
     excluded: tuple[Excluded, ...]
     trials: tuple[Trials, Trials]
+    # None if all of them were asked for.
+    chosen_tasks: ChosenTasks | None
     caveats: tuple[Caveat, ...]
 
     @property
@@ -151,6 +154,7 @@ def _by_prefix(arm: str, other: str) -> Arms:
 
 def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     """Split the runs into those of the two arms that count and those that do not, and why."""
+    refuse_two_tags(runs)
     sizes = dict(zip(runs.arms, np.bincount(runs.arm, minlength=len(runs.arms)), strict=True))
     others = [
         Excluded(kind="other arm", reason="another arm", arm=arm, runs=int(sizes[arm]))
@@ -160,10 +164,14 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
     kept, lines = (
         [_rows(runs, arm, flags) for arm in arms.both] for flags in (~unwanted, unwanted)
     )
-    if options.part is not None:
-        chosen = of_parts(runs, options.part)
-        others += _other_parts(runs, arms, ~chosen)
-        kept, lines = ([rows[chosen[rows]] for rows in side] for side in (kept, lines))
+    chosen_tasks = None
+    for kind, reason, asked in _apart(runs, options):
+        for arm, *sides in zip(arms.both, kept, lines, strict=True):
+            if gone := sum(int((~asked[rows]).sum()) for rows in sides):
+                others.append(Excluded(kind=kind, reason=reason, arm=arm, runs=gone))
+        kept, lines = ([rows[asked[rows]] for rows in side] for side in (kept, lines))
+        if kind == "other task":
+            chosen_tasks = _chosen_tasks(runs, arms, asked)
     differing = differing_checks(runs, np.concatenate(kept))
     if differing:
         raise BadRunsError(Problems(differing))
@@ -194,28 +202,27 @@ def screen(runs: Runs, arms: Arms, options: Options) -> Screening:
         baseline=baseline,
         excluded=(*others, *ours.excluded, *theirs.excluded, *duplicates),
         trials=(ours.trials, theirs.trials),
+        chosen_tasks=chosen_tasks,
         caveats=tuple(caveats),
     )
 
 
-def of_parts(runs: Runs, parts: tuple[int, ...]) -> Flags:
-    """Which runs are of one of these parts."""
-    known = sorted({int(part) for part in np.unique(runs.part)} - {0})
-    if not known:
-        raise refused("part", "no run says which part it is of; only runs of `twoarm run` do")
-    for part in parts:
-        if part not in known:
-            listing = ", ".join(map(str, known))
-            raise refused("part", f"no run of part {part}; parts found: {listing}")
-    flags: Flags = np.isin(runs.part, parts)
-    return flags
+def _apart(runs: Runs, options: Options) -> Iterator[tuple[ExcludedKind, str, Flags]]:
+    """What was not asked for: its kind, the reason, and which runs were."""
+    if options.part is not None:
+        yield "other part", "another part", of_parts(runs, options.part)
+    if options.tag is not None or options.task is not None:
+        yield "other task", "another task", of_tasks(runs, options)
 
 
-def _other_parts(runs: Runs, arms: Arms, others: Flags) -> Iterator[Excluded]:
-    for arm in arms.both:
-        count = int((others & (runs.arm == _code(runs, arm))).sum())
-        if count:
-            yield Excluded(kind="other part", reason="another part", arm=arm, runs=count)
+def _chosen_tasks(runs: Runs, arms: Arms, asked: Flags) -> ChosenTasks | None:
+    """How many tasks are left, of those that the two arms have; None if all of them are."""
+    codes = [_code(runs, arm) for arm in arms.both]
+    compared = np.isin(runs.arm, codes)
+    tasks, of = (
+        int(np.count_nonzero(np.bincount(runs.task[rows]))) for rows in (compared & asked, compared)
+    )
+    return ChosenTasks(tasks=tasks, of=of) if tasks < of else None
 
 
 def _code(runs: Runs, arm: str) -> int:

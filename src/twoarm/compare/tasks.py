@@ -6,10 +6,12 @@ from typing import Any, Literal
 import msgspec
 import numpy as np
 
+from twoarm.compare.families import Families
 from twoarm.compare.pair import Pairing
 from twoarm.compare.screen import ArmRuns, Screening
 from twoarm.runs.arrays import Floats, Ints, medians, or_none, squares, starts_of
 from twoarm.runs.metric import COST, DURATION, JUDGED, NON_CACHE_TOKENS, SUCCESS, Metric
+from twoarm.runs.runs import Runs
 
 # A task is high-variance from this standard deviation on, as a share of the mean.
 HIGH_SPREAD = 0.5
@@ -40,10 +42,12 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     """One task in both arms, with the mean of its paired deltas.
 
     `standing` compares the success rates; `gained` and `lost` are the pairs in which only the
-    candidate, or only the baseline, succeeded.
+    candidate, or only the baseline, succeeded. `family` is null where none is named.
     """
 
     task_id: str
+    task_tags: tuple[str, ...]
+    family: str | None
     candidate: TaskArm
     baseline: TaskArm
     standing: TaskStanding | None
@@ -59,9 +63,14 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def tabulate(
-    names: tuple[str, ...], screening: Screening, pairing: Pairing, gated: Sequence[Metric]
+    runs: Runs,
+    families: Families,
+    screening: Screening,
+    pairing: Pairing,
+    gated: Sequence[Metric],
 ) -> tuple[Task, ...]:
     """One entry for every task with a run that counts, in order of name."""
+    names, tags = runs.tasks, runs.tags_by_task
     tables = [_ArmTable(arm, len(names), gated) for arm in screening.arms]
     seen = np.flatnonzero(tables[0].runs + tables[1].runs)
     pairs = np.bincount(pairing.task, minlength=len(names)).tolist()
@@ -81,6 +90,8 @@ def tabulate(
     return tuple(
         Task(
             task_id=names[code],
+            task_tags=tags[code],
+            family=families.names[code],
             candidate=ours,
             baseline=theirs,
             standing=_standing(ours, theirs),

@@ -10,7 +10,9 @@ from twoarm.runs.arrays import Flags, Ints
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET
 from twoarm.runs.runs import Outcome, Runs
 
-ExcludedKind = Literal["infra", "missing", "interrupted", "duplicate", "other arm", "other part"]
+ExcludedKind = Literal[
+    "infra", "missing", "interrupted", "duplicate", "other arm", "other part", "other task"
+]
 
 # Lines of planned runs that say nothing about how the agent did.
 _ABSENT = ("missing", "interrupted")

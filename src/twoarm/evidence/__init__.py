@@ -16,9 +16,13 @@ grade       the verdict on the evidence, and the margin rule
 harm        what stands against a promotion: success, broken tasks, what people pay for
 exclusions  whether excluded runs could change the decision
 solved      whether a gain is there among solved runs
+nodes       whether machines of a cluster differ, and which blocks ran on more than one
 design      what the records say about how the runs were made
 repeats     pass@k and pass^k
 scores      mean scores, and which checks differ; `score_parts` is that as plain data
+shrink      what single tasks show, moved toward what all of them show
+single_tasks which tasks the candidate helps; `single_parts` is that as plain data
+by_tag      the change by tag of task; `tag_parts` is that as plain data
 per_solved  dollars and minutes per solved task, failed runs included
 pilot       what the runs say about those to come: how much runs and tasks vary
 odds        success rates of tasks, and what a change of the odds does to them

@@ -16,7 +16,7 @@ import numpy as np
 
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import Gate
-from twoarm.evidence.cells import Grouped, group_arm, shared_tasks
+from twoarm.evidence.cells import Grouped, Noun, group_arm, shared_tasks
 from twoarm.evidence.interval import (
     FURTHEST,
     IDENTICAL_REPEATS,
@@ -39,7 +39,7 @@ from twoarm.text.escape import counted
 from twoarm.text.number_format import change
 
 THESE_TASKS = "ordered runs, joined in quadrature"
-OVER_TASKS = "smoothed medians, t over tasks"
+OVER = {"task": "smoothed medians, t over tasks", "family": "smoothed medians, t over families"}
 # The share below a median is never known better than to this many runs: where no task has runs on
 # both sides of it, its error within tasks would be zero.
 _LEAST_RUNS = 0.75
@@ -160,8 +160,14 @@ def arm_medians(ours: Grouped, theirs: Grouped, frame: Frame) -> Estimate:
         ArmMedian(grouped=ours, middle=middles[0], logs=logs),
         ArmMedian(grouped=theirs, middle=middles[1], logs=logs),
     )
+    over = arms
+    if ours.family is not None:
+        over = (
+            ArmMedian(grouped=ours.by_family, middle=middles[0], logs=logs),
+            ArmMedian(grouped=theirs.by_family, middle=middles[1], logs=logs),
+        )
     seen = middles[0] - middles[1]
-    return estimated(seen, _these_tasks(arms, frame), _tasks_like_these(arms, frame))
+    return estimated(seen, _these_tasks(arms, frame), _tasks_like_these(over, ours.noun, frame))
 
 
 def _these_tasks(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Answer:
@@ -183,11 +189,12 @@ def _these_tasks(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Answer:
     return _interval(ends, THESE_TASKS, notes) or tied("these_tasks")
 
 
-def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Answer:
-    """Every task left out once: those with more runs than others pull more, and leave fewer."""
+def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], noun: Noun, frame: Frame) -> Answer:
+    """Every task, or family, left out once: those with more runs than others pull more, and leave
+    fewer."""
     tasks = len(arms[0].weights)
     if tasks < frame.fewest_tasks:
-        return no_interval_over(tasks, frame.fewest_tasks)
+        return no_interval_over(tasks, frame.fewest_tasks, noun)
     ours, theirs = (arm.pulls * math.sqrt((tasks - 1) / tasks) for arm in arms)
     apart, level = ours - theirs, (ours + theirs) / 2.0
     weights = (arms[0].weights + arms[1].weights) / 2.0
@@ -204,7 +211,7 @@ def _tasks_like_these(arms: tuple[ArmMedian, ArmMedian], frame: Frame) -> Answer
         # The plain medians may lie outside a narrow interval around the smoothed ones.
         seen = arms[0].middle - arms[1].middle
         ends = min(ends[0], seen), max(ends[1], seen)
-    return _interval(ends, OVER_TASKS, ()) or tied("tasks_like_these")
+    return _interval(ends, OVER[noun], ()) or tied("tasks_like_these")
 
 
 def _interval(
@@ -254,9 +261,7 @@ def weigh_gate(gate: Gate, comparison: Comparison, success: Estimate, frame: Fra
     if not len(shared):
         message = "No task has runs in both arms."
         return _nothing(gate.candidate - gate.baseline, "no_shared_task", message)
-    ours, theirs = (
-        group_arm(metric, arm, len(comparison.runs.tasks), shared) for arm in screening.arms
-    )
+    ours, theirs = (group_arm(metric, arm, comparison.families, shared) for arm in screening.arms)
     if metric is SUCCESS:
         return GateEvidence(difference=_success(ours, theirs, success))
     difference = arm_medians(ours, theirs, frame)

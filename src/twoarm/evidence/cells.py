@@ -1,12 +1,14 @@
-"""The pairs and runs of each metric, grouped by task."""
+"""The pairs and runs of each metric, grouped by task, and tasks by family."""
 
 import math
 from functools import cached_property
+from typing import Literal
 
 import msgspec
 import numpy as np
 
 from twoarm.compare.comparison import Comparison
+from twoarm.compare.families import Families
 from twoarm.compare.screen import ArmRuns, Screening
 from twoarm.runs.arrays import Flags, Floats, Ints, squares, starts_of, sums
 from twoarm.runs.metric import SCORE, SUCCESS, Metric
@@ -17,15 +19,20 @@ MOST_ZEROS = 0.05
 BOUNDED = (SUCCESS, SCORE)
 
 
+Noun = Literal["task", "family"]
+
+
 class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Values in order of task; task number i has those from `starts[i]` to `starts[i + 1]`.
 
-    What takes long to find is found once, when it is first asked for.
+    `family` is a number for the family of each; None where no two tasks are of one. What takes
+    long to find is found once, when it is first asked for.
     """
 
     values: Floats
     tasks: Ints
     starts: Ints
+    family: Ints | None = None
 
     def __len__(self) -> int:
         return len(self.values)
@@ -34,6 +41,19 @@ class Grouped(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def sizes(self) -> Ints:
         """How many values each task has."""
         return np.diff(self.starts)
+
+    @property
+    def noun(self) -> Noun:
+        """What is a sample of others like it."""
+        return "task" if self.family is None else "family"
+
+    @cached_property
+    def by_family(self) -> "Grouped":
+        """The same values with each family in place of its tasks."""
+        if self.family is None:
+            return self
+        rows, starts = gathered(self.family, self.starts)
+        return Grouped(values=self.values[rows], tasks=np.unique(self.family), starts=starts)
 
     @cached_property
     def _order(self) -> Ints:
@@ -65,18 +85,43 @@ def group_pairs(metric: Metric, comparison: Comparison) -> Grouped:
     pairing = comparison.pairing
     deltas = pairing.deltas[metric.name]
     rows = np.flatnonzero(~np.isnan(deltas))
-    tasks, starts = _stretches(pairing.task[rows], len(comparison.runs.tasks))
-    return Grouped(values=deltas[rows], tasks=tasks, starts=starts)
+    return _grouped(deltas[rows], pairing.task[rows], comparison.families)
 
 
 class Layout(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     """Every counted run of the tasks that both arms have, task by task, the candidate's first.
 
-    `sizes` has a row for each arm.
+    `sizes` has a row for each arm; `family` is the place of each task's family among those that
+    there are, None where no two tasks are of one.
     """
 
     tasks: Ints
     sizes: Ints
+    family: Ints | None = None
+
+    @property
+    def noun(self) -> Noun:
+        """What is a sample of others like it."""
+        return "task" if self.family is None else "family"
+
+    @property
+    def families(self) -> int:
+        """How many there are; a task that nobody put into one is one of its own."""
+        return len(self.tasks) if self.family is None else int(self.family.max()) + 1
+
+    @cached_property
+    def weights(self) -> Floats:
+        """What each task weighs if families weigh alike, and tasks alike inside them; 1 on
+        average."""
+        count = len(self.tasks)
+        if self.family is None:
+            return np.ones(count)
+        weights: Floats = count / self.families / np.bincount(self.family)[self.family]
+        return weights
+
+    def over_families(self, per_task: Floats) -> Floats:
+        """The mean of a figure over the tasks of each family that have it; NaN where none has."""
+        return per_task if self.family is None else family_means(per_task, self.family)
 
     @cached_property
     def starts(self) -> Ints:
@@ -185,6 +230,30 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return deltas
 
     @cached_property
+    def family_deltas(self) -> Floats:
+        """The mean of the deltas of each family's tasks, a column for each family."""
+        return self.layout.over_families(self.deltas)
+
+    @property
+    def independent(self) -> Floats:
+        """The deltas, known in both arms, of families: a sample of others like them."""
+        deltas = self.family_deltas
+        known: Floats = deltas[~np.isnan(deltas)]
+        return known
+
+    @property
+    def weights(self) -> Floats:
+        """What each task that both arms have weighs in the mean of these; they add up to 1."""
+        family = self.layout.family
+        count = int(self.shared.sum())
+        if family is None:
+            return np.full(count, 1.0 / max(count, 1))
+        family = family[self.shared]
+        sizes = np.bincount(family)
+        weights: Floats = 1.0 / (np.count_nonzero(sizes) * sizes[family])
+        return weights
+
+    @cached_property
     def played_again(self) -> bool:
         """Whether the repeats of every task are all alike: one run played back, not several."""
         if self.metric in BOUNDED or not self.sizes.size or self.sizes.max() <= 1:
@@ -199,6 +268,7 @@ class TaskRuns(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         between = deltas**2 * sizes[0] * sizes[1] / count
         within = self.spreads[:, self.shared].sum(axis=0)
         variances = (within + between) / (count - 1) * (1.0 / sizes).sum(axis=0)
+        variances *= self.layout.weights[self.shared] ** 2
         return math.sqrt(math.fsum(variances))
 
 
@@ -211,8 +281,39 @@ def lay_out(comparison: Comparison) -> tuple[Layout, tuple[Ints, Ints]]:
     sizes = np.array([np.bincount(arm.task, minlength=count) for arm in comparison.screening.arms])
     shared: Flags = np.logical_and.reduce(sizes > 0, axis=0)
     rows = tuple(np.flatnonzero(shared[arm.task]) for arm in comparison.screening.arms)
-    layout = Layout(tasks=np.flatnonzero(shared), sizes=sizes[:, shared])
+    tasks = np.flatnonzero(shared)
+    layout = Layout(tasks=tasks, sizes=sizes[:, shared], family=places(comparison.families, tasks))
     return layout, (rows[0], rows[1])
+
+
+def places(families: Families, tasks: Ints) -> Ints | None:
+    """The place of each task's family among theirs; None where no two of them are of one."""
+    codes, place = np.unique(families.of[tasks], return_inverse=True)
+    return None if len(codes) == len(tasks) else place.ravel()
+
+
+def gathered(family: Ints, starts: Ints) -> tuple[Ints, Ints]:
+    """The rows of tasks, family by family, and where each family starts."""
+    sizes = np.diff(starts)
+    rows = np.argsort(np.repeat(family, sizes), kind="stable")
+    _, place = np.unique(family, return_inverse=True)
+    counts = np.bincount(place.ravel(), weights=sizes).astype(np.int64)
+    return rows, np.concatenate(([0], np.cumsum(counts)))
+
+
+def family_means(per_task: Floats, family: Ints) -> Floats:
+    """The mean over the tasks of each family, in each row, of those that are not NaN."""
+    rows = per_task.reshape(-1, len(family))
+    count = int(family.max()) + 1
+    means = np.full((len(rows), count), np.nan)
+    for row, mean in zip(rows, means, strict=True):
+        known = ~np.isnan(row)
+        of, values = family[known], row[known]
+        with np.errstate(invalid="ignore"):
+            mean[:] = np.bincount(of, values, count) / np.bincount(of, minlength=count)
+        # What adds up to nothing but for rounding is nothing.
+        mean[np.abs(mean) <= 1e-12 * np.bincount(of, np.abs(values), count)] = 0.0
+    return means.reshape(*per_task.shape[:-1], count)
 
 
 def task_runs(
@@ -228,12 +329,11 @@ def task_runs(
     return TaskRuns(metric=metric, logs=False, values=values, layout=layout)
 
 
-def group_arm(metric: Metric, arm: ArmRuns, task_count: int, only: Ints) -> Grouped:
+def group_arm(metric: Metric, arm: ArmRuns, families: Families, only: Ints) -> Grouped:
     """The measured runs of one arm in the tasks named, by task."""
     values = arm.values[metric.name]
     rows = np.flatnonzero(np.isin(arm.task, only) & ~np.isnan(values))
-    tasks, starts = _stretches(arm.task[rows], task_count)
-    return Grouped(values=values[rows], tasks=tasks, starts=starts)
+    return _grouped(values[rows], arm.task[rows], families)
 
 
 def shared_tasks(metric: Metric, screening: Screening) -> Ints:
@@ -244,8 +344,13 @@ def shared_tasks(metric: Metric, screening: Screening) -> Ints:
     return np.intersect1d(ours, theirs, assume_unique=True)
 
 
-def _stretches(ordered: Ints, task_count: int) -> tuple[Ints, Ints]:
-    """The tasks that occur, and where each starts."""
-    starts = starts_of(ordered, task_count)
-    codes = np.flatnonzero(np.diff(starts))
-    return codes, np.append(starts[codes], len(ordered))
+def _grouped(values: Floats, task: Ints, families: Families) -> Grouped:
+    """Values in order of task, and the tasks that occur."""
+    starts = starts_of(task, len(families.of))
+    tasks = np.flatnonzero(np.diff(starts))
+    return Grouped(
+        values=values,
+        tasks=tasks,
+        starts=np.append(starts[tasks], len(task)),
+        family=places(families, tasks),
+    )

@@ -43,7 +43,7 @@ def weigh_deltas(
 def _bootstrap(pairs: Grouped, of_median: Answer, frame: Frame) -> Bootstrap:
     """For the median, the exact interval over tasks is the bootstrap itself."""
     of_mean = _bootstrap_mean(pairs, frame)
-    many = len(pairs.sizes) >= FEWEST_TASKS
+    many = len(pairs.by_family.sizes) >= FEWEST_TASKS
     return Bootstrap(
         mean=mean(pairs.values),
         mean_interval=of_mean if isinstance(of_mean, Interval) else None,
@@ -54,9 +54,11 @@ def _bootstrap(pairs: Grouped, of_median: Answer, frame: Frame) -> Bootstrap:
 
 
 def _bootstrap_mean(pairs: Grouped, frame: Frame) -> Answer:
-    """Whole tasks drawn again, expanded percentile."""
+    """Whole tasks, or families, drawn again, expanded percentile."""
     if not len(pairs):
         return NO_PAIRS
+    drawn_again = medians.resampled(pairs.noun)
+    pairs = pairs.by_family
     tasks = len(pairs.sizes)
     resamples = shared_resamples(tasks, frame)
     if tasks < FEWEST_TASKS or resamples is None:
@@ -66,5 +68,5 @@ def _bootstrap_mean(pairs: Grouped, frame: Frame) -> Answer:
     if no_width(low, high):
         return FLAT_BOOTSTRAP
     exact = ", exact" if resamples.exact else ""
-    method = f"expanded percentile, tasks resampled{exact}"
+    method = f"expanded percentile, {drawn_again}{exact}"
     return between(low=low, high=high, method=method, caveats=())

@@ -79,12 +79,13 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
     """The tasks that the candidate broke, the clearest first."""
     sizes = passes.sizes
     won = np.rint(np.nan_to_num(passes.means) * sizes).astype(np.int64)
-    broken, chances, watched = [], np.zeros(sizes.shape[1]), 0
+    broken, chances = [], np.zeros(sizes.shape[1])
+    watched = np.zeros(sizes.shape[1], dtype=bool)
     for task in np.flatnonzero(won.sum(axis=0)):
         ours, theirs = int(sizes[0, task]), int(sizes[1, task])
         _, _, seen = _tables(ours, theirs, int(won[1, task]))
         # The first table: none of the candidate's runs succeeds.
-        watched += bool(won[1, task] and seen[0])
+        watched[task] = won[1, task] and seen[0]
         counts, p, named = _tables(ours, theirs, int(won[:, task].sum()))
         # The chance that randomly labeled runs would get this task named.
         chances[task] = math.fsum(p[named])
@@ -98,11 +99,14 @@ def broken_tasks(passes: TaskRuns, names: tuple[str, ...], level: float) -> Brok
                     p=min(1.0, math.fsum(p[: at + 1])),
                 )
             )
-    could = None if broken or not watched else 1.0 - (1.0 - level) ** (1.0 / watched)
+    # Tasks of a family break together.
+    family = passes.layout.family
+    independent = int(watched.sum()) if family is None else len(np.unique(family[watched]))
+    could = None if broken or not independent else 1.0 - (1.0 - level) ** (1.0 / independent)
     return Broken(
         tasks=tuple(sorted(broken, key=lambda entry: (entry.p, entry.task_id))),
         p=chance_of_at_least(len(broken), chances) if broken else None,
-        watched=watched,
+        watched=int(watched.sum()),
         got_worse=int((passes.deltas < 0).sum()),
         could_break=could,
         largest_drop=_largest_drop(passes, won, names),

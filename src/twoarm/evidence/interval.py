@@ -8,9 +8,11 @@ from twoarm.evidence.results import (
     Estimate,
     Interval,
     Scope,
+    TestStanding,
     Withheld,
     fewest_tasks,
 )
+from twoarm.runs.metric import Better
 from twoarm.text.escape import counted
 
 # An interval, or why there is none.
@@ -34,6 +36,15 @@ def no_width(low: float, high: float) -> bool:
 
 def _rounded(end: float) -> float:
     return float(f"{end:.12g}")
+
+
+def by_interval(limits: Interval | None, nothing: float, better: Better) -> TestStanding:
+    """What an interval shows on its own; `nothing` is no difference."""
+    if limits is None:
+        return "no test"
+    if limits.low <= nothing <= limits.high:
+        return "no clear difference"
+    return "better" if (limits.low > nothing) == (better is Better.HIGHER) else "worse"
 
 
 def estimated(value: float | None, these_tasks: Answer, tasks_like_these: Answer) -> Estimate:
@@ -76,11 +87,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return student((1.0 + self.level) / 2.0, df)
 
 
-ONE_TASK = Withheld(
-    code="one_task",
-    scope="tasks_like_these",
-    message="One task: this says nothing about other tasks.",
-)
 IDENTICAL_TASKS = Withheld(
     code="identical_tasks",
     scope="tasks_like_these",
@@ -115,16 +121,22 @@ FLAT_BOOTSTRAP = Withheld(
 )
 
 
+def only_one(noun: str) -> Withheld:
+    """Why one task, or one family of tasks, has no interval over others."""
+    message = f"One {noun}: this says nothing about other tasks."
+    return Withheld(code="one_task", scope="tasks_like_these", message=message)
+
+
 def tied(scope: Scope) -> Withheld:
     """Why a difference of medians has no interval although the runs vary."""
     message = "No interval: too many values are tied around the medians."
     return Withheld(code="tied", scope=scope, message=message)
 
 
-def no_interval_over(count: int, fewest: int = FEWEST_TASKS) -> Withheld:
-    """Why there is no distribution-free interval over so few tasks."""
+def no_interval_over(count: int, fewest: int = FEWEST_TASKS, noun: str = "task") -> Withheld:
+    """Why there is no distribution-free interval over so few tasks or families."""
     message = (
-        f"{counted(count, 'task')}: too few for an interval over other tasks; it takes {fewest}."
+        f"{counted(count, noun)}: too few for an interval over other tasks; it takes {fewest}."
     )
     return Withheld(code="too_few_tasks", scope="tasks_like_these", message=message)
 
@@ -135,11 +147,10 @@ def too_few_runs(count: int, fewest: int) -> Withheld:
     return Withheld(code="too_few_runs", scope="these_tasks", message=message)
 
 
-def few_tasks(count: int) -> str:
-    """The caveat of an interval over two to five tasks."""
+def few_tasks(count: int, noun: str = "task") -> str:
+    """The caveat of an interval over two to five tasks or families."""
     return (
-        f"Only {counted(count, 'task')}: the interval for other tasks assumes a normal "
-        "distribution."
+        f"Only {counted(count, noun)}: the interval for other tasks assumes a normal distribution."
     )
 
 

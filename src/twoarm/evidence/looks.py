@@ -123,10 +123,10 @@ def _declared(plans: frozenset[PlannedLooks], options: Options) -> tuple[int, ..
 
 def look(runs: Sequence[TaskRuns], plan: Planned, frame: Frame) -> Statistics:
     """The statistics of every look so far."""
-    if len(runs[0].layout.tasks) < frame.fewest_tasks:
+    if runs[0].layout.families < frame.fewest_tasks:
         return exchanged_labels(runs, plan.block, frame.seed)
     upto = [plan.block <= number for number in range(plan.at + 1)]
-    deltas = [np.array([measure.among(kept).deltas for measure in runs]) for kept in upto]
+    deltas = [np.array([measure.among(kept).family_deltas for measure in runs]) for kept in upto]
     return flipped_tasks(deltas, frame.seed)
 
 
@@ -141,9 +141,9 @@ def can_be_clear(tasks: int, level: float, candidates: int) -> bool:
 def chance_at_the_end(runs: TaskRuns, plan: Planned, level: float) -> float | None:
     """The chance that a metric would be clear after all planned repeats, if what was seen so far
     is the truth; None where that cannot be told."""
-    sizes, deltas = runs.sizes[:, runs.shared], runs.deltas[runs.shared]
+    sizes, deltas = runs.sizes[:, runs.shared], runs.independent
     tasks = len(deltas)
-    within = within_tasks(runs.spreads[:, runs.shared], sizes) if tasks else None
+    within = within_tasks(runs.spreads[:, runs.shared], sizes, runs.weights) if tasks else None
     if tasks < 2 or within is None:
         return None
     over = over_tasks(deltas).variance
@@ -237,7 +237,8 @@ def exchanged_labels(runs: Sequence[TaskRuns], block: Ints, seed: int) -> Statis
                 for arm, taken in ((0, chosen), (1, 1.0 - chosen)):
                     totals[column, arm, task] += taken @ values
                     counts[column, arm, task] += taken @ known
-        statistics.append(np.column_stack([*map(_scaled, totals, counts)]))
+        each = [_scaled(*sides, layout.weights) for sides in zip(totals, counts, strict=True)]
+        statistics.append(np.column_stack(each))
     return statistics
 
 
@@ -249,12 +250,12 @@ def _chosen(rows: Ints, cell: Ints, seed: int) -> Floats:
     return np.vstack((seen, pool))
 
 
-def _scaled(totals: Floats, counts: Floats) -> Floats:
+def _scaled(totals: Floats, counts: Floats, weights: Floats) -> Floats:
     """The sum of task differences over how far the relabelled ones stray."""
     with np.errstate(invalid="ignore", divide="ignore"):
         deltas = totals[0] / counts[0] - totals[1] / counts[1]
     deltas = np.nan_to_num(deltas, posinf=0.0, neginf=0.0)
-    sums = deltas.sum(axis=0)
+    sums = (deltas * weights[:, None]).sum(axis=0)
     size = math.sqrt(float((sums[1:] ** 2).mean()))
     statistics: Floats = np.abs(sums) / (size or 1.0)
     return statistics
@@ -276,27 +277,27 @@ def clear_at(
         clear[first] = since = alone
         columns = [column for column in columns if column != first]
     won = {
-        family: won_at(statistics, shares, list(family))
+        together: won_at(statistics, shares, list(together))
         for size in range(1, len(columns) + 1)
-        for family in combinations(columns, size)
+        for together in combinations(columns, size)
     }
     for column in columns:
-        looks = [look for family, look in won.items() if column in family]
+        looks = [look for together, look in won.items() if column in together]
         known = [look for look in looks if look is not None]
         if len(known) == len(looks):
             clear[column] = max(since, *known)
     return clear
 
 
-def won_at(statistics: Statistics, shares: Sequence[float], family: list[int]) -> int | None:
-    """The look at which what was seen won, by the largest statistic of a family; None if never."""
+def won_at(statistics: Statistics, shares: Sequence[float], together: list[int]) -> int | None:
+    """The look at which what was seen won, by the largest of their statistics; None if never."""
     count = len(statistics[0])
     used = np.zeros(count, dtype=bool)
     for look, (statistic, share) in enumerate(zip(statistics, shares, strict=True)):
         allowed = _may_win(share, count) - int(used.sum())
         if allowed <= 0:
             continue
-        most = np.where(used, -np.inf, statistic[:, family].max(axis=1))
+        most = np.where(used, -np.inf, statistic[:, together].max(axis=1))
         left = np.sort(most[~used])[::-1]
         # Patterns that tie with the first that may not win are not spent.
         bound = left[allowed] if allowed < len(left) else -np.inf

@@ -1,6 +1,7 @@
 """Intervals of means, ratios and success: closed forms, no random numbers.
 
-Every counted run is seen, paired or not, and every task weighs alike.
+Every counted run is seen, paired or not, and every task weighs alike; of families of tasks every
+family does, and inside it every task.
 """
 
 import math
@@ -15,7 +16,6 @@ from twoarm.evidence.interval import (
     IDENTICAL_TASKS,
     NO_RUNS,
     ONE_REPEAT,
-    ONE_TASK,
     TOO_EXTREME,
     Answer,
     Frame,
@@ -25,14 +25,15 @@ from twoarm.evidence.interval import (
     few_tasks,
     no_interval_over,
     no_width,
+    only_one,
 )
 from twoarm.evidence.kernel import student
 from twoarm.evidence.results import FEWEST_TASKS, Estimate, Interval
 from twoarm.runs.arrays import Floats, Ints
 
-OVER_TASKS = "t on task means"
+OVER = {"task": "t on task means", "family": "t on family means"}
 WITHIN_TASKS = "Welch t within tasks"
-PASS_OVER_TASKS = "guarded t on task means"
+PASS_OVER = {noun: f"guarded {method}" for noun, method in OVER.items()}
 PASS_WITHIN_TASKS = "guarded Welch t within tasks"
 # What the two pseudo tasks, one fixed and one broken, add to the variance. The smallest number that
 # covers changes of whole tasks; 1.25 covers 93 %, 2 is wider than needed (docs/statistics.md).
@@ -50,72 +51,72 @@ class StandardError(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def over_tasks(deltas: Floats) -> StandardError:
-    """The error of the mean over tasks when tasks are a sample; two or more."""
+    """The error of the mean over tasks, or families, when these are a sample; two or more."""
     tasks = len(deltas)
     away = deltas - math.fsum(deltas) / tasks
     return StandardError(variance=math.fsum(away**2) / (tasks * (tasks - 1)), df=tasks - 1.0)
 
 
-def within_tasks(spreads: Floats, sizes: Ints) -> StandardError | None:
+def within_tasks(spreads: Floats, sizes: Ints, weights: Floats) -> StandardError | None:
     """The error of the mean over tasks when only the repeats are a sample.
 
-    A row for each arm. A task with a single run borrows the pooled variance of the others; the
-    degrees of freedom are those of the variances it is made of.
+    A row for each arm; `weights` add up to 1. A task with a single run borrows the pooled variance
+    of the others; the degrees of freedom are those of the variances it is made of.
     """
-    weight = 1.0 / sizes.shape[1]
     square, n = spreads.ravel(), sizes.ravel()
     freedom = int((n - 1).sum())
     if not freedom:
         return None
-    lent = weight**2 * int((n == 1).sum()) / freedom
-    square, n = square[n > 1], n[n > 1]
-    parts = weight**2 * (square / (n - 1) / n) + lent * square
+    weight = np.tile(weights, 2) ** 2
+    lent = float(weight[n == 1].sum()) / freedom
+    square, n, weight = square[n > 1], n[n > 1], weight[n > 1]
+    parts = weight * (square / (n - 1) / n) + lent * square
     variance, scale = math.fsum(parts), math.fsum(parts**2 / (n - 1))
     return StandardError(variance=variance, df=max(1.0, variance**2 / scale) if scale else 1.0)
 
 
 def mean_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
     """The mean over tasks of the differences inside each, with both intervals."""
-    deltas = runs.deltas[runs.shared]
+    deltas, noun = runs.independent, runs.layout.noun
     if not len(deltas):
         return estimated(None, NO_RUNS, NO_RUNS)
     centre = math.fsum(deltas) / len(deltas)
-    sizes, tasks = runs.sizes[:, runs.shared], len(deltas)
+    sizes, count = runs.sizes[:, runs.shared], len(deltas)
     most = int(sizes.max())
     these: Answer
     like: Answer
     if most == 1:
         these = ONE_REPEAT
     else:
-        error = within_tasks(runs.spreads[:, runs.shared], sizes)
+        error = within_tasks(runs.spreads[:, runs.shared], sizes, runs.weights)
         if error is None or error.variance == 0.0:
             these = IDENTICAL_REPEATS
         else:
-            notes = borrowed(int((sizes.min(axis=0) == 1).sum()), tasks)
+            notes = borrowed(int((sizes.min(axis=0) == 1).sum()), sizes.shape[1])
             these = _around(centre, error, WITHIN_TASKS, notes, frame)
-    if tasks == 1:
-        like = ONE_TASK
-    elif tasks >= FEWEST_TASKS or most > 1:
+    if count == 1:
+        like = only_one(noun)
+    elif count >= FEWEST_TASKS or most > 1:
         error = over_tasks(deltas)
         size = float(np.abs(runs.means[:, runs.shared]).max())
         if math.sqrt(error.variance) <= 1e-12 * size:
             like = IDENTICAL_TASKS
         else:
-            few = (few_tasks(tasks),) if tasks < FEWEST_TASKS else ()
-            notes = few or _unseen(tasks) if runs.logs else (*few, LOPSIDED)
-            like = _around(centre, error, OVER_TASKS, notes, frame)
+            few = (few_tasks(count, noun),) if count < FEWEST_TASKS else ()
+            notes = few or _unseen(count, noun) if runs.logs else (*few, LOPSIDED)
+            like = _around(centre, error, OVER[noun], notes, frame)
     else:
-        like = no_interval_over(tasks)
+        like = no_interval_over(count, noun=noun)
     return estimated(centre, these, like)
 
 
-def _unseen(tasks: int) -> tuple[str, ...]:
+def _unseen(count: int, noun: str) -> tuple[str, ...]:
     """What an interval over so few tasks cannot show, and nothing in them would reveal."""
-    none = (1.0 - RARE) ** tasks
+    none = (1.0 - RARE) ** count
     if none < UNLIKELY:
         return ()
     return (
-        f"If one task in ten reacts very differently, these {tasks} may hold none of them (a "
+        f"If one {noun} in ten reacts very differently, these {count} may hold none of them (a "
         f"chance of {none:.0%}): the interval is then too narrow.",
     )
 
@@ -167,43 +168,47 @@ def bounded_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
 
     Without them an arm without failures would have an interval of no width.
     """
-    deltas, sizes = runs.deltas[runs.shared], runs.sizes[:, runs.shared]
-    tasks = len(deltas)
-    if not tasks:
+    deltas, sizes = runs.independent, runs.sizes[:, runs.shared]
+    count, noun, weights = len(deltas), runs.layout.noun, runs.weights
+    if not count:
         return estimated(None, NO_RUNS, NO_RUNS)
-    difference = math.fsum(deltas) / tasks
+    difference = math.fsum(deltas) / count
     these: Answer
     like: Answer
     repeats = int(sizes.max())
     if repeats == 1:
         these = ONE_REPEAT
     else:
-        error = within_tasks(runs.spreads[:, runs.shared], sizes)
+        error = within_tasks(runs.spreads[:, runs.shared], sizes, weights)
+        # Where tasks weigh differently, they are worth fewer that weigh alike.
+        even = 1.0
+        if runs.layout.family is not None:
+            even = 1.0 / (sizes.shape[1] * float((weights**2).sum()))
         # The df of the pooled variance: with no variation at all there is nothing to weigh it by.
-        df = max(1.0, float((sizes - 1).sum()))
+        df = max(1.0, even * float((sizes - 1).sum()))
         error = StandardError(variance=error.variance if error else 0.0, df=df)
-        pairs = float((2.0 * sizes[0] * sizes[1] / sizes.sum(axis=0)).sum())
-        notes = borrowed(int((sizes.min(axis=0) == 1).sum()), tasks)
+        pairs = even * float((2.0 * sizes[0] * sizes[1] / sizes.sum(axis=0)).sum())
+        notes = borrowed(int((sizes.min(axis=0) == 1).sum()), sizes.shape[1])
         these = _guarded(difference, error, pairs, 2.0, frame, PASS_WITHIN_TASKS, notes)
-    if tasks == 1:
-        like = ONE_TASK
-    elif tasks >= FEWEST_TASKS or repeats > 1:
-        notes = (few_tasks(tasks),) if tasks < FEWEST_TASKS else ()
+    if count == 1:
+        like = only_one(noun)
+    elif count >= FEWEST_TASKS or repeats > 1:
+        notes = (few_tasks(count, noun),) if count < FEWEST_TASKS else ()
         like = _guarded(
-            difference, over_tasks(deltas), tasks, PSEUDO_TASKS, frame, PASS_OVER_TASKS, notes
+            difference, over_tasks(deltas), count, PSEUDO_TASKS, frame, PASS_OVER[noun], notes
         )
     else:
-        like = no_interval_over(tasks)
+        like = no_interval_over(count, noun=noun)
     return estimated(difference, these, like)
 
 
 def score_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
     """The mean over tasks of the difference of mean scores; over other tasks, from six on."""
     estimate = bounded_estimate(runs, frame)
-    tasks = int(runs.shared.sum())
-    if estimate.tasks_like_these is None or tasks >= FEWEST_TASKS:
+    count = len(runs.independent)
+    if estimate.tasks_like_these is None or count >= FEWEST_TASKS:
         return estimate
-    withheld = (*estimate.withheld, no_interval_over(tasks))
+    withheld = (*estimate.withheld, no_interval_over(count, noun=runs.layout.noun))
     return msgspec.structs.replace(estimate, tasks_like_these=None, withheld=withheld)
 
 

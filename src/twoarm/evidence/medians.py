@@ -12,12 +12,11 @@ from typing import Literal
 
 import numpy as np
 
-from twoarm.evidence.cells import Grouped
+from twoarm.evidence.cells import Grouped, Noun
 from twoarm.evidence.interval import (
     FEWEST_PAIRS,
     NO_PAIRS,
     ONE_REPEAT,
-    ONE_TASK,
     Answer,
     Frame,
     between,
@@ -25,6 +24,7 @@ from twoarm.evidence.interval import (
     few_tasks,
     no_interval_over,
     no_width,
+    only_one,
 )
 from twoarm.evidence.kernel import binomial_tails, normal_below, sum_of_draws
 from twoarm.evidence.resample import task_medians
@@ -41,9 +41,9 @@ NORMAL_FROM = 2_000
 NORMAL_TASKS = 500
 EXACT_UP_TO = 200_000
 
-OVER_TASKS = "expanded percentile, tasks resampled, exact"
-OVER_MANY_TASKS = "expanded percentile, tasks resampled, normal distribution"
-STANDARD_ERROR = "t on the exact bootstrap standard error, tasks resampled"
+OVER_TASKS = "expanded percentile, {}, exact"
+OVER_MANY_TASKS = "expanded percentile, {}, normal distribution"
+STANDARD_ERROR = "t on the exact bootstrap standard error, {}"
 WITHIN_TASKS = "expanded percentile, repeats resampled in tasks, exact"
 NORMAL_WITHIN = "expanded percentile, repeats resampled in tasks, normal distribution"
 ORDER_STATISTICS = "order statistics"
@@ -261,18 +261,20 @@ def _order_rank(count: int, level: float) -> int:
 
 def tasks_like_these(deltas: Grouped, frame: Frame) -> Answer:
     """The median of the deltas over other tasks of the same kind."""
+    noun, repeated = deltas.noun, bool(len(deltas)) and deltas.sizes.max() > 1
+    deltas = deltas.by_family
     tasks = len(deltas.sizes)
     if not len(deltas):
         return NO_PAIRS
     if tasks == 1:
-        return ONE_TASK
-    if tasks < FEWEST_TASKS and deltas.sizes.max() == 1:
-        return no_interval_over(tasks)
+        return only_one(noun)
+    if tasks < FEWEST_TASKS and not repeated:
+        return no_interval_over(tasks, noun=noun)
     if len(deltas) < FEWEST_PAIRS:
         message = f"No interval: {counted(len(deltas), 'pair')}; it takes {FEWEST_PAIRS}."
         return _too_few_pairs("tasks_like_these", message)
     if FEWEST_TASKS <= tasks < frame.fewest_tasks:
-        return no_interval_over(tasks, frame.fewest_tasks)
+        return no_interval_over(tasks, frame.fewest_tasks, noun)
     if tasks < FEWEST_TASKS:
         middle = median(deltas.values)
         assert middle is not None
@@ -280,21 +282,25 @@ def tasks_like_these(deltas: Grouped, frame: Frame) -> Answer:
         centre = math.fsum(drawn.values * drawn.chances)
         variance = math.fsum(drawn.chances * (drawn.values - centre) ** 2)
         reach = frame.quantile(tasks - 1) * math.sqrt(variance * tasks / (tasks - 1))
-        notes = (few_tasks(tasks),)
-        return _answer(
-            middle - reach, middle + reach, STANDARD_ERROR, notes, deltas, "tasks_like_these"
-        )
-    return _percentile_over_tasks(deltas, frame)
+        notes = (few_tasks(tasks, noun),)
+        method = STANDARD_ERROR.format(resampled(noun))
+        return _answer(middle - reach, middle + reach, method, notes, deltas, "tasks_like_these")
+    return _percentile_over_tasks(deltas, noun, frame)
 
 
-def _percentile_over_tasks(deltas: Grouped, frame: Frame) -> Answer:
+def resampled(noun: Noun) -> str:
+    """What is drawn again."""
+    return "tasks resampled" if noun == "task" else "families resampled"
+
+
+def _percentile_over_tasks(deltas: Grouped, noun: Noun, frame: Frame) -> Answer:
     tasks = len(deltas.sizes)
     # One task fewer while there are few: at six, the tail of six covers 93 to 94 %.
     units = tasks - 1 if FEWEST_TASKS <= tasks < MANY_TASKS else tasks
     tail = expanded_tail(frame, units, units - 1)
     over = OverTasks(deltas)
     low, high = ends(over, deltas.ordered, tail)
-    method = OVER_TASKS if over.exact else OVER_MANY_TASKS
+    method = (OVER_TASKS if over.exact else OVER_MANY_TASKS).format(resampled(noun))
     return _answer(low, high, method, (), deltas, "tasks_like_these")
 
 

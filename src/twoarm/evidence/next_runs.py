@@ -39,17 +39,19 @@ def next_runs(
         first=grade.primary is not None,
     )
     outlook = Outlook(pilot=pilot_of(runs, metric).with_upper_limits(), aim=aim)
+    pilot = outlook.pilot
     design = _design(outlook)
     if design is None:
         return None
-    pairs = _pairs(outlook, design)
+    pairs = pilot.whole_tasks(_pairs(outlook, design))
     return NextRuns(
         metric=metric.name,
         detect=detect,
         power=POWER,
-        tasks=design.tasks,
+        tasks=pilot.whole_tasks(design.tasks),
+        families=pilot.families(design.tasks),
         repeats=design.repeats,
-        more_tasks=design.tasks - outlook.pilot.tasks,
+        more_tasks=pilot.whole_tasks(design.tasks - pilot.tasks),
         more_runs=2 * pairs,
         usd=None if usd is None else pairs * usd,
     )

@@ -24,14 +24,21 @@ class Variances(msgspec.Struct, frozen=True, kw_only=True):
 
 
 @lru_cache(maxsize=256)
-def added_by(encoded: bytes, change: float) -> Variances:
-    """What a change of success adds: it moves rates to or from one half, and some tasks further."""
+def added_by(encoded: bytes, change: float, families: bytes | None = None) -> Variances:
+    """What a change of success adds: it moves rates to or from one half, and some tasks further.
+
+    Of families, which have the mean of their tasks, the run variance is still that of a task.
+    """
     rates = np.frombuffer(encoded)
     before = logistic(logits(rates))
     after = logistic(logits(rates) + odds_shift(logits(rates).tobytes(), change, 0.0))
+    moved = after - before
+    if families is not None:
+        family = np.frombuffer(families, dtype=np.int64)
+        moved = np.bincount(family, moved) / np.bincount(family)
     return Variances(
         run=float((after * (1.0 - after) - before * (1.0 - before)).mean()),
-        task=float((after - before).var()),
+        task=float(moved.var()),
     )
 
 

@@ -7,8 +7,9 @@ from functools import cached_property
 import msgspec
 import numpy as np
 
+from twoarm.compare.families import Families
 from twoarm.compare.screen import ArmRuns, Screening
-from twoarm.evidence.cells import shared_tasks
+from twoarm.evidence.cells import Noun, gathered, places, shared_tasks
 from twoarm.evidence.exclusions import p_of_losses
 from twoarm.evidence.interval import (
     FURTHEST,
@@ -44,7 +45,10 @@ FEWEST_SOLVING = 3
 FEWEST_EQUAL = 2.0
 # On fewer tasks, nothing tells how far a rare run goes.
 FEWEST_HERE = 3
-OVER_TASKS = "t on logarithms of totals, each task left out once"
+OVER = {
+    "task": "t on logarithms of totals, each task left out once",
+    "family": "t on logarithms of totals, each family left out once",
+}
 WITHIN_TASKS = "Welch t within tasks, on logarithms of totals"
 _MINUTE = 60.0
 _ALL_ZERO = Withheld(
@@ -53,7 +57,7 @@ _ALL_ZERO = Withheld(
 _ONE_LARGE = Withheld(
     code="one_large_task",
     scope="tasks_like_these",
-    message="No interval over other tasks: one task takes most of it.",
+    message="No interval over other tasks: one {} takes most of it.",
 )
 
 
@@ -65,6 +69,21 @@ class Solving(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     starts: Ints
     # Of failed and of solved runs, how many were not measured.
     unmeasured: tuple[int, int] = (0, 0)
+    # A number for the family of each task; None where no two tasks are of one.
+    family: Ints | None = None
+
+    @property
+    def noun(self) -> Noun:
+        """What is a sample of others like it."""
+        return "task" if self.family is None else "family"
+
+    @cached_property
+    def by_family(self) -> "Solving":
+        """The same runs with each family in place of its tasks."""
+        if self.family is None:
+            return self
+        rows, starts = gathered(self.family, self.starts)
+        return Solving(took=self.took[rows], solved=self.solved[rows], starts=starts)
 
     @cached_property
     def total(self) -> float:
@@ -129,18 +148,20 @@ class Solving(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return math.fsum(parts * each), math.fsum(parts) * typical
 
 
-def per_solved(screening: Screening, frame: Frame) -> PerSolved:
+def per_solved(screening: Screening, families: Families, frame: Frame) -> PerSolved:
     """Dollars and minutes per solved task."""
     return PerSolved(
-        cost_usd=_arms(COST, 1.0, screening, frame),
-        duration_minutes=_arms(DURATION, _MINUTE, screening, frame),
+        cost_usd=_arms(COST, 1.0, screening, families, frame),
+        duration_minutes=_arms(DURATION, _MINUTE, screening, families, frame),
     )
 
 
-def _arms(metric: Metric, unit: float, screening: Screening, frame: Frame) -> ArmsPerSolved:
-    sides = [_solving(metric, unit, arm, None) for arm in screening.arms]
+def _arms(
+    metric: Metric, unit: float, screening: Screening, families: Families, frame: Frame
+) -> ArmsPerSolved:
+    sides = [_solving(metric, unit, arm, families, None) for arm in screening.arms]
     shared = shared_tasks(metric, screening)
-    parts = [_solving(metric, unit, arm, shared) for arm in screening.arms]
+    parts = [_solving(metric, unit, arm, families, shared) for arm in screening.arms]
     # Where both arms have all tasks, what was found about an arm serves the ratio as well.
     same = all(len(part.took) == len(side.took) for part, side in zip(parts, sides, strict=True))
     both = sides if same else parts
@@ -153,7 +174,9 @@ def _arms(metric: Metric, unit: float, screening: Screening, frame: Frame) -> Ar
     )
 
 
-def _solving(metric: Metric, unit: float, arm: ArmRuns, only: Ints | None) -> Solving:
+def _solving(
+    metric: Metric, unit: float, arm: ArmRuns, families: Families, only: Ints | None
+) -> Solving:
     """The runs of an arm that have the metric, in all of its tasks or in some."""
     values, passed = arm.values[metric.name], arm.values[SUCCESS.name] == 1.0
     here: Flags = np.isin(arm.task, only) if only is not None else np.ones(len(values), dtype=bool)
@@ -165,6 +188,7 @@ def _solving(metric: Metric, unit: float, arm: ArmRuns, only: Ints | None) -> So
         solved=arm.values[SUCCESS.name][kept],
         starts=np.append(heads, int(kept.sum())),
         unmeasured=(int((lost & ~passed).sum()), int((lost & passed).sum())),
+        family=places(families, arm.task[kept][heads]),
     )
 
 
@@ -210,14 +234,14 @@ def _ratio_here(arms: tuple[Solving, Solving], notes: tuple[str, ...], frame: Fr
 def _ratio_over_tasks(
     arms: tuple[Solving, Solving], notes: tuple[str, ...], frame: Frame
 ) -> Answer:
-    few = _few_tasks(*arms)
+    noun, ratio = arms[0].noun, arms[0].figure / arms[1].figure
+    ours, theirs = (side.by_family for side in arms)
+    few = _few_tasks(noun, ours, theirs)
     if few is not None:
         return few
-    ours, theirs = arms
     error = _left_out(ours.without - theirs.without, _equal_tasks(ours, theirs))
     reach = frame.quantile(error.df) * math.sqrt(error.variance)
-    ratio = ours.figure / theirs.figure
-    return _interval(ratio, (reach, reach), OVER_TASKS, notes, IDENTICAL_TASKS)
+    return _interval(ratio, (reach, reach), OVER[noun], notes, IDENTICAL_TASKS)
 
 
 def _arm_here(side: Solving, frame: Frame) -> Answer:
@@ -238,7 +262,9 @@ def _arm_here(side: Solving, frame: Frame) -> Answer:
 
 
 def _arm_over_tasks(side: Solving, frame: Frame) -> Answer:
-    few = _few_tasks(side)
+    noun, figure = side.noun, side.figure
+    side = side.by_family
+    few = _few_tasks(noun, side)
     if few is not None:
         return few
     tasks = len(side.sizes)
@@ -248,7 +274,7 @@ def _arm_over_tasks(side: Solving, frame: Frame) -> Answer:
     # would for lognormal totals.
     spread = (tasks * math.fsum(side.weights**2) - 1.0) / (tasks - 1.0)
     ends = reach, reach + frame.quantile(tasks - 1.0) ** 2 * spread
-    return _interval(side.figure, ends, OVER_TASKS, (), IDENTICAL_TASKS)
+    return _interval(figure, ends, OVER[noun], (), IDENTICAL_TASKS)
 
 
 def _no_figure(side: Solving) -> Withheld | None:
@@ -273,15 +299,15 @@ def _few_runs(*arms: Solving) -> Withheld | None:
     return _few_solved("these_tasks", min(side.count for side in arms), "run")
 
 
-def _few_tasks(*arms: Solving) -> Withheld | None:
-    """Why there is no interval over other tasks."""
+def _few_tasks(noun: Noun, *arms: Solving) -> Withheld | None:
+    """Why there is no interval over other tasks, from arms in which each is a family."""
     tasks = len(arms[0].sizes)
     if tasks < FEWEST_TASKS:
-        return no_interval_over(tasks)
+        return no_interval_over(tasks, noun=noun)
     fewest = min(int((side.solved_shares > 0.0).sum()) for side in arms)
-    few = _few_solved("tasks_like_these", fewest, "task")
+    few = _few_solved("tasks_like_these", fewest, noun)
     if few is None and min(map(_equal_tasks, arms)) < FEWEST_EQUAL:
-        return _ONE_LARGE
+        return msgspec.structs.replace(_ONE_LARGE, message=_ONE_LARGE.message.format(noun))
     return few
 
 

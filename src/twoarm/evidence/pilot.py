@@ -13,7 +13,7 @@ import numpy as np
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import GATES
 from twoarm.evidence.cells import MOST_ZEROS, TaskRuns
-from twoarm.runs.arrays import Floats, mean, measured
+from twoarm.runs.arrays import Floats, Ints, mean, measured
 from twoarm.runs.metric import COST, SUCCESS, Metric
 
 # Fewer tasks say little about how much tasks differ, and nothing about how metrics go together.
@@ -28,6 +28,11 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
     a baseline's together, a task variance that of the true change between tasks; `seen` is that of
     the planned metric's task differences with the noise of their runs. `rates` are the success
     rates of the tasks, empty where success is not among the metrics.
+
+    Where tasks come in families, what is said of tasks is said of families, and of the mean of
+    their tasks: `tasks` is how many families there are, `each` how many tasks one has on average,
+    and `shrunk` what is left of the variance of a run in the mean of a family. `family` is the
+    place of the family of each task, None without families.
     """
 
     metrics: tuple[Metric, ...]
@@ -40,11 +45,22 @@ class Pilot(msgspec.Struct, frozen=True, kw_only=True):
     rates: Floats
     tasks: int
     repeats: int
+    each: float = 1.0
+    shrunk: float = 1.0
+    family: Ints | None = None
 
     @property
     def metric(self) -> Metric:
         """The planned metric."""
         return self.metrics[self.at]
+
+    def whole_tasks(self, families: int) -> int:
+        """How many tasks so many families have."""
+        return round(families * self.each)
+
+    def families(self, families: int) -> int | None:
+        """How many families to name beside their tasks; None where there are none."""
+        return None if self.family is None else families
 
     def with_upper_limits(self) -> "Pilot":
         """The same with variances that the true ones exceed in one suite of five only."""
@@ -77,6 +93,8 @@ def lacking(runs: TaskRuns) -> str | None:
             f"{label} is 0 in more than {MOST_ZEROS:.0%} of the runs, so there is no change in "
             "percent to plan for"
         )
+    if len(runs.independent) == 1 and runs.layout.family is not None:
+        return "one family says nothing about how much families differ; it takes 2, better 10"
     if int(shared.sum()) == 1:
         return "one task says nothing about how much tasks differ; it takes 2, better 10"
     if (sizes - 1).sum(axis=1).min() == 0:
@@ -89,7 +107,7 @@ def lacking(runs: TaskRuns) -> str | None:
         if (rates == rates[0, 0]).all():
             done = "passed" if rates[0, 0] else "failed"
             return f"every run {done}, so nothing is known about how much success varies"
-    if not runs.spreads[:, shared].any() and np.ptp(runs.deltas[shared]) == 0.0:
+    if not runs.spreads[:, shared].any() and np.ptp(runs.independent) == 0.0:
         return f"{label} does not vary at all (replayed or cached runs?)"
     return None
 
@@ -97,52 +115,75 @@ def lacking(runs: TaskRuns) -> str | None:
 def pilot_of(runs: Sequence[TaskRuns], metric: Metric) -> Pilot:
     """What the runs say about a metric that is not `lacking`."""
     by_name = {measure.metric.name: measure for measure in runs}
-    family = [by_name[gate.metric.name] for gate in GATES]
-    if metric not in [measure.metric for measure in family]:
-        family = [by_name[metric.name]]
+    together = [by_name[gate.metric.name] for gate in GATES]
+    if metric not in [measure.metric for measure in together]:
+        together = [by_name[metric.name]]
     # What never differs has no test, and takes nothing from the level of the others.
-    family = [
+    together = [
         measure
-        for measure in family
+        for measure in together
         if measure.metric is metric or np.nan_to_num(measure.deltas).any()
     ]
-    at = [measure.metric for measure in family].index(metric)
-    own = family[at]
-    sizes = own.sizes[:, own.shared]
+    at = [measure.metric for measure in together].index(metric)
+    own = together[at]
+    sizes, deltas = own.sizes[:, own.shared], own.independent
+    family = _families(own)
     tasks = sizes.shape[1]
-    passes = [measure for measure in family if measure.metric is SUCCESS]
-    spread = [_variances(measure) for measure in family]
+    passes = [measure for measure in together if measure.metric is SUCCESS]
+    spread = [_variances(measure) for measure in together]
     return Pilot(
-        metrics=tuple(measure.metric for measure in family),
+        metrics=tuple(measure.metric for measure in together),
         at=at,
         run_variance=np.array([runs for runs, _ in spread]),
         task_variance=np.array([tasks for _, tasks in spread]),
-        seen=float(own.deltas[own.shared].var(ddof=1)),
+        seen=float(deltas.var(ddof=1)),
         freedom=int((sizes - 1).sum()),
-        correlation=_correlation(family),
+        correlation=_correlation(together),
         rates=_rates(passes[0]) if passes else np.empty(0),
-        tasks=tasks,
+        tasks=len(deltas),
         repeats=max(1, round(2.0 * tasks / float((1.0 / sizes).sum()))),
+        each=tasks / len(deltas),
+        shrunk=_shrunk(family),
+        family=_families(passes[0]) if passes else family,
     )
 
 
+def _families(runs: TaskRuns) -> Ints | None:
+    """The place of the family of each task that both arms have; None without families."""
+    if runs.layout.family is None:
+        return None
+    _, place = np.unique(runs.layout.family[runs.shared], return_inverse=True)
+    return place.ravel()
+
+
+def _shrunk(family: Ints | None) -> float:
+    """What is left of the variance of a run in the mean of the tasks of a family."""
+    return 1.0 if family is None else float((1.0 / np.bincount(family)).mean())
+
+
 def _variances(runs: TaskRuns) -> tuple[float, float]:
-    """Between the runs of a task, and between the true changes of the tasks."""
-    sizes, deltas = runs.sizes[:, runs.shared], runs.deltas[runs.shared]
-    if sizes.shape[1] < 2:
+    """Between the runs of a task, and between the true changes of the tasks; or of families."""
+    sizes, deltas = runs.sizes[:, runs.shared], runs.independent
+    if len(deltas) < 2:
         return 0.0, 0.0
     freedom = np.maximum((sizes - 1).sum(axis=1), 1)
     within = runs.spreads[:, runs.shared].sum(axis=1) / freedom
-    noise = math.fsum(within * (1.0 / sizes).mean(axis=1))
-    return math.fsum(within), max(0.0, float(deltas.var(ddof=1)) - noise)
+    family = _families(runs)
+    if family is None:
+        each = (1.0 / sizes).mean(axis=1)
+    else:
+        count = np.bincount(family)
+        each = ((1.0 / sizes) / count[family] ** 2).sum(axis=1) / len(count)
+    noise = math.fsum(within * each)
+    return math.fsum(within) * _shrunk(family), max(0.0, float(deltas.var(ddof=1)) - noise)
 
 
-def _correlation(family: Sequence[TaskRuns]) -> Floats:
+def _correlation(together: Sequence[TaskRuns]) -> Floats:
     """How the task differences of the metrics vary together; too few tasks cannot tell."""
-    shared = np.logical_and.reduce([measure.shared for measure in family])
-    if len(family) == 1 or int(shared.sum()) < FEW_TASKS:
-        return np.eye(len(family))
-    deltas = np.array([measure.deltas[shared] for measure in family])
+    deltas = np.array([measure.family_deltas for measure in together])
+    deltas = deltas[:, ~np.isnan(deltas).any(axis=0)]
+    if len(together) == 1 or deltas.shape[1] < FEW_TASKS:
+        return np.eye(len(together))
     with np.errstate(invalid="ignore", divide="ignore"):
         correlation: Floats = np.nan_to_num(np.corrcoef(deltas))
     np.fill_diagonal(correlation, 1.0)
@@ -164,17 +205,17 @@ def _rates(passes: TaskRuns) -> Floats:
 
 def assumed_pilot(metric: Metric, spread: float, task_spread: float) -> Pilot:
     """No runs at all: standard deviations on logarithms, of a run and of the change in a task."""
-    family = [gate.metric for gate in GATES]
-    if metric not in family:
-        family = [metric]
+    together = [gate.metric for gate in GATES]
+    if metric not in together:
+        together = [metric]
     return Pilot(
-        metrics=tuple(family),
-        at=family.index(metric),
-        run_variance=np.full(len(family), 2.0 * spread**2),
-        task_variance=np.full(len(family), task_spread**2),
+        metrics=tuple(together),
+        at=together.index(metric),
+        run_variance=np.full(len(together), 2.0 * spread**2),
+        task_variance=np.full(len(together), task_spread**2),
         seen=task_spread**2,
         freedom=0,
-        correlation=np.eye(len(family)),
+        correlation=np.eye(len(together)),
         rates=np.empty(0),
         tasks=0,
         repeats=0,

@@ -98,8 +98,9 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         run, task = float(have.run_variance[have.at]), float(have.task_variance[have.at])
         if have.metric is not SUCCESS:
             return Variances(run=run, task=task)
-        added = added_by(have.rates.tobytes(), math.copysign(size, self.aim.change))
-        return Variances(run=max(0.0, run + added.run), task=task + added.task)
+        families = None if have.family is None else have.family.tobytes()
+        added = added_by(have.rates.tobytes(), math.copysign(size, self.aim.change), families)
+        return Variances(run=max(0.0, run + have.shrunk * added.run), task=task + added.task)
 
     def power(
         self, tasks: Ints | int, repeats: Ints | float, change: float | None = None
@@ -114,7 +115,10 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
         # On these very tasks, only the repeats are a sample.
         noise = self._spread(change).run / (repeats * tasks)
         here = _power(
-            size, noise, _degrees(2.0 * tasks * (repeats - 1.0)), np.full(tasks.shape, self.level)
+            size,
+            noise,
+            _degrees(2.0 * self.pilot.each * tasks * (repeats - 1.0)),
+            np.full(tasks.shape, self.level),
         )
         return np.where(few, here, over)
 

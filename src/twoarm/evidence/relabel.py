@@ -1,11 +1,11 @@
 """The one test: what the arms' labels, exchanged at random, would have shown.
 
-Whole tasks change sign, one sign per task for all metrics at once; or, on these very tasks, labels
-are exchanged among the runs of each task, one exchange for all metrics. The statistic of a metric
-is the sum of its task differences over a denominator that no relabelling changes, so that metrics
-can be compared with each other: the largest of several is what a step-down test goes by (Westfall
-and Young). Changing the sign of whole tasks assumes that effects are symmetric where there is no
-difference.
+Whole tasks, or whole families of them, change sign, one sign per task for all metrics at once; or,
+on these very tasks, labels are exchanged among the runs of each task, one exchange for all metrics.
+The statistic of a metric is the sum of its task differences over a denominator that no relabelling
+changes, so that metrics can be compared with each other: the largest of several is what a step-down
+test goes by (Westfall and Young). Changing the sign of whole tasks assumes that effects are
+symmetric where there is no difference.
 """
 
 import math
@@ -53,12 +53,12 @@ class Relabelled(msgspec.Struct, frozen=True, kw_only=True):
         """The p-value of one metric alone."""
         return None if math.isnan(self.observed[column]) else self._reached(column, [column])
 
-    def adjusted(self, family: Sequence[int], first: int | None = None) -> dict[int, float]:
-        """The p-values of a family, so that any false alarm among them is as rare as one alone.
+    def adjusted(self, together: Sequence[int], first: int | None = None) -> dict[int, float]:
+        """The p-values of metrics tested together: any false alarm among them is as rare as of one.
 
         One that was named to be tested `first` is tested alone; the others only after it.
         """
-        tested = [column for column in family if not math.isnan(self.observed[column])]
+        tested = [column for column in together if not math.isnan(self.observed[column])]
         adjusted: dict[int, float] = {}
         least = 0.0
         if first is not None:
@@ -132,7 +132,9 @@ def labels_within_tasks(runs: Sequence[TaskRuns], seed: int) -> Relabelled:
     size = np.array([measure.label_deviation for measure in runs])
     # One run played back is not a repeat, and neither is what never varies: no test.
     size[[measure.played_again for measure in runs] | (size == 0.0)] = np.nan
-    observed = np.array([abs(math.fsum(np.nan_to_num(measure.deltas))) for measure in runs])
+    observed = np.array(
+        [abs(math.fsum(np.nan_to_num(measure.deltas) * layout.weights)) for measure in runs]
+    )
     ways = float(log_choose(layout.sizes.sum(axis=0), layout.sizes[0]).sum())
     listed = ways <= math.log(MOST_LISTED) + _SLACK
     if listed or layout.rows <= 2 * NORMAL_FROM:
@@ -209,7 +211,7 @@ def _relabelled(runs: TaskRuns, pools: Pools, picks: Ints) -> Floats:
         # An arm without a value gives no difference.
         deltas[(counts == 0) | (rest == 0)] = 0.0
         for row, task in zip(deltas, tasks, strict=True):
-            statistic += row[picks[task]]
+            statistic += layout.weights[task] * row[picks[task]]
     return statistic
 
 
@@ -221,6 +223,7 @@ def _covariance(runs: Sequence[TaskRuns]) -> Floats:
         with np.errstate(invalid="ignore", divide="ignore"):
             centre = (measure.sizes * np.nan_to_num(measure.means)).sum(axis=0) / counts
             scale = np.sqrt((1.0 / measure.sizes).sum(axis=0) / (counts - 1.0))
+        scale *= measure.layout.weights
         task = measure.layout.task
         rows.append(
             np.where(measure.shared[task], (measure.values - centre[task]) * scale[task], 0.0)
@@ -252,7 +255,7 @@ def _passes_exchanged(passes: TaskRuns, seed: int) -> Floats:
         reached = np.cumsum(np.exp(logs - log_choose(ours + theirs, won)))
         uniform = draws([seed, _COUNT, int(task)], 1, MOST_LISTED, 1 << 31)[0] / 2.0**31
         drawn = counts[np.minimum(np.searchsorted(reached, uniform, "right"), len(counts) - 1)]
-        statistic += drawn / ours - (won - drawn) / theirs
+        statistic += passes.layout.weights[task] * (drawn / ours - (won - drawn) / theirs)
     return statistic
 
 

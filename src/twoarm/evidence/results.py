@@ -8,6 +8,8 @@ import msgspec
 from twoarm.compare.decide import Decision
 from twoarm.evidence.losses import Exclusions
 from twoarm.evidence.score_parts import Scores
+from twoarm.evidence.single_parts import SingleTask
+from twoarm.evidence.tag_parts import Tags
 from twoarm.runs.study import StopReason
 
 Scope = Literal["these_tasks", "tasks_like_these"]
@@ -373,13 +375,15 @@ class Looks(msgspec.Struct, frozen=True, kw_only=True):
 class NextRuns(msgspec.Struct, frozen=True, kw_only=True):
     """What it takes to see a change of this size as often as wanted: a design, and what is missing.
 
-    `detect` is a relative change, of success a difference. `usd` is null where no cost is known.
+    `detect` is a relative change, of success a difference. `usd` is null where no cost is known,
+    `families` where tasks have none; others are taken to have as many tasks as these.
     """
 
     metric: str
     detect: float
     power: float
     tasks: int
+    families: int | None
     repeats: int
     more_tasks: int
     more_runs: int
@@ -391,13 +395,16 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
 
     `on_shared_tasks` is the decision of the gates on the tasks that both arms have; `next_runs` is
     null where nothing can be planned, or nothing more is needed. `scores` is null where no counted
-    run has a score or a check.
+    run has a score or a check, `tags` where no tag tells tasks apart; `single_tasks` are none where
+    there are too few. `families` is null where no two tasks are of one family; otherwise they are
+    what is a sample of others.
     """
 
     level: float
     seed: int
     resamples: int
     tasks: int
+    families: int | None
     headline: Scope
     deltas: dict[str, DeltaEvidence]
     gates: dict[str, GateEvidence]
@@ -413,6 +420,8 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     repeats: tuple[ArmRepeats, ArmRepeats]
     per_solved: PerSolved
     scores: Scores | None
+    tags: Tags | None
+    single_tasks: tuple[SingleTask, ...]
     order: RunOrder
     next_runs: NextRuns | None
     looks: Looks | None

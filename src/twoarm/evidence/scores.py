@@ -12,7 +12,7 @@ from twoarm.runs.arrays import Floats, Ints, mean, or_none
 from twoarm.runs.metric import SCORE
 
 # This many of the checks that most tasks have are compared.
-FAMILY = 50
+MOST_COMPARED = 50
 # This many of those that differ most are reported.
 LARGEST = 10
 
@@ -74,18 +74,19 @@ def _checks(
         return None
     tasks_of = np.bincount(check, minlength=len(names))
     there = np.flatnonzero(tasks_of).tolist()
-    family = sorted(there, key=lambda code: (-tasks_of[code], names[code]))[:FAMILY]
-    deltas = np.full((len(family), len(layout.tasks)), np.nan)
+    compared = sorted(there, key=lambda code: (-tasks_of[code], names[code]))[:MOST_COMPARED]
+    deltas = np.full((len(compared), len(layout.tasks)), np.nan)
     sides = []
-    for row, code in zip(deltas, family, strict=True):
+    for row, code in zip(deltas, compared, strict=True):
         at = check == code
         # Shares of unequal repeats may differ by rounding alone.
         row[task[at]] = np.round(shares[0, at] - shares[1, at], 12)
         sides.append(shares[:, at].mean(axis=1).tolist())
+    deltas = layout.over_families(deltas)
     tested = deltas.copy()
     # A check of too few tasks could never be clear.
     tested[(~np.isnan(deltas)).sum(axis=1) < frame.fewest_tasks] = np.nan
-    adjusted = signs_of_tasks(tested, frame.seed).adjusted(range(len(family)))
+    adjusted = signs_of_tasks(tested, frame.seed).adjusted(range(len(compared)))
     most = 1.0 - frame.tests + 1e-12
     shifts = [
         CheckShift(
@@ -97,10 +98,10 @@ def _checks(
             adjusted_p=adjusted.get(place),
             differs=adjusted.get(place, 1.0) <= most,
         )
-        for place, (code, (ours, theirs)) in enumerate(zip(family, sides, strict=True))
+        for place, (code, (ours, theirs)) in enumerate(zip(compared, sides, strict=True))
     ]
     shifts.sort(key=lambda shift: (not shift.differs, -abs(shift.difference), shift.check))
-    return Checks(names=len(there), compared=len(family), largest=tuple(shifts[:LARGEST]))
+    return Checks(names=len(there), compared=len(compared), largest=tuple(shifts[:LARGEST]))
 
 
 def _shares(

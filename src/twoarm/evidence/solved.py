@@ -8,6 +8,7 @@ import numpy as np
 from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.means import finite_exp
 from twoarm.evidence.results import SolvedRuns
+from twoarm.runs.arrays import Flags, Floats
 
 # Fewer tasks with solved runs in both arms cannot tell.
 FEWEST_SOLVED = 3
@@ -26,10 +27,9 @@ def among_solved(runs: TaskRuns, passes: TaskRuns) -> SolvedRuns:
         return SolvedRuns(
             tasks=0, all_runs=None, solved_runs=None, survives=None, differs=None, failed_runs=None
         )
-    whole = math.fsum(runs.deltas[shared]) / tasks
-    kept = math.fsum(solved.deltas[shared]) / tasks
+    whole, kept = (_mean(runs, side.deltas, shared) for side in (runs, solved))
     # What the test sees has the tasks in it that an arm never solves.
-    tested = math.fsum(np.nan_to_num(runs.deltas)) / int(runs.shared.sum())
+    tested = _mean(runs, runs.deltas, runs.shared)
     way = math.copysign(1.0, tested)
     gain = max(way * whole, way * tested)
     # How far failed runs pull the means of the two arms.
@@ -43,6 +43,13 @@ def among_solved(runs: TaskRuns, passes: TaskRuns) -> SolvedRuns:
         differs=abs(way * kept - gain) > DIFFERING * abs(gain) if enough else None,
         failed_runs=None if kept == whole else "short" if pull < 0.0 else "long",
     )
+
+
+def _mean(runs: TaskRuns, deltas: Floats, shared: Flags) -> float:
+    """The mean over tasks, or families, of the deltas of some tasks."""
+    means = runs.layout.over_families(np.where(shared, deltas, np.nan))
+    known = means[~np.isnan(means)]
+    return math.fsum(known) / len(known)
 
 
 def gain_survives(clear: Iterable[str], solved: Mapping[str, SolvedRuns | None]) -> bool | None:

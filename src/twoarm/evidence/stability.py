@@ -25,8 +25,11 @@ _FEWEST_TO_DRIVE = 5
 # More tasks than this are not left out one by one.
 MOST_LEFT_OUT = 2_000
 
-TWO_STAGE = "tasks and repeats resampled"
-ONE_STAGE = "tasks resampled"
+# Of tasks, and of families.
+TWO_STAGE = "tasks and repeats resampled", "families and repeats resampled"
+ONE_STAGE = "tasks resampled", "families resampled"
+# Rows as wide as the largest family have at most this many places for each task.
+_MOST_PLACES = 8
 
 # Resamples at a time: what they need stays in the processor's cache.
 _ROWS = 128
@@ -81,23 +84,28 @@ def decision_stability(
     frame: Frame,
     resamples: Resamples,
     tables: Tables,
+    family: Ints | None = None,
 ) -> Stability:
-    """The shares of the decisions; they mean something from six tasks on."""
+    """The shares of the decisions; they mean something from six tasks, or families of them, on."""
     tasks = len(samples[0].tasks)
+    families = tasks if family is None else int(family.max()) + 1
     runs = sum(len(arm.values["success_rate"]) for arm in samples)
-    if runs <= MOST_RUNS:
+    if runs <= MOST_RUNS and (family is None or _fit_rows(family)):
         count = max(FEWEST_RESAMPLES, min(frame.resamples, MOST_DRAWS // runs))
-        drawn = draws([frame.seed, _TASKS], count, tasks, tasks)
+        drawn = draws([frame.seed, _TASKS], count, families, families)
+        if family is not None:
+            drawn = _their_tasks(family)[drawn].reshape(count, -1)
         columns = [
             _two_stage(arm, drawn, [frame.seed, _REPEATS, number])
             for number, arm in enumerate(samples)
         ]
         chances = np.full(count, 1.0 / count)
-        method = TWO_STAGE
+        method = TWO_STAGE[family is not None]
     else:
-        columns = [_weighted(arm, resamples.weights, resamples.unit, tables) for arm in samples]
+        unit = resamples.unit if family is None else resamples.unit[family]
+        columns = [_weighted(arm, resamples.weights, unit, tables) for arm in samples]
         chances = resamples.chances
-        method = ONE_STAGE
+        method = ONE_STAGE[family is not None]
     kinds, which = _decisions(columns, samples)
     shares = {
         str(kind): min(1.0, math.fsum(chances[np.array([other == kind for other in kinds])[which]]))
@@ -157,7 +165,7 @@ def _rates(arm: ArmSample, weights: Floats, unit: Ints) -> Floats:
 
 def _two_stage(arm: ArmSample, drawn: Ints, seed: list[int]) -> Columns:
     """Tasks as drawn; inside each, as many runs as it has, drawn again."""
-    sizes = arm.sizes[drawn]
+    sizes = _sizes(arm)[drawn]
     # Where the runs of each resample begin among all that are drawn.
     starts = np.concatenate(([0], np.cumsum(sizes.sum(axis=1))))
     words = draws(seed, 1, int(starts[-1]), 1 << 31)[0]
@@ -175,12 +183,32 @@ def _two_stage(arm: ArmSample, drawn: Ints, seed: list[int]) -> Columns:
     return {name: np.concatenate(parts) for name, parts in figures.items()}
 
 
+def _fit_rows(family: Ints) -> bool:
+    """Whether no family is so large that rows of its width would mostly be empty."""
+    sizes = np.bincount(family)
+    return len(sizes) * int(sizes.max()) <= _MOST_PLACES * len(family)
+
+
+def _their_tasks(family: Ints) -> Ints:
+    """The tasks of each family, a row each, filled up with a task that has no runs."""
+    sizes = np.bincount(family)
+    tasks = np.full((len(sizes), int(sizes.max())), len(family))
+    order = np.argsort(family, kind="stable")
+    tasks[np.arange(tasks.shape[1]) < sizes[:, None]] = order
+    return tasks
+
+
+def _sizes(arm: ArmSample) -> Ints:
+    """How many runs each task has; last, of a task that has none."""
+    return np.append(arm.sizes, 0)
+
+
 def _times_drawn(arm: ArmSample, drawn: Ints, words: Ints) -> Ints:
     """How often each run is in each resample, a row each; a word of 31 bits draws one run."""
-    sizes = arm.sizes[drawn].ravel()
+    sizes = _sizes(arm)[drawn].ravel()
     runs = int(arm.starts[-1])
     # Each drawn task starts in the row of its resample, at its first run.
-    begins = arm.starts[:-1][drawn] + (np.arange(len(drawn)) * runs)[:, None]
+    begins = arm.starts[drawn] + (np.arange(len(drawn)) * runs)[:, None]
     at = np.repeat(begins.ravel(), sizes) + ((words * np.repeat(sizes, sizes)) >> 31)
     return np.bincount(at, minlength=len(drawn) * runs).reshape(len(drawn), runs)
 

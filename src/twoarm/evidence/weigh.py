@@ -9,12 +9,14 @@ from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import GATES, Decision
 from twoarm.evidence import means
 from twoarm.evidence.arm_medians import weigh_gate
+from twoarm.evidence.by_tag import weigh_tags
 from twoarm.evidence.cells import (
     BOUNDED,
     Layout,
     TaskRuns,
     group_pairs,
     lay_out,
+    places,
     shared_tasks,
     task_runs,
 )
@@ -57,6 +59,7 @@ from twoarm.evidence.results import (
     Variance,
 )
 from twoarm.evidence.scores import has_scores, weigh_scores
+from twoarm.evidence.single_tasks import single_tasks
 from twoarm.evidence.solved import among_solved
 from twoarm.evidence.stability import (
     decision_stability,
@@ -77,10 +80,10 @@ MOST_CELLS = 2**25
 # The score comes last, where there is one.
 _METRICS = (*JUDGED, SCORE)
 _COLUMNS = {metric.name: column for column, metric in enumerate(_METRICS)}
-_FAMILY = [_COLUMNS[gate.metric.name] for gate in GATES]
+_GATED = [_COLUMNS[gate.metric.name] for gate in GATES]
 
 
-class Family(msgspec.Struct, frozen=True, kw_only=True):
+class Allowance(msgspec.Struct, frozen=True, kw_only=True):
     """What else is looked at besides one candidate: how many there are, and what that leaves.
 
     `adjusted` holds the p-values of this candidate's gates if all candidates were tested at once.
@@ -94,7 +97,7 @@ class Family(msgspec.Struct, frozen=True, kw_only=True):
         return 1.0 - (1.0 - level) / self.candidates
 
 
-ALONE = Family()
+ALONE = Allowance()
 
 
 class Tests(msgspec.Struct, frozen=True, kw_only=True):
@@ -122,16 +125,16 @@ class _Hanging(msgspec.Struct, frozen=True, kw_only=True):
     influence: Influence
 
 
-def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> Evidence:
+def weigh(comparison: Comparison, options: Options, allowance: Allowance = ALONE) -> Evidence:
     """Everything the runs can support."""
     layout, rows = lay_out(comparison)
     plan = planned(comparison, layout, rows, options)
     frame = _frame(options, len(layout.tasks), plan)
     measured = _measured(comparison, layout, rows, options)
     runs = [measure.on_test_scale() for measure in measured]
-    tests = headline_tests(runs, frame, options.primary, family)
+    tests = headline_tests(runs, frame, options.primary, allowance)
     if plan is not None:
-        tests = at_look(runs, tests, plan, frame, options.primary, family)
+        tests = at_look(runs, tests, plan, frame, options.primary, allowance)
     p = _p_values(runs, tests, frame)
     deltas, without = _metric_by_metric(runs, measured, p, comparison, frame)
     success = deltas[SUCCESS.name].mean
@@ -144,13 +147,14 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         graded,
         frame.level,
     )
-    order = order_of_arms(comparison)
+    order, tags_of = order_of_arms(comparison), comparison.runs.tags_by_task
     hanging = _hanging(comparison, frame, without)
     return Evidence(
         level=frame.level,
         seed=options.seed,
         resamples=options.resamples,
         tasks=len(layout.tasks),
+        families=None if layout.family is None else layout.families,
         headline=tests.scope,
         deltas=deltas,
         gates={
@@ -166,17 +170,19 @@ def weigh(comparison: Comparison, options: Options, family: Family = ALONE) -> E
         influence=hanging.influence,
         variance=_variance(runs[_COLUMNS[DURATION.name]]),
         repeats=both_repeats(comparison.screening, len(comparison.runs.tasks)),
-        per_solved=per_solved(comparison.screening, frame),
+        per_solved=per_solved(comparison.screening, comparison.families, frame),
         scores=weigh_scores(comparison, layout, rows, frame),
+        tags=weigh_tags(runs, [tags_of[code] for code in layout.tasks.tolist()], frame),
+        single_tasks=single_tasks(runs[: len(JUDGED)], comparison.runs.tasks, frame.level),
         order=order,
         next_runs=next_runs(
             runs[: len(JUDGED)],
             graded,
             options,
-            (1.0 - frame.tests) / family.candidates,
+            (1.0 - frame.tests) / allowance.candidates,
             pair_cost(comparison),
         ),
-        looks=None if plan is None else _looks(runs, tests, plan, graded, options, family),
+        looks=None if plan is None else _looks(runs, tests, plan, graded, options, allowance),
     )
 
 
@@ -254,25 +260,25 @@ def _frame(options: Options, tasks: int, plan: Planned | None) -> Frame:
 
 
 def headline_tests(
-    runs: list[TaskRuns], frame: Frame, primary: str | None, family: Family = ALONE
+    runs: list[TaskRuns], frame: Frame, primary: str | None, allowance: Allowance = ALONE
 ) -> Tests:
-    """Relabel whole tasks if there are enough for a clear test; otherwise runs inside them."""
-    tasks = len(runs[0].layout.tasks)
+    """Relabel whole families if there are enough for a clear test; otherwise runs inside tasks."""
+    layout = runs[0].layout
     scope: Scope = "these_tasks"
     relabelled = None
-    if tasks >= frame.fewest_tasks:
-        deltas = np.array([measure.deltas for measure in runs])
+    if layout.families >= frame.fewest_tasks:
+        deltas = np.array([measure.family_deltas for measure in runs])
         # A metric of too few tasks could never be clear.
         deltas[(~np.isnan(deltas)).sum(axis=1) < frame.fewest_tasks] = np.nan
         scope, relabelled = "tasks_like_these", signs_of_tasks(deltas, frame.seed)
-    elif tasks:
+    elif len(layout.tasks):
         relabelled = labels_within_tasks(runs, frame.seed)
     first = None if primary is None else _COLUMNS[PRIMARY[primary]]
-    adjusted = {} if relabelled is None else relabelled.adjusted(_FAMILY, first)
-    if family.adjusted is not None:
-        adjusted = {_COLUMNS[name]: p for name, p in family.adjusted.items()}
-    elif family.candidates > 1:
-        adjusted = {column: min(1.0, family.candidates * p) for column, p in adjusted.items()}
+    adjusted = {} if relabelled is None else relabelled.adjusted(_GATED, first)
+    if allowance.adjusted is not None:
+        adjusted = {_COLUMNS[name]: p for name, p in allowance.adjusted.items()}
+    elif allowance.candidates > 1:
+        adjusted = {column: min(1.0, allowance.candidates * p) for column, p in adjusted.items()}
     return Tests(scope=scope, relabelled=relabelled, adjusted=adjusted)
 
 
@@ -282,7 +288,7 @@ def at_look(
     plan: Planned,
     frame: Frame,
     primary: str | None,
-    family: Family,
+    allowance: Allowance,
 ) -> Tests:
     """The same tests, by what the looks so far may spend."""
     tested = [column for column in range(len(runs)) if column in tests.adjusted]
@@ -291,7 +297,7 @@ def at_look(
         # Nothing is clear before what was named first, which never differs.
         return msgspec.structs.replace(tests, clear={})
     first = None if named is None else tested.index(named)
-    shares = plan.shares(family.level_of_each(frame.tests))
+    shares = plan.shares(allowance.level_of_each(frame.tests))
     statistics = look([runs[column] for column in tested], plan, frame) if tested else []
     clear = clear_at(statistics, shares, range(len(tested)), first) if tested else {}
     looks = {tested[at]: plan.looks[number] for at, number in clear.items()}
@@ -304,7 +310,7 @@ def _looks(
     plan: Planned,
     graded: Grade,
     options: Options,
-    family: Family,
+    allowance: Allowance,
 ) -> Looks:
     """Where the runs stand, and whether more repeats are needed to know which arm is better."""
     stop: StopReason | None = None
@@ -312,7 +318,9 @@ def _looks(
     if plan.after < plan.r_max:
         if graded.verdict in ("candidate better", "baseline better"):
             stop = graded.verdict
-        elif not tests.clear.keys() & set(_FAMILY) and _in_vain(runs, plan, options.level, family):
+        elif not tests.clear.keys() & set(_GATED) and _in_vain(
+            runs, plan, options.level, allowance
+        ):
             stop = "futility"
     return Looks(
         looks=plan.looks,
@@ -329,12 +337,12 @@ def _looks(
     )
 
 
-def _in_vain(runs: list[TaskRuns], plan: Planned, level: float, family: Family) -> bool:
+def _in_vain(runs: list[TaskRuns], plan: Planned, level: float, allowance: Allowance) -> bool:
     """Whether the last look would hardly tell more."""
-    if not can_be_clear(len(runs[0].layout.tasks), level, family.candidates):
+    if not can_be_clear(runs[0].layout.families, level, allowance.candidates):
         return True
-    alone = family.level_of_each(level)
-    chances = [chance_at_the_end(runs[column], plan, alone) for column in _FAMILY]
+    alone = allowance.level_of_each(level)
+    chances = [chance_at_the_end(runs[column], plan, alone) for column in _GATED]
     known = [chance for chance in chances if chance is not None]
     return bool(known) and max(known) < FUTILE
 
@@ -361,7 +369,7 @@ def grade_of(runs: list[TaskRuns], tests: Tests, primary: str | None, frame: Fra
     def tested(column: int) -> Tested:
         return Tested(
             metric=_METRICS[column],
-            direction=math.fsum(np.nan_to_num(runs[column].deltas)),
+            direction=math.fsum(np.nan_to_num(runs[column].family_deltas)),
             p=tests.p(column),
             adjusted=tests.adjusted.get(column),
             clear=column in tests.clear
@@ -370,10 +378,10 @@ def grade_of(runs: list[TaskRuns], tests: Tests, primary: str | None, frame: Fra
         )
 
     name = None if primary is None else PRIMARY[primary]
-    gated = name is None or _COLUMNS[name] in _FAMILY
+    gated = name is None or _COLUMNS[name] in _GATED
     first = None if name is None or gated else tested(_COLUMNS[name])
     fewest = 1.0 if tests.relabelled is None else tests.relabelled.fewest
-    return grade(list(map(tested, _FAMILY)), first, tests.scope, name, most, fewest)
+    return grade(list(map(tested, _GATED)), first, tests.scope, name, most, fewest)
 
 
 def _hanging(
@@ -391,9 +399,13 @@ def _hanging(
         if on_shared == decision:
             tables = Tables()
             changes = without_tasks(names, decision, (ours, theirs), tables)
-            resampled = shared_resamples(len(shared), frame)
-            if len(shared) >= FEWEST_TASKS and resampled is not None:
-                stability = decision_stability(decision, (ours, theirs), frame, resampled, tables)
+            family = places(comparison.families, shared)
+            count = len(shared) if family is None else int(family.max()) + 1
+            resampled = shared_resamples(count, frame)
+            if resampled is not None and count >= FEWEST_TASKS:
+                stability = decision_stability(
+                    decision, (ours, theirs), frame, resampled, tables, family
+                )
     return _Hanging(
         tasks=len(shared),
         decision=on_shared,
@@ -404,11 +416,11 @@ def _hanging(
 
 def _variance(runs: TaskRuns) -> Variance | None:
     """How much of the error over tasks is run-to-run noise: what more repeats could remove."""
-    sizes = runs.sizes[:, runs.shared]
-    if not runs.logs or sizes.shape[1] < 2 or sizes.max() == 1:
+    sizes, deltas = runs.sizes[:, runs.shared], runs.independent
+    if not runs.logs or len(deltas) < 2 or sizes.max() == 1:
         return None
-    within = means.within_tasks(runs.spreads[:, runs.shared], sizes)
-    over = means.over_tasks(runs.deltas[runs.shared])
+    within = means.within_tasks(runs.spreads[:, runs.shared], sizes, runs.weights)
+    over = means.over_tasks(deltas)
     if within is None or over.variance <= 0.0:
         return None
     repeats = min(1.0, within.variance / over.variance)

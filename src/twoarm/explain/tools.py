@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 
 from twoarm.compare.comparison import Comparison
+from twoarm.evidence.cells import family_means, places
 from twoarm.evidence.relabel import simultaneous
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.options import Options
@@ -17,7 +18,7 @@ from twoarm.runs.record import OTHER_TOOLS
 from twoarm.runs.tool_columns import Tallies
 
 # This many of the tools that are called most are compared.
-FAMILY = 50
+MOST_COMPARED = 50
 # This many of those that differ most are reported.
 LARGEST = 10
 
@@ -50,14 +51,16 @@ class ToolUse(msgspec.Struct, frozen=True, kw_only=True):
     """The tools that differ most, and failed calls of all tools together.
 
     `runs` are those that tell their calls, in the candidate and the baseline; `pairs` those of
-    which both do. `family` is how many differences the intervals allow for.
+    which both do; `families` is null where no two tasks are of one. `compared` is how many
+    differences the intervals allow for.
     """
 
     runs: tuple[int, int]
     pairs: int
     tasks: int
+    families: int | None
     tools: int
-    family: int
+    compared: int
     level: float
     largest: tuple[ToolShift, ...]
     failed: ToolShift | None
@@ -72,17 +75,19 @@ def find_tools(comparison: Comparison, options: Options) -> ToolUse | None:
     failed = _Calls(comparison, columns.failed)
     totals = made.totals[0] + made.totals[1]
     ranked = [code for code in np.argsort(-totals, kind="stable").tolist() if totals[code]]
-    family = [code for code in ranked if columns.names[code] != OTHER_TOOLS][:FAMILY]
-    rows = [made.deltas(code) for code in family]
+    compared = [code for code in ranked if columns.names[code] != OTHER_TOOLS][:MOST_COMPARED]
+    rows = [made.deltas(code) for code in compared]
     wrong = failed.deltas(None) if all(failed.known_runs) else None
     paired = wrong is not None and made.tasks.tolist() == failed.tasks.tolist()
-    deltas = np.array([*rows, wrong] if paired else rows).reshape(-1, len(made.tasks))
+    deltas = np.array([*rows, wrong] if paired else rows).reshape(
+        -1, made.families or len(made.tasks)
+    )
     ranges: list[tuple[float, float] | None] = [None] * len(deltas)
     if options.evidence:
         ranges = simultaneous(deltas, options.level, options.seed)
     shifts = [
         _shift(columns.names[code], code, made, failed, ranges[at])
-        for at, code in enumerate(family)
+        for at, code in enumerate(compared)
     ]
     shifts.sort(key=lambda shift: (-abs(shift.mean_delta or 0.0), shift.tool))
     last = None
@@ -92,8 +97,9 @@ def find_tools(comparison: Comparison, options: Options) -> ToolUse | None:
         runs=(made.known_runs[0], made.known_runs[1]),
         pairs=int(made.pairs.sum()),
         tasks=len(made.tasks),
+        families=made.families,
         tools=len([code for code in ranked if columns.names[code] != OTHER_TOOLS]),
-        family=len(deltas),
+        compared=len(deltas),
         level=options.level,
         largest=tuple(shifts[:LARGEST]),
         failed=last,
@@ -148,6 +154,8 @@ class _Calls:
         self.pairs: Ints = np.bincount(pairing.task[both], minlength=self._tasks)
         # The tasks with a pair in which both runs tell their calls.
         self.tasks: Ints = np.flatnonzero(self.pairs)
+        self._family = places(comparison.families, self.tasks)
+        self.families = None if self._family is None else int(self._family.max()) + 1
         self.totals = [self._by_tool(tallies, _flags(len(runs), arm.rows)) for arm in arms]
         ours, self._theirs = (
             self._by_task(tallies, _flags(len(runs), side[both]), runs.task) for side in sides
@@ -162,13 +170,14 @@ class _Calls:
         return totals
 
     def _by_task(self, tallies: Tallies, chosen: Flags, task: Ints) -> Floats:
-        """Calls per pair, a row per tool, a column per task that has pairs."""
+        """Calls per pair, a row per tool, a column per task that has pairs, or per family."""
         these = chosen[tallies.row]
         at = tallies.tool[these] * self._tasks + task[tallies.row[these]]
         sums = np.bincount(
             at, weights=tallies.count[these], minlength=self._names * self._tasks
         ).reshape(self._names, self._tasks)
-        return sums[:, self.tasks] / self.pairs[self.tasks]
+        calls: Floats = sums[:, self.tasks] / self.pairs[self.tasks]
+        return calls if self._family is None else family_means(calls, self._family)
 
     def deltas(self, code: int | None) -> Floats:
         return _of_tool(self._moved, code)
@@ -198,4 +207,4 @@ def moved(tools: ToolUse | None, most: int = 3) -> Iterator[ToolShift]:
 
 def too_few_tasks(tools: ToolUse) -> bool:
     """Whether there are no intervals because there are too few tasks."""
-    return tools.tasks < FEWEST_TASKS
+    return (tools.families or tools.tasks) < FEWEST_TASKS

@@ -31,7 +31,7 @@ ASSUMPTION = (
     "This rests on one assumption: a change that is not used changes nothing. It does not hold for "
     "what every run has to read, such as the descriptions of tools."
 )
-METHOD = "Fieller on task means"
+METHODS = {"task": "Fieller on task means", "family": "Fieller on family means"}
 
 
 class WhereUsed(msgspec.Struct, frozen=True, kw_only=True):
@@ -78,17 +78,17 @@ def find_where_used(comparison: Comparison, level: float) -> dict[str, WhereUsed
         measured = ~np.isnan(raw.values) & ~np.isnan(used)
         uses = TaskRuns(metric=SUCCESS, logs=False, values=used, layout=layout).among(measured)
         effects[metric.name] = where_used(
-            raw.on_test_scale().among(measured), uses.deltas[uses.shared], level
+            raw.on_test_scale().among(measured), uses.independent, level
         )
     return effects
 
 
 def where_used(runs: TaskRuns, more_used: Floats, level: float) -> WhereUsed:
-    """One metric, and how much larger the share of runs with a use is in each task that has it."""
-    deltas = runs.deltas[runs.shared]
+    """One metric, and how much larger the share of runs with a use is, family by family."""
+    deltas, noun = runs.independent, runs.layout.noun
     tasks = len(deltas)
     effect = WhereUsed(
-        tasks=tasks,
+        tasks=int(runs.shared.sum()),
         used_share_difference=math.fsum(more_used) / tasks if tasks else None,
         ratio=runs.logs,
         estimate=None,
@@ -96,7 +96,7 @@ def where_used(runs: TaskRuns, more_used: Floats, level: float) -> WhereUsed:
         withheld=NO_RUNS if not tasks else None,
     )
     if 0 < tasks < FEWEST_TASKS:
-        return msgspec.structs.replace(effect, withheld=no_interval_over(tasks))
+        return msgspec.structs.replace(effect, withheld=no_interval_over(tasks, noun=noun))
     # Two pseudo tasks, in one of which every run that used the change passes, in the other none.
     guard = PSEUDO_TASKS / tasks**2 if tasks and runs.metric in BOUNDED else 0.0
     ends = fieller(deltas, more_used, level, guard) if tasks else None
@@ -111,7 +111,7 @@ def where_used(runs: TaskRuns, more_used: Floats, level: float) -> WhereUsed:
     return msgspec.structs.replace(
         effect,
         estimate=estimate,
-        interval=between(low=low, high=high, method=METHOD, caveats=()),
+        interval=between(low=low, high=high, method=METHODS[noun], caveats=()),
     )
 
 

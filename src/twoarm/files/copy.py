@@ -50,11 +50,11 @@ def _left(folder: OpenFolder, known: tuple[int, int]) -> OpenFolder:
     with folder:
         flags = os.O_RDONLY | os.O_DIRECTORY
         above = os.open("..", flags, dir_fd=folder.descriptor)
-        found = OpenFolder(os.path.dirname(folder.path), above)
-    if _identity(found) != known:
-        found.close()
+        parent = OpenFolder(os.path.dirname(folder.path), above)
+    if _identity(parent) != known:
+        parent.close()
         raise OSError(errno.ESTALE, "moved while it was copied", folder.path)
-    return found
+    return parent
 
 
 def _copy_files(source: OpenFolder, target: OpenFolder) -> list[str]:

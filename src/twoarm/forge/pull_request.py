@@ -85,13 +85,13 @@ class CiJob:
         if number is None:
             number, commit = self._of_github(repository)
         caller = self._github()
-        found = PullRequest(
+        request = PullRequest(
             forge="github",
             number=number,
             commit=commit if _COMMIT.fullmatch(commit) else "",
             job_url=self._github_job(repository),
         )
-        return found, GitHub(caller, repository, number)
+        return request, GitHub(caller, repository, number)
 
     def _of_github(self, repository: str) -> tuple[int, str]:
         """The number of the pull request, and its newest commit."""
@@ -144,7 +144,7 @@ class CiJob:
         api = self._get("CI_API_V4_URL") or gitlab.API
         caller = gitlab_caller(api, self._token("GITLAB_TOKEN"))
         commit = self._get("CI_MERGE_REQUEST_SOURCE_BRANCH_SHA", "CI_COMMIT_SHA")
-        found = PullRequest(
+        request = PullRequest(
             forge="gitlab",
             number=number,
             commit=commit if _COMMIT.fullmatch(commit) else "",
@@ -152,7 +152,7 @@ class CiJob:
         )
         web = self._get("CI_MERGE_REQUEST_PROJECT_URL")
         web = f"{web}/-/merge_requests/{number}" if web else ""
-        return found, GitLab(caller, project, number, web)
+        return request, GitLab(caller, project, number, web)
 
 
 def _of_event(name: str, event: Mapping[str, Any]) -> tuple[int, str]:

@@ -17,7 +17,7 @@ from twoarm.compare.decide import GATES
 from twoarm.compare.summarize import ArmSummary
 from twoarm.errors import BadRunsError, InputError, OutputError, Position, Problems, UsageError
 from twoarm.evidence.cells import lay_out, task_runs
-from twoarm.evidence.results import Estimate
+from twoarm.evidence.results import Estimate, Interval, Scope
 from twoarm.files.write import write_new_file
 from twoarm.render.report import Report
 from twoarm.result.history_file import (
@@ -98,6 +98,14 @@ def entry_of(report: Report, commit: str | None, label: str | None) -> LoggedRes
 
 
 def _suite_digest(comparison: Comparison) -> str:
+    """Of the suites, and of the tasks if only some were asked for: these are another series."""
+    suites = _suites_digest(comparison)
+    if comparison.screening.chosen_tasks is None:
+        return suites
+    return _digest([suites, *(task.task_id for task in comparison.tasks)])
+
+
+def _suites_digest(comparison: Comparison) -> str:
     """Of the suites of run folders; otherwise of the tasks and what graded them."""
     runs = comparison.runs
     if runs.studies:
@@ -144,11 +152,14 @@ def _changes(report: Report) -> Iterator[tuple[str, LoggedChange]]:
             if not np.isnan(effect)
         }
         if by_task:
-            yield metric.name, _change(scale, whole, by_task)
+            yield metric.name, _change(scale, whole, by_task, report.evidence.headline)
 
 
-def _change(scale: Scale, whole: Estimate | None, by_task: dict[str, float]) -> LoggedChange:
-    interval = None if whole is None else whole.tasks_like_these or whole.these_tasks
+def _change(
+    scale: Scale, whole: Estimate | None, by_task: dict[str, float], headline: Scope
+) -> LoggedChange:
+    # The interval that the report itself shows.
+    interval: Interval | None = None if whole is None else getattr(whole, headline)
     return LoggedChange(
         scale=scale,
         estimate=None if whole is None else _short(whole.estimate),

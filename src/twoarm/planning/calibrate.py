@@ -8,8 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from twoarm._version import __version__
-from twoarm.compare.screen import ArmRuns, Arms, choose_arms, screen
+from twoarm.compare.families import Families, find_families
+from twoarm.compare.screen import ArmRuns, Arms, Screening, choose_arms, screen
 from twoarm.errors import Caveat, UsageError
+from twoarm.evidence.cells import places
 from twoarm.evidence.grade import Margins
 from twoarm.evidence.interval import Frame
 from twoarm.evidence.results import fewest_tasks
@@ -19,6 +21,7 @@ from twoarm.render.report import ShortReport
 from twoarm.render.sheet import Sheet
 from twoarm.result.analysis import Tool
 from twoarm.result.calibration_file import SCHEMA, By, Calibration, Drift, FalseWinners, Share
+from twoarm.result.chosen_tasks import chosen_caveats
 from twoarm.runs.arrays import Flags, Ints
 from twoarm.runs.metric import JUDGED
 from twoarm.runs.runfile import Progress, Source, read
@@ -112,6 +115,8 @@ def calibrate(
         by=options.by,
         trials=options.trials,
         tasks=dealt.pool.tasks,
+        chosen_tasks=dealt.screening.chosen_tasks,
+        families=dealt.pool.families,
         repeats=round(2.0 * dealt.pool.tasks / float((1.0 / dealt.pool.deal).sum())),
         false_winners=winners,
         noise_floor=trials.noise_floor(),
@@ -146,6 +151,7 @@ class _Dealt(msgspec.Struct, frozen=True, kw_only=True):
     pool: Pool
     in_order: Pool
     arms: tuple[str, ...]
+    screening: Screening
     left_out: int
 
 
@@ -159,7 +165,8 @@ def _split(runs: Runs, scoring: Options) -> _Dealt:
     else:
         # One arm is all that a split needs.
         arms = Arms(candidate="", baseline=arm)
-    baseline = screen(runs, arms, scoring).baseline
+    screening = screen(runs, arms, scoring)
+    baseline = screening.baseline
     sizes = np.bincount(baseline.task, minlength=len(runs.tasks))
     enough = sizes >= FEWEST_TO_SPLIT
     if int(enough.sum()) < 2:
@@ -169,15 +176,23 @@ def _split(runs: Runs, scoring: Options) -> _Dealt:
             f"has {counted(int(enough.sum()), 'such task')} (the most repeats: "
             f"{int(sizes.max(initial=0))}); use {other}, or run more repeats"
         )
-    pool = _pool(runs, [baseline], enough, np.tile(sizes[enough] // 2, (2, 1)))
+    families = find_families(runs, scoring.family)
+    pool = _pool(runs, families, [baseline], enough, np.tile(sizes[enough] // 2, (2, 1)))
     left_out = int(((sizes > 0) & ~enough).sum())
-    return _Dealt(pool=pool, in_order=pool, arms=(arms.baseline,), left_out=left_out)
+    return _Dealt(
+        pool=pool,
+        in_order=pool,
+        arms=(arms.baseline,),
+        screening=screening,
+        left_out=left_out,
+    )
 
 
 def _relabel(runs: Runs, scoring: Options) -> _Dealt:
     """The runs of both arms, with their labels exchanged inside each task."""
     arms = choose_arms(runs.arms, scoring.candidate, scoring.baseline)
-    sides = list(screen(runs, arms, scoring).arms)
+    screening = screen(runs, arms, scoring)
+    sides = list(screening.arms)
     sizes = np.array([np.bincount(side.task, minlength=len(runs.tasks)) for side in sides])
     shared = sizes.min(axis=0) > 0
     if int(shared.sum()) < 2:
@@ -189,15 +204,17 @@ def _relabel(runs: Runs, scoring: Options) -> _Dealt:
             "a calibration takes at least 2 repeats of a task, found 1: with one run in each arm "
             "nothing says how much repeats differ"
         )
+    families = find_families(runs, scoring.family)
     return _Dealt(
-        pool=_pool(runs, sides, shared, sizes[:, shared]),
-        in_order=_pool(runs, sides[1:], shared, np.tile(sizes[1, shared] // 2, (2, 1))),
+        pool=_pool(runs, families, sides, shared, sizes[:, shared]),
+        in_order=_pool(runs, families, sides[1:], shared, np.tile(sizes[1, shared] // 2, (2, 1))),
         arms=arms.both,
+        screening=screening,
         left_out=int((sizes.max(axis=0) > 0).sum() - shared.sum()),
     )
 
 
-def _pool(runs: Runs, sides: list[ArmRuns], tasks: Flags, dealt: Ints) -> Pool:
+def _pool(runs: Runs, families: Families, sides: list[ArmRuns], tasks: Flags, dealt: Ints) -> Pool:
     """The runs of some tasks, in the order in which they were made as far as that is known."""
     place = np.cumsum(tasks) - 1
     rows = [np.flatnonzero(tasks[side.task]) for side in sides]
@@ -217,12 +234,14 @@ def _pool(runs: Runs, sides: list[ArmRuns], tasks: Flags, dealt: Ints) -> Pool:
             for metric in JUDGED
         },
         deal=dealt,
+        family=places(families, np.flatnonzero(tasks)),
     )
 
 
 def _caveats(
     options: CalibrateOptions, dealt: _Dealt, winners: FalseWinners, drifted: Drift
 ) -> Iterator[Caveat]:
+    yield from chosen_caveats(dealt.screening, options.scoring, verdict=False)
     if winners.evidence.share > _TOO_OFTEN:
         yield Caveat.say(
             "evidence_cries_wolf",
@@ -246,11 +265,13 @@ def _caveats(
         )
         yield Caveat.say("tasks_left_out", "{} left out: {}", counted(dealt.left_out, "task"), why)
     fewest = fewest_tasks(options.scoring.level)
-    if dealt.pool.tasks < fewest:
+    families = dealt.pool.families
+    if (families or dealt.pool.tasks) < fewest:
         yield Caveat.say(
             "these_tasks",
-            "with fewer than {} tasks the evidence is about these very tasks only",
+            "with fewer than {} {} the evidence is about these very tasks only",
             fewest,
+            "tasks" if families is None else "families",
         )
     if options.by == "split":
         yield Caveat.say(

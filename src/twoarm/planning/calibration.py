@@ -26,17 +26,23 @@ class Pool(msgspec.Struct, frozen=True, kw_only=True):
     """Runs of some tasks, task by task in the order in which they were made.
 
     `deal` has a row for each arm: how many runs of each task it is dealt. What is left over plays
-    no part.
+    no part. `family` is the place of the family of each task, None where no two are of one.
     """
 
     task: Ints
     values: dict[str, Floats]
     deal: Ints
+    family: Ints | None = None
 
     @property
     def tasks(self) -> int:
         """How many tasks there are."""
         return int(self.deal.shape[1])
+
+    @property
+    def families(self) -> int | None:
+        """How many families the tasks have; None where no two are of one."""
+        return None if self.family is None else int(self.family.max()) + 1
 
     @property
     def starts(self) -> Ints:
@@ -70,7 +76,7 @@ class Dealt(msgspec.Struct, frozen=True, kw_only=True):
 
 def deal(pool: Pool, trials: int, frame: Frame, margins: Margins) -> Dealt:
     """Deal the runs of each task to two arms, at random, and judge them as any two arms."""
-    layout = Layout(tasks=np.arange(pool.tasks), sizes=pool.deal)
+    layout = Layout(tasks=np.arange(pool.tasks), sizes=pool.deal, family=pool.family)
     ours = layout.cell % 2 == 0
     scaled = _on_test_scale(pool)
     named = np.zeros((3, trials), dtype=bool)
@@ -83,7 +89,7 @@ def deal(pool: Pool, trials: int, frame: Frame, margins: Margins) -> Dealt:
         ]
         named[:, trial] = (_by_gates(pool.values, rows, ours), *winners(runs, frame, margins))
         for measure in runs:
-            deltas = measure.deltas[measure.shared]
+            deltas = measure.independent
             if len(deltas):
                 size = abs(float(deltas.mean()))
                 away[measure.metric.name][trial] = np.expm1(size) if measure.logs else size

@@ -22,6 +22,7 @@ from twoarm.planning.planner import Planner
 from twoarm.render.report import ShortReport
 from twoarm.render.sheet import Sheet
 from twoarm.result.analysis import Tool
+from twoarm.result.chosen_tasks import chosen_caveats
 from twoarm.result.plan_advice import best
 from twoarm.result.plan_file import (
     SCHEMA,
@@ -35,7 +36,7 @@ from twoarm.result.plan_file import (
 )
 from twoarm.runs.metric import JUDGED, SUCCESS, Metric
 from twoarm.runs.runfile import Progress, Source, read
-from twoarm.text.escape import counted, series
+from twoarm.text.escape import counted_tasks, series
 
 # Points of a line of the chart: fewer where each of them has to be tried.
 _POINTS, _TRIED_POINTS = 16, 6
@@ -177,7 +178,9 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
         metric=metric.name,
         detect=options.relative,
         scope=_scope(basis.design, outlook),
-        tasks=basis.design.tasks,
+        tasks=basis.pilot.whole_tasks(basis.design.tasks),
+        chosen_tasks=None if basis.comparison is None else basis.comparison.screening.chosen_tasks,
+        families=basis.pilot.families(basis.design.tasks),
         repeats=basis.design.repeats,
         power=power,
         smallest_detectable=_as_relative(smallest, change, metric),
@@ -204,9 +207,10 @@ def _planned(basis: _Basis, options: PlanOptions) -> PlanReport:
 
 
 def _prices(basis: _Basis, options: PlanOptions) -> UnitCosts:
-    """What a pair and a task cost; without a price, pairs are counted."""
+    """What a pair and a task cost; without a price, pairs are counted. A family has several."""
+    each = basis.pilot.each
     if basis.pair_usd is not None:
-        return UnitCosts(pair=basis.pair_usd or 1e-9, task=options.task_cost)
+        return UnitCosts(pair=each * (basis.pair_usd or 1e-9), task=each * options.task_cost)
     priced = option("pair_cost")
     if options.budget is not None:
         raise refused("budget", f"no cost is known; say what a pair costs with {priced}")
@@ -231,7 +235,7 @@ def _as_relative(size: float | None, change: float, metric: Metric) -> float | N
 
 def _spreads(pilot: Pilot) -> Spreads:
     return Spreads(
-        run=math.sqrt(float(pilot.run_variance[pilot.at]) / 2.0),
+        run=math.sqrt(float(pilot.run_variance[pilot.at]) / pilot.shrunk / 2.0),
         task=math.sqrt(float(pilot.task_variance[pilot.at])),
     )
 
@@ -305,13 +309,15 @@ class _Designs:
         scope = _scope(design, planner.outlook)
         # Trials of these very tasks take long, and the closed form is good.
         power = planner.about(design) if scope == "these_tasks" else planner.power(design)
+        pilot = self._basis.pilot
         return PlanOption(
             kind=kind,
-            tasks=design.tasks,
+            tasks=pilot.whole_tasks(design.tasks),
+            families=pilot.families(design.tasks),
             repeats=design.repeats,
             power=power,
             usd=self._usd(design),
-            more_tasks=design.tasks - self._basis.pilot.tasks,
+            more_tasks=pilot.whole_tasks(design.tasks - pilot.tasks),
             more_runs=self._more_runs(design),
             scope=scope,
         )
@@ -320,12 +326,14 @@ class _Designs:
         """The most power for the money."""
         design = self._planner.within(budget)
         power = self._planner.power(design) if design.tasks and design.repeats else 0.0
+        pilot = self._basis.pilot
         return Affordable(
-            tasks=design.tasks,
+            tasks=pilot.whole_tasks(design.tasks),
+            families=pilot.families(design.tasks),
             repeats=design.repeats,
             power=power,
             usd=self._planner.usd(design),
-            more_tasks=design.tasks - self._basis.pilot.tasks,
+            more_tasks=pilot.whole_tasks(design.tasks - pilot.tasks),
             more_runs=self._more_runs(design),
             power_to_be_sure=None if sure is None else min(power, sure.planner.power(design)),
         )
@@ -333,7 +341,7 @@ class _Designs:
     def curve(self, options: tuple[PlanOption, ...]) -> Iterator[Point]:
         """Power against money, by more repeats of these tasks and by more tasks."""
         have, pilot = self._basis.design, self._basis.pilot
-        runs = max((option.more_runs for option in options), default=0) * _BEYOND
+        runs = max((option.more_runs for option in options), default=0) * _BEYOND / pilot.each
         pairs = max(runs / 2.0, (_TIMES - 1.0) * have.tasks * have.repeats)
         used = pilot.tasks * pilot.repeats
         lines: dict[Literal["repeats", "tasks"], tuple[float, float]] = {
@@ -351,7 +359,7 @@ class _Designs:
                 )
                 yield Point(
                     kind=kind,
-                    tasks=design.tasks,
+                    tasks=pilot.whole_tasks(design.tasks),
                     repeats=design.repeats,
                     power=self._planner.about(design),
                     usd=self._usd(design),
@@ -363,11 +371,16 @@ class _Designs:
 
     def _more_runs(self, design: Design) -> int:
         outlook = self._planner.outlook
-        return 2 * int(outlook.pairs_to_add(design.tasks, design.repeats))
+        return 2 * outlook.pilot.whole_tasks(
+            int(outlook.pairs_to_add(design.tasks, design.repeats))
+        )
 
 
 def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[Caveat]:
     design, pilot = basis.design, basis.pilot
+    if basis.comparison is not None:
+        screening = basis.comparison.screening
+        yield from chosen_caveats(screening, options.scoring, verdict=False)
     if basis.comparison is None:
         yield Caveat.say(
             "assumed_spreads",
@@ -378,17 +391,19 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
     elif pilot.tasks < FEW_TASKS:
         yield Caveat.say(
             "small_pilot",
-            "a pilot of {} says little about how much tasks differ, so that being sure takes "
+            "a pilot of {} says little about how much {} differ, so that being sure takes "
             "many more runs; one of {} or more says it better",
-            counted(pilot.tasks, "task"),
+            counted_tasks(pilot.whole_tasks(pilot.tasks), pilot.families(pilot.tasks)),
+            "tasks" if pilot.family is None else "families",
             FEW_TASKS,
         )
     if design.tasks < outlook.fewest_tasks:
         yield Caveat.say(
             "these_tasks",
-            "with fewer than {} tasks the power is that of a verdict on these very tasks; it "
+            "with fewer than {} {} the power is that of a verdict on these very tasks; it "
             "says nothing about others",
             outlook.fewest_tasks,
+            "tasks" if pilot.family is None else "families",
         )
     if basis.comparison is not None and not pilot.task_variance[pilot.at]:
         yield Caveat.say(

@@ -60,10 +60,11 @@ def trial_power(
     for batch, count in enumerate(_batches(pilot, design, quick)):
         drawn = _Seed(seed, 200 + batch, design.tasks)
         if design.tasks < outlook.fewest_tasks:
-            runs = _runs(pilot, design, change, drawn, count)
+            here = Design(tasks=pilot.whole_tasks(design.tasks), repeats=design.repeats)
+            runs = _runs(pilot, here, change, drawn, count)
             ours, theirs = np.split(runs, 2, axis=3)
             deltas = (ours.mean(axis=3) - theirs.mean(axis=3))[:, pilot.at]
-            relabelled = _relabelled(pilot, design, runs, seed)
+            relabelled = _relabelled(pilot, here, runs, seed)
         else:
             differences = _deltas(pilot, design, change, drawn, count)
             t = _students_t(differences[:, pilot.at], change)
@@ -97,7 +98,7 @@ def _alone(pilot: Pilot) -> Pilot:
 
 def _batches(pilot: Pilot, design: Design, quick: bool) -> Iterator[int]:
     """How many trials to make at a time."""
-    cells = 2 * design.tasks * min(design.repeats, _MANY_RUNS)
+    cells = 2 * design.tasks * min(design.repeats, _MANY_RUNS) * _most_tasks(pilot)
     if not quick:
         cells = max(cells, len(pilot.metrics) * MOST_LISTED)
     step = max(1, _MOST_CELLS // cells)
@@ -111,9 +112,9 @@ def _clear(outlook: Outlook, relabelled: Relabelled, deltas: Floats, change: flo
     right = (deltas.sum(axis=1) > 0.0) == (change > 0.0)
     clear = 0
     for trial in np.flatnonzero(right).tolist():
-        family = range(trial * size, (trial + 1) * size)
-        own = family[at]
-        p = relabelled.adjusted(family, own if outlook.aim.first else None).get(own)
+        together = range(trial * size, (trial + 1) * size)
+        own = together[at]
+        p = relabelled.adjusted(together, own if outlook.aim.first else None).get(own)
         clear += p is not None and p <= outlook.aim.alpha + 1e-12
     return clear
 
@@ -148,8 +149,22 @@ def _deltas(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: i
             moved = change if place == pilot.at else 0.0
             rates = _task_rates(pilot, place, moved, drawn, trials, tasks)
             ours, theirs = (_share_passed(rate, sizes, drawn) for rate in rates)
-            deltas[:, place] = ours - theirs
+            deltas[:, place] = np.nanmean(ours - theirs, axis=2)
     return deltas
+
+
+def _most_tasks(pilot: Pilot) -> int:
+    return 1 if pilot.family is None else int(np.bincount(pilot.family).max())
+
+
+def _by_family(odds: Floats, pilot: Pilot) -> Floats:
+    """The log odds of the tasks of each family, a row each, filled up with NaN."""
+    if pilot.family is None:
+        return odds[:, None]
+    sizes = np.bincount(pilot.family)
+    rows = np.full((len(sizes), int(sizes.max())), np.nan)
+    rows[np.arange(rows.shape[1]) < sizes[:, None]] = odds[np.argsort(pilot.family, kind="stable")]
+    return rows
 
 
 def _factor(pilot: Pilot) -> Floats:
@@ -161,13 +176,18 @@ def _factor(pilot: Pilot) -> Floats:
 def _task_rates(
     pilot: Pilot, place: int, change: float, drawn: _Seed, trials: int, tasks: int
 ) -> tuple[Floats, Floats]:
-    """The success rates of drawn tasks, candidate and baseline: the odds change by task."""
+    """The success rates of drawn tasks, candidate and baseline: the odds change by task.
+
+    Of shape trial, family, task; the odds of a family's tasks change alike.
+    """
     odds = logits(pilot.rates)
+    rows = _by_family(odds, pilot)
     spread = odds_spread(pilot.rates, float(pilot.task_variance[place]))
     shift = odds_shift(odds.tobytes(), change, spread)
-    which = (drawn.uniform(trials, tasks) * len(odds)).astype(np.int64)
-    level = odds[which]
-    return logistic(level + shift + spread * drawn.normal(trials, tasks)), logistic(level)
+    which = (drawn.uniform(trials, tasks) * len(rows)).astype(np.int64)
+    level = rows[which]
+    moved = shift + spread * drawn.normal(trials, tasks)
+    return logistic(level + moved[..., None]), logistic(level)
 
 
 def _share_passed(rates: Floats, sizes: Ints, drawn: _Seed) -> Floats:
@@ -178,12 +198,13 @@ def _share_passed(rates: Floats, sizes: Ints, drawn: _Seed) -> Floats:
     if most > _MANY_RUNS:
         from scipy import special
 
+        sizes = sizes[:, None]
         count = np.ceil(special.bdtrik(drawn.uniform(*rates.shape), sizes, rates))
         share: Floats = np.clip(count, 0.0, sizes) / sizes
         return share
     passed = drawn.uniform(*rates.shape, most) < rates[..., None]
-    passed &= np.arange(most) < sizes[:, None]
-    shares: Floats = passed.sum(axis=2) / sizes
+    passed &= np.arange(most) < sizes[:, None, None]
+    shares: Floats = np.where(np.isnan(rates), np.nan, passed.sum(axis=3) / sizes[:, None])
     return shares
 
 
@@ -198,7 +219,8 @@ def _runs(pilot: Pilot, design: Design, change: float, drawn: _Seed, trials: int
         trials, size, tasks, 2 * repeats
     )
     # The variance is that of two runs together: each has half of it.
-    runs *= np.sqrt(pilot.run_variance / 2.0)[:, None, None]
+    # That of a run, where a family has the mean of several.
+    runs *= np.sqrt(pilot.run_variance / pilot.shrunk / 2.0)[:, None, None]
     runs[:, pilot.at, :, :repeats] += change
     for place, metric in enumerate(pilot.metrics):
         if metric is SUCCESS and len(pilot.rates):

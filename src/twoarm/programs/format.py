@@ -107,6 +107,10 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     score: float | None = None
     # What each check of the task found.
     checks: Mapping[str, bool | None] | None = None
+    # How its task is tagged.
+    task_tags: tuple[str, ...] | None = None
+    # The family of the task.
+    family: str | None = None
     run_id: str | None = None
     model: str | None = None
     agent: str | None = None

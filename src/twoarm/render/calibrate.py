@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from twoarm.compare.decide import number_of_gates
 from twoarm.render.sheet import Sheet, SheetLine
-from twoarm.render.tables import Column, Table, number, words
+from twoarm.render.tables import Column, Table, number, tasks_counted, words
 from twoarm.result.calibration_file import Calibration, Share
 from twoarm.runs.metric import BY_NAME, SUCCESS
 from twoarm.text.escape import counted, series
@@ -25,12 +25,12 @@ _HOW = {
 def sheet_of(calibration: Calibration) -> Sheet:
     """The calibration as a short report."""
     arms = joined([say("{}", Name(arm)) for arm in calibration.arms], " and ")
+    tasks = tasks_counted(calibration.tasks, calibration.families, calibration.chosen_tasks)
     return Sheet(
         heading=say("How often this suite cries wolf: " + _HOW[calibration.by], arms),
         overview=(
             f"{counted(calibration.trials, 'trial')} without a difference, each "
-            f"{counted(calibration.tasks, 'task')} x {counted(calibration.repeats, 'repeat')} in "
-            "both arms"
+            f"{tasks} x {counted(calibration.repeats, 'repeat')} in both arms"
         ),
         lines=tuple(_lines(calibration)),
         tables=(_winners(calibration), _floor(calibration)),

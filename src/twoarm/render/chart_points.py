@@ -180,13 +180,13 @@ def _deltas(metric: Metric, comparison: Comparison) -> MetricDeltas:
     tasks.sort(key=lambda task: (task.mean, task.task_id))
     return MetricDeltas(
         metric=metric.name,
-        tasks=tuple(_thinned(tasks)),
+        tasks=tuple(thinned(tasks)),
         task_count=len(tasks),
         pair_count=total,
     )
 
 
-def _thinned(items: list[T]) -> list[T]:
+def thinned(items: list[T]) -> list[T]:
     """The items in their order; if they are too many, some at even steps, with both ends."""
     if len(items) <= MOST_TASKS:
         return items
@@ -206,7 +206,7 @@ def _successes(tasks: tuple[Task, ...]) -> Successes:
         if task.candidate.runs and task.baseline.runs
     ]
     compared.sort(key=lambda task: (task.baseline - task.candidate, -task.baseline, task.task_id))
-    return Successes(tasks=tuple(_thinned(compared)), task_count=len(compared))
+    return Successes(tasks=tuple(thinned(compared)), task_count=len(compared))
 
 
 def _spread(arm: ArmRuns, metric: Metric, runs: Runs) -> RunSpread | None:
@@ -234,7 +234,7 @@ def _spread(arm: ArmRuns, metric: Metric, runs: Runs) -> RunSpread | None:
 
 
 def _costs(tasks: tuple[Task, ...]) -> Iterator[TaskCost]:
-    for task in _thinned(list(tasks)):
+    for task in thinned(list(tasks)):
         for candidate, arm in ((True, task.candidate), (False, task.baseline)):
             if arm.median_cost_usd is not None:
                 yield TaskCost(

@@ -1,6 +1,5 @@
 """The evidence in tables: one question at a time."""
 
-import math
 from collections.abc import Iterator
 
 from twoarm.compare.decide import GATES, number_of_gates
@@ -28,16 +27,16 @@ from twoarm.render.tables import (
     number,
     of_rows,
     shortfalls,
-    tasks,
     words,
 )
+from twoarm.render.tasks import single_tasks, tag_table, tasks
 from twoarm.render.tools import tool_tables
 from twoarm.render.uptake import uptake_tables
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import difference_range, ratio_range
 from twoarm.runs.metric import COST, JUDGED, SCORE, Metric
-from twoarm.text.escape import counted
-from twoarm.text.number_format import NOT_MEASURED, change, figure, share
+from twoarm.text.escape import counted_tasks
+from twoarm.text.number_format import NOT_MEASURED, at_level, change, figure, share
 
 OTHER: dict[Scope, Scope] = {
     "these_tasks": "tasks_like_these",
@@ -58,8 +57,11 @@ def report_tables(analysis: Analysis, most: int) -> Iterator[Table]:
     if evidence is not None:
         for scope in (evidence.headline, OTHER[evidence.headline]):
             yield intervals(evidence, scope)
+    if evidence is not None:
+        yield from tag_table(evidence.tags, most)
     yield tasks(analysis, most)
     if evidence is not None:
+        yield from single_tasks(evidence, most)
         yield from score_tables(evidence, most)
         yield repeats(analysis, evidence)
     yield arms(analysis)
@@ -74,7 +76,7 @@ def level(evidence: Evidence) -> str:
     """What heads a column of intervals."""
     looks = evidence.looks
     promised = evidence.level if looks is None else looks.level
-    percent = f"{math.floor(promised * 1e4 + 1e-6) / 100:g}%"
+    percent = at_level(promised)
     return f"{percent} interval" if looks is None else f"{percent} over all looks"
 
 
@@ -82,6 +84,9 @@ def per_solved(evidence: Evidence) -> Iterator[tuple[str, str, ArmsPerSolved]]:
     """What a solved task takes: what that is called, its unit, and both arms."""
     yield COST.label, COST.unit, evidence.per_solved.cost_usd
     yield "minutes", "rate", evidence.per_solved.duration_minutes
+
+
+_ALIKE = "Means are over families, which weigh alike, and inside a family its tasks do."
 
 
 def _each_by_itself(scope: Scope) -> str:
@@ -123,7 +128,8 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
         _note(notes, label, figures.ratio, scope)
         rows.append(_ratio_row(f"{label}, ratio of totals", figures.ratio, scope, number("", None)))
     tested = any(row[-1].key is not None for row in rows)
-    count = f" ({counted(evidence.tasks, 'task')})" if scope == "tasks_like_these" else ""
+    tasks = counted_tasks(evidence.tasks, evidence.families)
+    count = f" ({tasks})" if scope == "tasks_like_these" else ""
     return Table(
         name=scope.replace("_", "-"),
         heading=_HEADINGS[scope] + count,
@@ -136,6 +142,7 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
         rows=tuple(rows),
         notes=(
             *((_each_by_itself(scope),) if tested and scope == evidence.headline else ()),
+            *((_ALIKE,) if evidence.families is not None else ()),
             *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
         ),
     )

@@ -30,6 +30,8 @@ def task_rows(tasks: Iterable[Task]) -> list[dict[str, Any]]:
                 if name.startswith("mean_")
             },
             "high_variance": ", ".join(task.high_variance),
+            "task_tags": ", ".join(task.task_tags),
+            "family": task.family,
         }
         for task in tasks
     ]

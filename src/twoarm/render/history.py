@@ -147,7 +147,8 @@ def change_said(logged: LoggedChange, metric: Metric) -> str:
         return told(logged.estimate, metric, logged.scale)
 
     def whole(value: float) -> str:
-        return f"{round(100.0 * (value - 1.0 if logged.scale == 'ratio' else value)):+d}"
+        rounded = round(100.0 * (value - 1.0 if logged.scale == "ratio" else value))
+        return f"{rounded:+d}" if rounded else "0"
 
     unit = " pts" if metric is SUCCESS else "%"
     assert logged.estimate is not None
@@ -163,7 +164,7 @@ def _caveats(series: HistorySeries) -> Iterator[Sentence]:
     for earlier, later in zip(series.results, series.results[1:], strict=False):
         if earlier.versions != later.versions and later.versions:
             yield say(
-                "{}: the agent is another since {}: {}, before {}",
+                "{}: the agent was updated at {}: {}, before {}",
                 which,
                 result_said(later),
                 listed(later.versions, _NAMED),

@@ -11,7 +11,7 @@ from twoarm.errors import ExtraError, extra_needed
 from twoarm.render.candidates import overview, tested_of
 from twoarm.render.chart_points import ChartPoints
 from twoarm.render.evidence import report_tables
-from twoarm.render.page import gate_charts, run_charts, task_charts
+from twoarm.render.page import gate_charts, run_charts, single_charts, task_charts
 from twoarm.render.page.gate_charts import page_label
 from twoarm.render.page.head import page_head
 from twoarm.render.page.links import FOLDER, INDEX, NO_LINKS, Links, link_charts, task_url
@@ -90,6 +90,7 @@ def _parts(analysis: Analysis, points: ChartPoints, links: Links) -> tuple[str, 
     summary = summarize(analysis)
     first = gate_charts.changes(summary)
     gates = list(gate_charts.forest(analysis))
+    singles = list(single_charts.single_tasks(analysis))
     tasks = [task_charts.successes(points), *task_charts.deltas(points)]
     spreads = list(run_charts.spreads(analysis, points))
     runs = [run_charts.costs(analysis, points), run_charts.timeline(analysis, points)]
@@ -110,7 +111,7 @@ def _parts(analysis: Analysis, points: ChartPoints, links: Links) -> tuple[str, 
                 "tasks-chart",
                 "Task by task",
                 "What the candidate changed in each task.",
-                figures(tasks),
+                (figures(singles, "thirds") if singles else "") + figures(tasks),
             ),
             section(
                 "runs-chart",
@@ -125,7 +126,7 @@ def _parts(analysis: Analysis, points: ChartPoints, links: Links) -> tuple[str, 
     link_charts((*tasks, *spreads, *runs), points, links)
     drawn = {
         chart.name: chart.spec
-        for chart in (first, *gates, *tasks, *spreads, *runs)
+        for chart in (first, *gates, *singles, *tasks, *spreads, *runs)
         if chart.spec is not None
     }
     return body, drawn

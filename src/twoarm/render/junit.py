@@ -6,7 +6,7 @@ import msgspec
 
 from twoarm.compare.decide import Gate
 from twoarm.render.summary import PROMOTED_BY, Amount, Summary, summarize
-from twoarm.render.tables import runs_counted
+from twoarm.render.tables import overview, runs_counted
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import failed_said
 from twoarm.text.escape import counted, xml
@@ -59,6 +59,8 @@ def _suite(analysis: Analysis, tested: list[Case]) -> Iterator[str]:
         properties[f"promotion by {PROMOTED_BY[other.by]}"] = other.verdict
     if any(arm.at_risk for arm in analysis.trials):
         properties["runs"] = runs_counted(analysis)
+    if analysis.chosen_tasks is not None:
+        properties["tasks"] = overview(analysis)
     for amount in summarize(analysis).amounts:
         if amount.points and amount.gate is None:
             properties[amount.label] = f"{amount.candidate} vs. {amount.baseline}"

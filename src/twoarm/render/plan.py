@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from twoarm.compare.decide import MINIMUM_REPEATS
 from twoarm.render.sheet import Sheet, SheetLine
 from twoarm.render.summary import SCOPES
-from twoarm.render.tables import Cell, Column, Table, number, words
+from twoarm.render.tables import Cell, Column, Table, number, tasks_counted, words
 from twoarm.result.plan_advice import often, percent, what_to_run
 from twoarm.result.plan_file import Plan, PlanKind, PlanOption, UpperLimits
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, counted_tasks
 from twoarm.text.number_format import NOT_MEASURED, dollars, figure, share
 from twoarm.text.sentence import Name, Sentence, say
 
@@ -29,7 +29,8 @@ def sheet_of(plan: Plan) -> Sheet:
     heading = say("Plan to see a change of {} in {}", amount(plan, plan.detect), label(plan))
     if plan.candidate is not None and plan.baseline is not None:
         heading = say("{}, {} vs. {}", heading, Name(plan.candidate), Name(plan.baseline))
-    design = f"{counted(plan.tasks, 'task')} x {counted(plan.repeats, 'repeat')}"
+    tasks = tasks_counted(plan.tasks, plan.families, plan.chosen_tasks)
+    design = f"{tasks} x {counted(plan.repeats, 'repeat')}"
     basis = "No pilot: assumed spreads" if plan.assumed else f"Pilot of {design}"
     where = "" if not plan.assumed else f"; {design}"
     return Sheet(
@@ -62,7 +63,7 @@ def _lines(plan: Plan) -> Iterator[SheetLine]:
     chance = say(
         "{} chance that {} x {} show it{}",
         percent(plan.power),
-        counted(plan.tasks, "task"),
+        counted_tasks(plan.tasks, plan.families),
         counted(plan.repeats, "repeat"),
         _to_be_sure(percent(plan.power), None if limits is None else percent(limits.power)),
     )
@@ -102,7 +103,7 @@ def _budget(plan: Plan) -> Sentence:
     return say(
         "{} buys {} x {}: {} chance to see it{}, for about {}",
         dollars(plan.budget_usd),
-        counted(affordable.tasks, "task"),
+        counted_tasks(affordable.tasks, affordable.families),
         counted(affordable.repeats, "repeat"),
         chance,
         _to_be_sure(chance, None if sure is None else percent(sure)),
@@ -165,7 +166,9 @@ def _half(option: PlanOption | None) -> tuple[Cell, ...]:
 
 
 def _kept(plan: Plan, options: tuple[PlanOption, ...]) -> Iterator[str]:
-    """Tasks of the pilot that have more repeats than a design asks for."""
+    """Tasks of the pilot that have more repeats than a design asks for, or come in families."""
+    if plan.families is not None:
+        yield "Other families are taken to have as many tasks as those of the pilot."
     if any(way.repeats < plan.repeats and way.tasks > plan.tasks for way in options):
         pilot = counted(plan.tasks, "task")
         yield f"The {pilot} of the pilot keep their {plan.repeats} repeats."
@@ -217,13 +220,14 @@ def _dollars(option: PlanOption) -> Cell:
 def _rests_on(plan: Plan) -> Table:
     limits = plan.upper_limits
     scale = "points" if plan.metric == SUCCESS.name else "log scale"
+    units = "tasks" if plan.families is None else "families"
     rows = [
         (
             f"spread of the runs of a task ({scale})",
             _spread(plan, plan.spreads.run, None if limits is None else limits.spreads.run),
         ),
         (
-            f"spread of the change between tasks ({scale})",
+            f"spread of the change between {units} ({scale})",
             _spread(plan, plan.spreads.task, None if limits is None else limits.spreads.task),
         ),
         ("level of the test beside the other gates", f"{plan.tested_at:.4f}"),

@@ -9,6 +9,7 @@ from math import isfinite
 import msgspec
 
 from twoarm.compare.decide import Decision, Gate, fails
+from twoarm.evidence.interval import by_interval
 from twoarm.evidence.results import (
     FEWEST_TASKS,
     ArmsPerSolved,
@@ -23,7 +24,6 @@ from twoarm.result.caveats import foremost
 from twoarm.result.findings import (
     beside_interval,
     broken_said,
-    by_interval,
     difference_range,
     evidence_said,
     failed_said,
@@ -349,6 +349,8 @@ def _scope(evidence: Evidence) -> str:
     if evidence.headline == "these_tasks":
         return f"Intervals are for {here(evidence)} only."
     like = f"tasks like these {evidence.tasks:,}"
+    if evidence.families is not None:
+        like = f"tasks like these ({counted(evidence.families, 'family')})"
     limits = evidence.deltas[SUCCESS.name].mean.these_tasks
     if limits is None:
         return f"Intervals are for {like}."

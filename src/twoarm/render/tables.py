@@ -6,16 +6,15 @@ from typing import Literal
 
 import msgspec
 
+from twoarm.compare.chosen import ChosenTasks
 from twoarm.compare.decide import Gate
-from twoarm.compare.tasks import Task
 from twoarm.compare.trials import Trials, lost_runs, stopped_early
 from twoarm.evidence.results import Evidence, Interval
 from twoarm.result.analysis import Analysis
-from twoarm.result.findings import always_said
 from twoarm.result.stopping import stopped_said
-from twoarm.runs.metric import COST, JUDGED, LABELS, METRICS, SUCCESS
+from twoarm.runs.metric import COST, LABELS, METRICS, SUCCESS
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET
-from twoarm.text.escape import counted, series
+from twoarm.text.escape import counted, counted_tasks, series
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name, Sentence
 
@@ -42,6 +41,7 @@ _LEFT_OUT = (
     ("duplicate", "duplicate", ""),
     ("other arm", "run", " in other arms"),
     ("other part", "run", " in other parts"),
+    ("other task", "run", " of other tasks"),
 )
 _ROWS_NAMED = 3
 # How a reason for a missing run may begin, in the words of the record.
@@ -228,60 +228,6 @@ def arms(analysis: Analysis) -> Table:
     )
 
 
-def tasks(analysis: Analysis, most: int) -> Table:
-    """Every task in both arms; those with lower success come first."""
-    order = {"lower": 0, "higher": 1, "unchanged": 2, None: 3}
-    ranked = sorted(
-        analysis.tasks,
-        key=lambda task: (order[task.standing], task.mean_pass_delta or 0, task.task_id),
-    )
-    count = {
-        word: sum(task.standing == word for task in analysis.tasks)
-        for word in ("higher", "lower", "unchanged")
-    }
-    return Table(
-        name="tasks",
-        heading=(
-            f"Tasks by success: {count['higher']} higher, {count['lower']} lower, "
-            f"{count['unchanged']} unchanged"
-        ),
-        columns=(
-            Column("task", "text"),
-            Column("standing", "text"),
-            Column("candidate"),
-            Column("baseline"),
-            Column("gained"),
-            Column("lost"),
-            Column("pairs", brief=False),
-            *(
-                Column(f"{metric.label}, delta", brief=metric.unit == "seconds")
-                for metric in JUDGED
-            ),
-            Column("varies in", "text", brief=False),
-        ),
-        rows=tuple(_task(task) for task in ranked[:most]),
-        notes=(*more(len(ranked), most), *always_said(analysis.failures, len(ranked))),
-    )
-
-
-def _task(task: Task) -> tuple[Cell, ...]:
-    passed = [
-        number(f"{arm.successes}/{arm.runs}", arm.successes / arm.runs if arm.runs else None)
-        for arm in (task.candidate, task.baseline)
-    ]
-    moved = [(metric, getattr(task, f"mean_{metric.delta}")) for metric in JUDGED]
-    return (
-        words(Name(task.task_id)),
-        Cell(task.standing or "one arm only", task.standing),
-        *passed,
-        number(f"{task.gained:,}", task.gained),
-        number(f"{task.lost:,}", task.lost),
-        number(f"{task.pairs:,}", task.pairs),
-        *(number(change(value, metric.unit), value) for metric, value in moved),
-        words(", ".join(LABELS[name] for name in task.high_variance)),
-    )
-
-
 def excluded(analysis: Analysis, most: int) -> Iterator[Table]:
     """What was read and not counted, and why; nothing if all was."""
     groups, lost = analysis.excluded, any(arm.lost for arm in analysis.trials)
@@ -370,7 +316,23 @@ def overview(analysis: Analysis, *, brief: bool = False) -> str:
     runs = runs_counted(analysis, brief=brief)
     stopped = stopped_said(analysis.evidence)
     early = f"; {stopped}" if stopped else ""
-    return f"{counted(analysis.task_count, 'task')} x {repeats}; {runs}{_used(analysis)}{early}"
+    tasks = tasks_counted(analysis.task_count, _families(analysis), analysis.chosen_tasks)
+    return f"{tasks} x {repeats}; {runs}{_used(analysis)}{early}"
+
+
+def tasks_counted(tasks: int, families: int | None, chosen: ChosenTasks | None) -> str:
+    """How many tasks there are, of how many if only some were asked for, and their families."""
+    if chosen is None:
+        return counted_tasks(tasks, families)
+    among = f"{tasks:,} of {counted(chosen.of, 'task')}"
+    return among if families is None else f"{among} in {counted(families, 'family')}"
+
+
+def _families(analysis: Analysis) -> int | None:
+    """How many families the tasks have; None where no two are of one."""
+    # A task without a name for its family is one of its own.
+    count = len({(task.family, task.family is None and task.task_id) for task in analysis.tasks})
+    return count if count < analysis.task_count else None
 
 
 def runs_counted(analysis: Analysis, *, brief: bool = False) -> str:

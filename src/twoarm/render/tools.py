@@ -25,7 +25,7 @@ def tool_tables(tools: ToolUse | None, *, weighed: bool) -> Iterator[Table]:
     else:
         notes.append(
             "Changes are paired by task. The intervals are for tasks like these, and allow for "
-            f"{counted(tools.family, 'comparison')} at once."
+            f"{counted(tools.compared, 'comparison')} at once."
         )
     if tools.tools > len(tools.largest):
         notes.append(f"The {len(tools.largest)} largest of {tools.tools:,} tools.")

@@ -4,6 +4,7 @@ from typing import Any, Literal
 
 import msgspec
 
+from twoarm.compare.chosen import ChosenTasks
 from twoarm.compare.decide import Adequacy, Decision, Gate
 from twoarm.compare.pair import Paired
 from twoarm.compare.summarize import ArmSummary
@@ -72,6 +73,8 @@ class Analysis(Document, frozen=True, kw_only=True):
     effective_run_count: int
     excluded_infra_failures: int
     task_count: int
+    # None if all tasks were asked for.
+    chosen_tasks: ChosenTasks | None
     trials: tuple[Trials, Trials]
     arm_summaries: tuple[ArmSummary, ArmSummary]
     paired: Paired

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from twoarm.compare.chosen import ChosenTasks
 from twoarm.errors import Caveat
 from twoarm.result.analysis import Document, Tool
 from twoarm.runs.runs import Input
@@ -57,6 +58,9 @@ class Calibration(Document, frozen=True, kw_only=True):
     by: By
     trials: int
     tasks: int
+    # None if all tasks were asked for.
+    chosen_tasks: ChosenTasks | None
+    families: int | None
     repeats: int
     false_winners: FalseWinners
     noise_floor: dict[str, float]

@@ -5,10 +5,12 @@ from collections.abc import Iterator
 
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import number_of_gates
+from twoarm.compare.families import PREFIX, prefixes
 from twoarm.compare.screen import WITH, Arms, Screening, opposite
 from twoarm.compare.summarize import ArmSummary
 from twoarm.compare.trials import Trials
 from twoarm.errors import Caveat
+from twoarm.evidence.nodes import nodes_of
 from twoarm.evidence.results import Evidence
 from twoarm.options import Options
 from twoarm.result.promote import Promotion
@@ -19,6 +21,8 @@ from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
 
 # What the promotion and the advice say already.
 _TOLD = ("too_few_repeats", "insufficient_data", "add_tasks")
+# How many families are named.
+_FAMILIES = 3
 # How many reasons for missing runs are named for an arm.
 _REASONS = 3
 
@@ -29,8 +33,10 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
         *_on_the_decision(comparison),
         *_on_repeats(comparison),
         *_on_grading(comparison, options),
+        *_on_nodes(comparison),
         *_on_excluded(comparison, options),
         *comparison.screening.caveats,
+        *_on_families(comparison),
         *_on_tasks(comparison),
         *_on_pairs(comparison),
         *(caveat for summary in comparison.summaries for caveat in _on_missing(summary)),
@@ -113,6 +119,23 @@ def _on_repeats(comparison: Comparison) -> Iterator[Caveat]:
         )
 
 
+def _on_families(comparison: Comparison) -> Iterator[Caveat]:
+    """Tasks that are alike are taken for independent unless somebody says so."""
+    families = {} if comparison.families.given else prefixes([t.task_id for t in comparison.tasks])
+    if families:
+        largest = sorted(families, key=lambda prefix: (-families[prefix], prefix))
+        yield Caveat.say(
+            "family_not_named",
+            "task ids look like families ({} of {}: {}), and tasks of a family are not "
+            "independent: intervals over tasks like these may be far too narrow; name families "
+            "with {}",
+            sum(families.values()),
+            counted(len(comparison.tasks), "task"),
+            listed(largest, _FAMILIES),
+            Name(f"--family '{PREFIX}'"),
+        )
+
+
 def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:
     for study in comparison.runs.studies:
         kept = [
@@ -122,16 +145,16 @@ def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:
             and (options.part is None or run.part in options.part)
         ]
         if kept:
-            one = len(kept) == 1
+            single = len(kept) == 1
             yield Caveat.say(
                 "not_regraded",
                 "{} could not be graded again and {} the verdict of then: {}; to count {} as "
                 "missing instead, remove {} below {} and {}, then score",
                 counted(len(kept), "run"),
-                "keeps" if one else "keep",
+                "keeps" if single else "keep",
                 listed(kept),
-                "it" if one else "them",
-                "its folder" if one else "their folders",
+                "it" if single else "them",
+                "its folder" if single else "their folders",
                 Whole(os.path.join(study.path, "runs")),
                 Whole(os.path.join(study.path, COLLECTED)),
             )
@@ -145,6 +168,30 @@ def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:
                 series([str(number) for number in study.missing_shards]),
                 Whole(f"twoarm run --resume {study.path}"),
             )
+
+
+def _on_nodes(comparison: Comparison) -> Iterator[Caveat]:
+    known = nodes_of(comparison)
+    if known is None:
+        return
+    if known.split:
+        yield Caveat.say(
+            "split_blocks",
+            "{} of {} ran on more than one node, because a node was lost: whatever differs between "
+            "these nodes is part of the difference",
+            known.split,
+            counted(known.blocks, "block"),
+        )
+    speeds = known.speeds
+    if speeds is not None and speeds.clear:
+        yield Caveat.say(
+            "nodes_differ",
+            "nodes differ in how long the same task takes: {} needs {} times as long as {}; where "
+            "both arms of a block ran on one node, that is spread and no bias",
+            Name(known.names[speeds.slowest]),
+            f"{speeds.ratio:.2f}",
+            Name(known.names[speeds.fastest]),
+        )
 
 
 def _on_excluded(comparison: Comparison, options: Options) -> Iterator[Caveat]:

@@ -3,11 +3,12 @@
 from collections.abc import Iterator
 
 from twoarm.compare.decide import number_of_gates
+from twoarm.evidence.interval import by_interval
 from twoarm.evidence.results import Drop, Evidence, Finding, Interval, TestStanding
 from twoarm.explain.failures import ArmFailures, Failures
 from twoarm.result.promote import here
 from twoarm.runs.endings import FAILURE_WORDS
-from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS, Better, Metric
+from twoarm.runs.metric import BY_NAME, LABELS, SUCCESS, Metric
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, share
 from twoarm.text.sentence import Name, Sentence, listed, say
@@ -101,15 +102,6 @@ def _alone(evidence: Evidence, metric: Metric) -> TestStanding:
     delta = evidence.deltas[metric.name]
     limits: Interval | None = getattr(delta.change, evidence.headline)
     return by_interval(limits, 0.0 if delta.ratio is None else 1.0, metric.better)
-
-
-def by_interval(limits: Interval | None, nothing: float, better: Better) -> TestStanding:
-    """What an interval shows on its own; `nothing` is no difference."""
-    if limits is None:
-        return "no test"
-    if limits.low <= nothing <= limits.high:
-        return "no clear difference"
-    return "better" if (limits.low > nothing) == (better is Better.HIGHER) else "worse"
 
 
 def _why_unclear(evidence: Evidence) -> str:

@@ -9,7 +9,7 @@ from twoarm.options import Options
 from twoarm.result.findings import has_standing
 from twoarm.result.step import Step, step
 from twoarm.runs.metric import BY_NAME, DURATION, SUCCESS
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, counted_tasks
 from twoarm.text.number_format import dollars
 
 # Above this share of run-to-run noise, more repeats are the cheaper way.
@@ -36,20 +36,23 @@ def _where(evidence: Evidence, options: Options) -> Iterator[Step]:
     fewest = fewest_tasks(options.level)
     least = tasks_within(options.margin_success, evidence.level)
     unclear = "no clear difference"
-    if evidence.tasks < fewest:
+    independent = evidence.families or evidence.tasks
+    if independent < fewest:
         yield step(
             "add_tasks",
-            "add tasks: with {} nothing can be said about others; it takes at least {}",
-            counted(evidence.tasks, "task"),
+            "add {}: with {} nothing can be said about others; it takes at least {}",
+            "tasks" if evidence.families is None else "families of tasks",
+            counted_tasks(evidence.tasks, evidence.families),
             fewest,
         )
         if evidence.next_runs is not None:
             yield _planned(evidence.next_runs)
-    elif options.promote_by == "margin" and evidence.tasks < least:
+    elif options.promote_by == "margin" and independent < least:
         yield step(
             "add_tasks",
-            "add tasks: to rule out a drop of {} points for tasks like these takes at least {}, "
+            "add {}: to rule out a drop of {} points for tasks like these takes at least {}, "
             "even if nothing fails",
+            "tasks" if evidence.families is None else "families of tasks",
             f"{options.margin_success * 100:g}",
             least,
         )
@@ -84,7 +87,7 @@ def _planned(wanted: NextRuns) -> Step:
         "to see a {} change in {}: {} x {}, {}",
         f"{size}-point" if wanted.metric == SUCCESS.name else f"{size}%",
         BY_NAME[wanted.metric].short,
-        counted(wanted.tasks, "task"),
+        counted_tasks(wanted.tasks, wanted.families),
         counted(wanted.repeats, "repeat"),
         counted(wanted.more_runs, "more run")
         if wanted.usd is None

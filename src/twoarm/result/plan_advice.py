@@ -2,7 +2,7 @@
 
 from twoarm.evidence.power import MOST_REPEATS
 from twoarm.result.plan_file import Plan, PlanOption
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, counted_tasks
 from twoarm.text.number_format import dollars
 from twoarm.text.sentence import Sentence, say
 
@@ -46,7 +46,8 @@ def _designs(plan: Plan) -> str:
 
 
 def _design(option: PlanOption, more: bool) -> str:
-    design = f"{counted(option.tasks, 'task')} x {counted(option.repeats, 'repeat')}"
+    tasks = counted_tasks(option.tasks, option.families)
+    design = f"{tasks} x {counted(option.repeats, 'repeat')}"
     if option.usd is None:
         return f"{design}, {option.more_runs:,} {'more ' if more else ''}runs"
     return f"{design} for about {dollars(option.usd)}{' more' if more else ''}"
@@ -54,7 +55,7 @@ def _design(option: PlanOption, more: bool) -> str:
 
 def _limit_of_repeats(plan: Plan) -> str:
     """Why more repeats of the same tasks are no way to it."""
-    tasks = f"{'' if plan.assumed else 'these '}{counted(plan.tasks, 'task')}"
+    tasks = f"{'' if plan.assumed else 'these '}{counted_tasks(plan.tasks, plan.families)}"
     endless = plan.power_with_endless_repeats
     if endless >= plan.wanted_power:
         return f"{tasks} alone would take more than {MOST_REPEATS} repeats"

@@ -4,6 +4,7 @@ from typing import Literal
 
 import msgspec
 
+from twoarm.compare.chosen import ChosenTasks
 from twoarm.errors import Caveat
 from twoarm.evidence.results import Scope
 from twoarm.result.analysis import Document, Tool
@@ -18,11 +19,13 @@ PlanKind = Literal["repeats", "tasks", "cheapest"]
 class PlanOption(msgspec.Struct, frozen=True, kw_only=True):
     """A way to reach the power: what to have in the end, and what is missing for it.
 
-    Tasks that have more repeats than these keep them. `usd` is null where no cost is known.
+    Tasks that have more repeats than these keep them. `usd` is null where no cost is known,
+    `families` where the tasks of the pilot have none; new ones are taken to be as large.
     """
 
     kind: PlanKind
     tasks: int
+    families: int | None
     repeats: int
     power: float
     usd: float | None
@@ -35,6 +38,7 @@ class Affordable(msgspec.Struct, frozen=True, kw_only=True):
     """The most power that the budget buys; to be sure, if the spreads are at their upper limits."""
 
     tasks: int
+    families: int | None
     repeats: int
     power: float
     usd: float
@@ -55,7 +59,8 @@ class Point(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Spreads(msgspec.Struct, frozen=True, kw_only=True):
-    """Standard deviations: of the runs of a task in one arm, and of the true change between tasks.
+    """Standard deviations: of the runs of a task in one arm, and of the true change between tasks,
+    or between families.
 
     On logarithms, so that 0.2 is about 20%; for success, as shares.
     """
@@ -95,6 +100,9 @@ class Plan(Document, frozen=True, kw_only=True):
     detect: float
     scope: Scope
     tasks: int
+    # None if all tasks of the pilot were asked for, or there is none.
+    chosen_tasks: ChosenTasks | None
+    families: int | None
     repeats: int
     power: float
     smallest_detectable: float | None

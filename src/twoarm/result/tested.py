@@ -5,8 +5,8 @@ from collections.abc import Iterator, Sequence
 import msgspec
 import numpy as np
 
+from twoarm.compare.chosen import asked_for
 from twoarm.compare.comparison import Comparison
-from twoarm.compare.screen import of_parts
 from twoarm.options import Options
 from twoarm.runs.arrays import measured
 from twoarm.runs.study import Study
@@ -51,8 +51,7 @@ def find_tested(comparison: Comparison, options: Options) -> Subject:
     compared = np.zeros(len(runs), dtype=bool)
     for arm in comparison.arms.both:
         compared |= runs.arm == (runs.arms.index(arm) if arm in runs.arms else -1)
-    if options.part is not None:
-        compared &= of_parts(runs, options.part)
+    compared &= asked_for(runs, options)
     makers = [runs.makers[code] for code in np.flatnonzero(np.bincount(runs.maker[compared]))]
     suites: list[SubjectSuite] = []
     for study in runs.studies:

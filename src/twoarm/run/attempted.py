@@ -21,6 +21,8 @@ class Attempted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     state: AttemptState
     # What it may cost at most; None where nothing limits it.
     reserved_usd: float | None
+    # Which machine of a cluster; None for the runner's own.
+    node: str | None = None
     reason: str | None = None
     # None where nobody knows.
     cost_usd: float | None = None

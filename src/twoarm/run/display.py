@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from rich.console import Group
 
     from twoarm.run.attempted import Attempted
-    from twoarm.run.loop import LoopView
+    from twoarm.run.loop_view import LoopView
     from twoarm.run.schedule import Frozen
 
 _LINE_SECONDS = 10.0

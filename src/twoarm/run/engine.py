@@ -1,10 +1,12 @@
 """podman and docker: images by their ids, what is in them, and what a killed run left running."""
 
 import os
+import secrets
 import shutil
 import subprocess
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 
 import msgspec
 
@@ -24,8 +26,11 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     path: str
 
-    def ask(self, *words: str, seconds: float = _SECONDS) -> "subprocess.CompletedProcess[bytes]":
-        """One command of the client."""
+    def ask(
+        self, *words: str, seconds: float | None = None
+    ) -> "subprocess.CompletedProcess[bytes]":
+        """One command of the client, which is killed if it hangs."""
+        seconds = _SECONDS if seconds is None else seconds
         try:
             return subprocess.run(
                 [self.path, *words],
@@ -35,29 +40,35 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            message = f"--isolation {self.name}: {self.name} {words[0]} does not answer"
-            raise InputError(message) from error
+            raise InputError(
+                f"--isolation {self.name}: {self.name} {words[0]} has not answered within "
+                f"{seconds:g} s; restart {self.name}, or take another isolation"
+            ) from error
 
     def image_id(self, key: str, image: str) -> str:
         """What an image is now."""
-        found = self._found(image)
-        if found is None:
+        known = self._id_of(image)
+        if known is None:
             raise InputError(
                 f"{key}: {self.name} has no image {named(image)}; get it with "
                 f"`{self.name} pull {visible(image)}`, or build it"
             )
-        return found
+        return known
 
     def same_image(self, key: str, image: str) -> str:
         """The image with an id of an earlier schedule."""
-        if self._found(image) is None:
+        if self._id_of(image) is None:
             raise InputError(
                 f"{key}: {self.name} no longer has the image of the runs that are there, "
                 f"{visible(image[:12])}; load it again, or start over with another --out"
             )
         return image
 
-    def _found(self, image: str) -> str | None:
+    def has(self, image: str) -> bool:
+        """Whether it has an image."""
+        return self._id_of(image) is not None
+
+    def _id_of(self, image: str) -> str | None:
         done = self.ask("image", "inspect", "--format", "{{.Id}}", image)
         if done.returncode:
             return None
@@ -74,11 +85,12 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{key}: {visible(path)} cannot be built: {last_line(done.stderr)}")
         return self.image_id(key, tag)
 
-    def clear(self, label: str) -> None:
-        """Remove the containers with a label, running or not."""
-        done = self.ask("ps", "-a", "-q", "--filter", f"label={label}")
+    def clear(self, label: str, seconds: float | None = None) -> str | None:
+        """Remove the containers with a label, running or not; why there may be some left."""
+        done = self.ask("ps", "-a", "-q", "--filter", f"label={label}", seconds=seconds)
         if ids := done.stdout.decode("ascii", "replace").split():
-            self.ask("rm", "-f", "-v", *ids)
+            done = self.ask("rm", "-f", "-v", *ids, seconds=seconds)
+        return last_line(done.stderr) if done.returncode else None
 
 
 def find_engine(name: str) -> Engine:
@@ -116,15 +128,23 @@ def look_into(
             f'test -z "$1" && exit; command -v "$1"; echo {_MARK}; '
             f'test -z "$2" || "$1" --version 2>&1'
         )
-        words = (*run[1:], "--rm", "-v", f"{where}:{where}", "-w", where, image)
-        done = engine.ask(*words, "/bin/sh", "-c", script, where, program, "yes" if asked else "")
+        name = f"twoarm-{secrets.token_hex(6)}"
+        words = (*run[1:], "--rm", "--name", name, "-v", f"{where}:{where}", "-w", where, image)
+        last = (where, program, "yes" if asked else "")
+        try:
+            done = engine.ask(*words, "/bin/sh", "-c", script, *last)
+        except BaseException:
+            # Only the client was ended; the program may be what hangs.
+            with suppress(InputError):
+                engine.ask("rm", "-f", "-v", name)
+            raise
         parts = [part.strip() for part in done.stdout.decode("utf-8", "replace").split(_MARK)]
         what = f"image {named(shown)}"
         if len(parts) == 1:
-            said = last_line(done.stderr)
-            if "exec" in said or "executable" in said:
+            reason = last_line(done.stderr)
+            if "exec" in reason or "executable" in reason:
                 raise InputError(f"{what} has no /bin/sh, which every step is started with")
-            raise InputError(f"--isolation {engine.name}: {what} cannot be started: {said}")
+            raise InputError(f"--isolation {engine.name}: {what} cannot be started: {reason}")
         probe = os.path.join(where, "probe")
         if parts[2] != "yes" or not os.path.exists(probe):
             raise InputError(

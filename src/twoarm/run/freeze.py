@@ -32,14 +32,15 @@ class ProgramFile(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None
 
 
-def find_program(agent: Agent, checked: CheckedSuite) -> ProgramFile:
-    """The agent's program, its version, and whether that will do."""
+def find_program(agent: Agent, checked: CheckedSuite, path: str | None = None) -> ProgramFile:
+    """The agent's program, its version, and whether that will do; `path` is another PATH."""
+    looked_up = os.environ.get("PATH", os.defpath) if path is None else path
     name = agent.executable
     # What is in a workspace or built by an arm is looked up once that is made.
     if set(placeholders(name)) - {"suite"}:
         return ProgramFile(path=name, digest="", version=None)
-    name = fill(name, {"suite": checked.folder})
-    path = checked.at(name) if os.sep in name else shutil.which(name)
+    name = fill(name, {"suite": checked.shown})
+    path = checked.shown_at(name) if os.sep in name else shutil.which(name, path=looked_up)
     if path is None:
         raise InputError(
             f"agent {named(agent.name)}: no program {named(name)} on PATH; install it, "
@@ -47,7 +48,9 @@ def find_program(agent: Agent, checked: CheckedSuite) -> ProgramFile:
         )
     if unfit := why_unfit(path):
         raise InputError(f"agent {named(agent.name)}: {visible(path)}: {visible(unfit)}")
-    printed = _asked(path, getattr(agent, "quiet", {})) if agent.name != "command" else ""
+    printed = ""
+    if agent.name != "command":
+        printed = _asked(path, looked_up, getattr(agent, "quiet", {}))
     version = accepted_version(agent, path, printed)
     return ProgramFile(path=path, digest=file_digest(path), version=version)
 
@@ -68,10 +71,10 @@ def accepted_version(agent: Agent, path: str, printed: str) -> str | None:
     return version
 
 
-def _asked(path: str, quiet: Mapping[str, str]) -> str:
+def _asked(path: str, looked_up: str, quiet: Mapping[str, str]) -> str:
     """What the program says of its version, in a HOME of its own."""
     with tempfile.TemporaryDirectory(prefix="twoarm-") as home:
-        env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": home, "TMPDIR": home, **quiet}
+        env = {"PATH": looked_up, "HOME": home, "TMPDIR": home, **quiet}
         try:
             done = subprocess.run(
                 [path, "--version"],

@@ -6,7 +6,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.attempted import Attempted
 from twoarm.run.ledger import RunFolder
-from twoarm.run.loop import End
+from twoarm.run.loop_view import End
 from twoarm.run.receipt import RECEIPT
 from twoarm.run.tree import file_digest
 from twoarm.runs.study import SCHEDULE

@@ -173,8 +173,8 @@ def sealer_of(
 ) -> Sealer:
     """What makes the seals of a run."""
     if chosen.contained:
-        mounts = map(checked.at, checked.agent.mounts)
-        check_mounts([checked.folder, *mounts, *kept_back])
+        mounts = map(checked.shown_at, checked.agent.mounts)
+        check_mounts([checked.shown, *mounts, *kept_back])
     return Sealer(
         checked=checked,
         isolation=chosen.name,
@@ -204,40 +204,36 @@ def inside(sealer: Sealer, argv: Sequence[str]) -> "subprocess.CompletedProcess[
                 check=False,
             )
         except subprocess.TimeoutExpired as error:
-            said = f"no answer after {_VERSION_SECONDS} s".encode()
-            return subprocess.CompletedProcess(error.cmd, 124, b"", said)
-
-
-class Settled(msgspec.Struct, frozen=True, kw_only=True):
-    """An isolation, and the program of the agent as it is there."""
-
-    isolation: ChosenIsolation
-    program: ProgramFile
+            why = f"no answer after {_VERSION_SECONDS} s".encode()
+            return subprocess.CompletedProcess(error.cmd, 124, b"", why)
 
 
 def settle_program(
     checked: CheckedSuite, tasks: Sequence[SuiteTask], agent: Agent, chosen: ChosenIsolation
-) -> Settled:
-    """Find the program of the agent where it will run: on this machine, or in every image."""
+) -> tuple[ChosenIsolation, ProgramFile]:
+    """Find the program of the agent where it will run: on this machine, or in every image.
+
+    One that does not start in a sandbox that nobody asked for runs in the open.
+    """
     if chosen.contained:
-        return Settled(isolation=chosen, program=_in_images(checked, tasks, agent, chosen))
+        return chosen, _in_images(checked, tasks, agent, chosen)
     program = find_program(agent, checked)
     if chosen.name == "copy" or set(placeholders(agent.executable)) - {"suite"}:
-        return Settled(isolation=chosen, program=program)
+        return chosen, program
     # What has a version tells it; of anything else it is enough that it is there.
     words = [program.path, "--version"]
     if agent.name == "command":
         words = ["/bin/sh", "-c", 'command -v "$0"', program.path]
     done = inside(sealer_of(checked, chosen, program.path), words)
-    said = (done.stdout + done.stderr).decode("utf-8", "replace")
-    if done.returncode == 0 and (agent.name == "command" or agent.version(said)):
-        return Settled(isolation=chosen, program=program)
+    printed = (done.stdout + done.stderr).decode("utf-8", "replace")
+    if done.returncode == 0 and (agent.name == "command" or agent.version(printed)):
+        return chosen, program
     why = f"{visible(program.path)} does not start inside: {last_line(done.stderr or done.stdout)}"
     if not chosen.tentative:
         raise UsageError(f"--isolation bwrap: {why}; name what it needs in agent.mounts")
     if checked.agent.network is not None:
         raise UsageError(f"agent.network takes bubblewrap or a container: {why}")
-    return Settled(isolation=ChosenIsolation(name="copy", reason=f"bwrap: {why}"), program=program)
+    return ChosenIsolation(name="copy", reason=f"bwrap: {why}"), program
 
 
 def _in_images(
@@ -248,7 +244,7 @@ def _in_images(
     engine = Engine(name=chosen.name, path=chosen.tool)
     name = agent.executable
     made = bool(set(placeholders(name)) - {"suite"})
-    program = "" if made else fill(name, {"suite": checked.folder})
+    program = "" if made else fill(name, {"suite": checked.shown})
     if os.sep in program:
         program = checked.at(program)
     images = {sealer.image(task.id): task.image or "of the suite" for task in tasks}
@@ -259,9 +255,9 @@ def _in_images(
     for image, shown in images.items():
         words = sealer.for_agent(tasks[0].id, "", [program]).words["agent"]
         asked = agent.name != "command"
-        found = look_into(engine, words, image, shown, program, asked=asked)
-        path = found.path or name
-        versions[accepted_version(agent, path, found.printed)] = shown
+        inner = look_into(engine, words, image, shown, program, asked=asked)
+        path = inner.path or name
+        versions[accepted_version(agent, path, inner.printed)] = shown
     if len(versions) > 1:
         told = ", ".join(f"{version} in {named(shown)}" for version, shown in versions.items())
         raise InputError(f"agent {named(agent.name)}: not the same in every image: {told}")

@@ -55,9 +55,8 @@ class JobMaker:
         arm, task = checked.arms[trial.arm], self._tasks[trial.task]
         tree = context.prepared.trees[trial.arm][trial.task]
         scratch = Scratch(context.place.fresh())
-        values = values_of(
-            checked, trial.arm, task, scratch, context.prepared.builds.get(trial.arm, "")
-        )
+        build = context.prepared.builds.get(trial.arm, "")
+        values = values_of(checked, trial.arm, task, scratch, build)
         marker = f"{context.marker}-{token_hex(4)}"
         start = start_of(checked, trial.arm, task, values, scratch, context.trial_usd, marker)
         launch = self._agent.launch(start)
@@ -67,7 +66,6 @@ class JobMaker:
         filled = {name: fill(text, values) for name, text in own.items()}
         limits = checked.suite.limits
         variables = base | launch.env | checked.workspace.env | filled
-        build = context.prepared.builds.get(trial.arm, "")
         texts = (*launch.argv, *variables.values())
         job = Job(
             scratch=scratch.path,
@@ -76,6 +74,8 @@ class JobMaker:
             manifest=tree.manifest,
             marker=marker,
             prompt=start.prompt,
+            task=task.id,
+            build=build,
             seal=context.sealer.for_agent(task.id, build, texts),
             processes=limits.processes or 0,
             path=context.env["PATH"],
@@ -140,7 +140,7 @@ def values_of(
         "model": model_of(checked, arm) or "",
         "task_id": task.id,
         "acceptance_command": task.whole_acceptance,
-        "suite": checked.folder,
+        "suite": checked.shown,
         "workspace": scratch.workspace,
         "build": build,
         "usage": scratch.usage,
@@ -164,7 +164,7 @@ def start_of(
     args = (*checked.agent.args, *checked.arms[arm].args)
     argv = [fill(text, values) for text in checked.agent.argv]
     if argv and os.sep in argv[0]:
-        argv[0] = checked.at(argv[0])
+        argv[0] = checked.shown_at(argv[0])
     return Start(
         prompt=values["prompt"],
         prompt_file=values["prompt_file"],
@@ -247,5 +247,5 @@ def missing_files(checked: CheckedSuite) -> Iterator[str]:
     for key, texts in words.items():
         for text in texts:
             fixed = text.startswith("{suite}/") and placeholders(text) == ["suite"]
-            if fixed and not os.path.exists(fill(text, {"suite": checked.folder})):
+            if fixed and not os.path.exists(fill(text, {"suite": checked.shown})):
                 yield f"{key} names {visible(text)}, and there is no such file"

@@ -32,6 +32,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     # In the environment of every process of the attempt.
     marker: str
     prompt: str = ""
+    # Whose seal it is, for a machine that has to make it anew.
+    task: str = ""
+    build: str = ""
     seal: Seal = Seal()
     # How many there may be at once; 0 for as many as nobody needs.
     processes: int = 0
@@ -111,3 +114,7 @@ class JobOutcome(msgspec.Struct, frozen=True, kw_only=True):
     # The supervisor was killed or did not answer, and an agent may have done that.
     died: bool
     reason: str
+    # Whether it may have cost something.
+    begun: bool = True
+    # The node that was lost, and every attempt there with it.
+    lost_node: str = ""

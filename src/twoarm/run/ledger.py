@@ -68,6 +68,8 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     trial_usd: float | None
     # Which share of the trials is run here; None for all of them.
     shard: Shard | None = None
+    # Where trials run, as it was given.
+    executor: str = "local"
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):

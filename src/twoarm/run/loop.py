@@ -4,13 +4,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from statistics import fmean
-from typing import Literal
-
-import msgspec
 
 from twoarm.errors import InputError
-from twoarm.programs.agent import Watch
-from twoarm.programs.format import Refusal
 from twoarm.run.attempted import Attempted
 from twoarm.run.budget import Budget
 from twoarm.run.executor import Executor
@@ -18,6 +13,7 @@ from twoarm.run.job_maker import JobMaker
 from twoarm.run.jobs import JobOutcome
 from twoarm.run.ledger import BEGUN, RunFolder
 from twoarm.run.looks import LookTaker
+from twoarm.run.loop_view import End, LoopView, Slot, StopRequest
 from twoarm.run.schedule import Block, Trial
 from twoarm.run.settle import (
     FORBIDDEN,
@@ -38,44 +34,6 @@ _LONGEST_PAUSE_SECONDS = 600.0
 _TICK_SECONDS = 0.25
 # Facts of an attempt after which the next would do no better.
 _STOPPING = frozenset({"not_started", "not_judged", "tree_changed"})
-
-# Both `finish` and `ctrl_c` let what runs finish; after Ctrl-C, another one is a `kill`.
-StopRequest = Literal["go", "finish", "ctrl_c", "kill"]
-# `decided`: a planned look has told the answer, and the rest does not have to be run.
-End = Literal["done", "decided", "stopped", "budget", "killed", "failed"]
-
-
-class LoopView(msgspec.Struct, kw_only=True):
-    """What a display may show; no effect is in it."""
-
-    trials: int
-    done: int
-    infra: int
-    # By slot: what runs there and since when.
-    running: dict[int, tuple[Attempted, float]]
-    spent: float
-    reserved: float
-    budget: float | None
-    unknown_costs: int
-    # Until when no trial starts, and why; 0 for now.
-    paused_until: float
-    reason: str
-    # The average of an attempt; None before the first has ended.
-    each_seconds: float | None
-    stop_request: StopRequest
-
-
-class Slot:
-    """One place to run in: a block of every arm, one after the other."""
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.trials: deque[Trial] = deque()
-        self.attempted: Attempted | None = None
-        self.since = 0.0
-        self.watch: Watch | None = None
-        # Why its attempt was ended.
-        self.refusal: Refusal | None = None
 
 
 class Loop:
@@ -109,6 +67,7 @@ class Loop:
         self._answered: set[str] = set()
         self._unread: dict[str, list[str | None]] = {}
         self._in_a_row = 0
+        self._lost_nodes: set[str] = set()
         self._pause_until = 0.0
         self._reason = ""
         # The last few, for an estimate of what is left.
@@ -235,6 +194,9 @@ class Loop:
         for slot in self._slots:
             if slot.attempted is not None:
                 continue
+            if not self._executor.is_there(slot.number):
+                self._move(slot)
+                continue
             if not slot.trials and not self._take(slot):
                 continue
             trial = slot.trials[0]
@@ -245,6 +207,16 @@ class Loop:
                 self._budget.reserve(trial.id)
             slot.trials.popleft()
             self._begin(slot, trial)
+
+    def _move(self, slot: Slot) -> None:
+        """The node of a slot is gone: what is left of its block is next, wherever that is."""
+        if slot.trials:
+            for trial in slot.trials:
+                self._budget.free(trial.id)
+            self._waiting.appendleft(tuple(slot.trials))
+            slot.trials.clear()
+        if not any(self._executor.is_there(other.number) for other in self._slots):
+            self._stop = StoppedError("every node of the cluster that trials ran on was lost")
 
     def _at_look(self) -> bool:
         """Whether nothing but trials after the next look is left to start."""
@@ -273,6 +245,7 @@ class Loop:
             attempt=number,
             jobs=self._executor.slots,
             state="running",
+            node=self._executor.node_of(slot.number),
             reserved_usd=self._budget.reserved_for(trial.id) or self._budget.reservation(),
         )
         try:
@@ -285,9 +258,9 @@ class Loop:
             return
         self._folder.begin(attempted)
         self._folder.mention(BEGUN, attempt=attempted.id)
-        self._executor.submit(attempted.id, job, meter, self._budget.terms.trial_usd)
+        limit = self._budget.terms.trial_usd
+        slot.watch = self._executor.submit(attempted.id, job, meter, limit, slot.number)
         slot.attempted, slot.since = attempted, time.monotonic()
-        slot.watch = meter if isinstance(meter, Watch) else None
 
     # Ending.
 
@@ -324,7 +297,9 @@ class Loop:
             with self._folder.attempt(attempted) as folder:
                 settled = supervisor_died(folder, attempted, self._reader, seconds, outcome.reason)
         else:
-            settled = abandon(attempted, outcome.reason, interrupted=outcome.cancelled)
+            settled = abandon(
+                attempted, outcome.reason, interrupted=outcome.cancelled, begun=outcome.begun
+            )
         self._folder.record(settled)
         self._budget.free(settled.trial.id)
         self._budget.charge(settled.charged_usd, settled.cost_usd)
@@ -335,7 +310,7 @@ class Loop:
         if settled.state == "run":
             self._publish(settled)
         elif settled.state in ("infra", "lost"):
-            self._failed(slot, settled)
+            self._failed(slot, settled, outcome.lost_node)
         self._look_at_first(settled)
         self._folder.say(
             "ended attempt", attempt=settled.id, state=settled.state, reason=settled.reason
@@ -362,14 +337,20 @@ class Loop:
                 "stay as they are",
             )
 
-    def _failed(self, slot: Slot, settled: Attempted) -> None:
-        """An infra failure: no trial of any arm starts for a while, then this one again."""
+    def _failed(self, slot: Slot, settled: Attempted, lost_node: str) -> None:
+        """An infra failure: no trial of any arm starts for a while, then this one again.
+
+        Trials that are lost with their node are one failure, and other nodes do not wait for it.
+        """
         name = settled.trial.id
-        self._in_a_row += 1
+        if not lost_node or lost_node not in self._lost_nodes:
+            self._in_a_row += 1
+        self._lost_nodes.add(lost_node)
         self._failures[name] = self._failures.get(name, 0) + 1
         self._reason = settled.reason or "no reason given"
         pause = self._retry_seconds * 2 ** (self._in_a_row - 1)
-        self._pause_until = time.monotonic() + min(pause, _LONGEST_PAUSE_SECONDS)
+        if not lost_node:
+            self._pause_until = time.monotonic() + min(pause, _LONGEST_PAUSE_SECONDS)
         status = settled.facts.get("refused")
         if self._is_wrong_key(settled.arm, status):
             self._infra.add(name)

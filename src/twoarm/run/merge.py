@@ -163,9 +163,11 @@ def open_shards(paths: Sequence[str], *, partial: bool) -> list[ShardFolder]:
     missing = [number for number in range(1, first.shard.of + 1) if number not in known]
     if missing and not partial:
         numbers = series([str(number) for number in missing])
+        which = f"shard {numbers} of {first.shard.of} is"
+        if len(missing) > 1:
+            which = f"shards {numbers} of {first.shard.of} are"
         raise UsageError(
-            f"shard {numbers} of {first.shard.of} {'is' if len(missing) == 1 else 'are'} missing; "
-            "give all of them, or merge what is there with --partial"
+            f"{which} missing; give all of them, or merge what is there with --partial"
         )
     return [known[number] for number in sorted(known)]
 
@@ -192,7 +194,7 @@ def _refuse_other(first: ShardFolder, other: ShardFolder) -> None:
     unlike = [told is not None and (told.schedule_sha256, told.finished) for told in graded]
     if unlike[0] != unlike[1]:
         raise UsageError(
-            f"{visible(other.path)} and {visible(first.path)}: not graded by the same; grade all "
+            f"{visible(other.path)} and {visible(first.path)}: not graded alike; grade all "
             "shards again, or merge first and grade afterwards"
         )
 
@@ -356,11 +358,11 @@ def differing(shards: Sequence[ShardFolder]) -> Iterator[str]:
             listing = series([named(key) for key in keys[:3]])
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
             yield (
-                f"{shard.shard}: {listing}{more} differ from {first.shard}: what its trials "
-                "started from was made anew there"
+                f"{shard.shard}: not the same as in {first.shard}: {listing}{more}; what its "
+                "trials started from was made anew there"
             )
         if first.receipt.agent.sha256 != shard.receipt.agent.sha256:
-            yield f"{shard.shard}: the agent's program is another file than that of {first.shard}"
+            yield f"{shard.shard}: the agent's program is not the same file as in {first.shard}"
         budgets = [each.machine.budget_usd for each in (shard, first)]
         if budgets[0] != budgets[1]:
             theirs, ours = ("none" if usd is None else f"${usd:g}" for usd in budgets)

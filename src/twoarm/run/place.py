@@ -4,7 +4,8 @@ import os
 import re
 import secrets
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from twoarm.errors import InputError, UsageError
@@ -45,9 +46,10 @@ class Place:
 
     def __init__(self, root: str, token: str) -> None:
         assert is_token(token)
+        self.root = root
         self.path = os.path.join(root, token)
+        self.token = token
         self._root = OpenFolder(root)
-        self._token = token
         with self._root.made(token) as folder:
             # Whether an earlier runner was here, and may have left somebody.
             self.known = not {*folder.names()} <= {f"{MARK}.tmp"}
@@ -64,7 +66,11 @@ class Place:
     @property
     def folder(self) -> OpenFolder:
         """The folder itself, to be closed."""
-        return self._root.enter(self._token)
+        return self._root.enter(self.token)
+
+    def share(self) -> int:
+        """The lock for a supervisor, which holds it as long as it lives."""
+        return os.dup(self._mark)
 
     def fresh(self) -> str:
         """A path in the scratch that is not there yet; its name says nothing."""
@@ -100,7 +106,11 @@ class Place:
 
     def remove(self) -> None:
         """Remove all of it; what cannot be removed does no harm."""
-        self._root.clear(self._token)
+        with suppress(OSError), self.folder as folder:
+            # First what is large: whoever is killed on the way leaves what says whose this is.
+            for name in filter(folder.is_folder, folder.names()):
+                folder.clear(name)
+        self._root.clear(self.token)
         self.close()
 
 
@@ -120,39 +130,61 @@ def _locked(folder: OpenFolder, path: str) -> int:
     return mark
 
 
-def choose_place(token: str, environment: "os._Environ[str] | dict[str, str]") -> Place:
+def choose_place(token: str, environment: Mapping[str, str]) -> Place:
     """The first folder that can be written and has no instructions above it."""
     refused = []
     chosen = _chosen(environment)
     for root in _candidates(environment):
-        above = _instructions_above(root)
-        if above is not None:
-            refused.append(f"{named(above)} would be read by agents below it")
+        if why := why_no_place(root, link=root == chosen):
+            refused.append(why)
             continue
         try:
-            os.makedirs(root, 0o700, exist_ok=True)
-            if os.path.islink(root) and root != chosen:
-                refused.append(f"{named(root)} is a link")
-                continue
-            if os.stat(root).st_uid != os.getuid():
-                # Where everybody may write, somebody else may have been first.
-                refused.append(f"{named(root)} belongs to another user")
-                continue
             return Place(os.path.realpath(root), token)
         except OSError as error:
-            where = visible(str(error.filename or root))
-            refused.append(f"{where} cannot be written: {error.strerror}")
+            refused.append(_unwritable(root, error))
     raise InputError(
         f"no place for workspaces: {'; '.join(refused)}; name another folder in TWOARM_CACHE"
     )
 
 
-def _chosen(environment: "os._Environ[str] | dict[str, str]") -> str | None:
+def why_no_place(root: str, *, link: bool = False) -> str | None:
+    """Why workspaces cannot be below a folder, which is made; a link is one only if somebody has
+    named it."""
+    above = _instructions_above(root)
+    if above is not None:
+        return f"{named(above)} would be read by agents below it"
+    try:
+        os.makedirs(root, 0o700, exist_ok=True)
+        if os.path.islink(root) and not link:
+            return f"{named(root)} is a link"
+        if os.stat(root).st_uid != os.getuid():
+            # Where everybody may write, somebody else may have been first.
+            return f"{named(root)} belongs to another user"
+        if not os.access(root, os.W_OK):
+            return f"{visible(root)} cannot be written"
+    except OSError as error:
+        return _unwritable(root, error)
+    return None
+
+
+def _unwritable(root: str, error: OSError) -> str:
+    return f"{visible(str(error.filename or root))} cannot be written: {error.strerror}"
+
+
+def caches(environment: Mapping[str, str]) -> Iterator[str]:
+    """The folders that may have places in them, as far as they are there."""
+    chosen = _chosen(environment)
+    for root in _candidates(environment):
+        if os.path.isdir(root) and (root == chosen or not os.path.islink(root)):
+            yield os.path.realpath(root)
+
+
+def _chosen(environment: Mapping[str, str]) -> str | None:
     path = environment.get("TWOARM_CACHE")
     return os.path.abspath(path) if path else None
 
 
-def _candidates(environment: "os._Environ[str] | dict[str, str]") -> Iterator[str]:
+def _candidates(environment: Mapping[str, str]) -> Iterator[str]:
     """The user's own choice alone, or the usual places."""
     if chosen := _chosen(environment):
         yield chosen

@@ -71,9 +71,13 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     def _different(self) -> set[Tree]:
         return {tree for by_task in self.trees.values() for tree in by_task.values()}
 
+    def different(self) -> list[Tree]:
+        """Every tree once."""
+        return sorted(self._different(), key=lambda tree: tree.path)
+
     def changed(self) -> Iterator[str]:
         """The files of trees that are not as they were made: a trial has changed them."""
-        for tree in sorted(self._different(), key=lambda tree: tree.path):
+        for tree in self.different():
             for path in tree.changed():
                 yield written(os.path.normpath(os.path.join(tree.path, path)))
 
@@ -168,7 +172,7 @@ class Preparation:
         return build
 
     def _filled(self, command: str, build: str = "") -> str:
-        values = {"suite": self._checked.folder, "workspace": ".", "build": build}
+        values = {"suite": self._checked.shown, "workspace": ".", "build": build}
         return fill_shell(command, values)
 
     def _task_folder(self, task: SuiteTask, number: int) -> Tree:

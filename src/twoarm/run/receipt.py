@@ -88,13 +88,21 @@ def told_by_folder(folder: RunFolder, frozen: Frozen) -> dict[str, Any]:
         "costs_not_known": sum(attempt.charged_usd is None for attempt in (*runs, *attempts)),
         "attempts_without_run": [
             {"attempt": attempt.id, "state": attempt.state, "reason": attempt.reason}
+            | ({} if attempt.node is None else {"node": attempt.node})
             for attempt in attempts
         ],
+        **_nodes(runs),
         "run_json_sha256": {
             run.trial.id: file_digest(os.path.join(folder.run_of(run.trial), "run.json"))
             for run in runs
         },
     }
+
+
+def _nodes(runs: Sequence[Attempted]) -> dict[str, Any]:
+    """Which machine of a cluster ran what."""
+    nodes = {run.trial.id: run.node for run in runs if run.node is not None}
+    return {"nodes": nodes} if nodes else {}
 
 
 def regraded_from(folder: RunFolder) -> RegradedFrom | None:

@@ -30,7 +30,8 @@ from twoarm.run.isolation import Isolation, choose_isolation, frozen_images
 from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.ledger import BEGUN, OUTCOME, TRIAL, MachineSettings, RunFolder, read_outcome
 from twoarm.run.looks import EarlyEnd, Judge, looks_taken, remember
-from twoarm.run.loop import End, LoopView, StoppedError, StopRequest
+from twoarm.run.loop import StoppedError
+from twoarm.run.loop_view import End, LoopView, StopRequest
 from twoarm.run.merged import SHARDS
 from twoarm.run.parts import sealed_anew
 from twoarm.run.place import new_token

@@ -5,46 +5,83 @@ import tempfile
 from collections.abc import Iterator
 from math import sqrt
 from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from twoarm.files.safe import OpenFolder
+from twoarm.run.abandoned import note_dry_run
 from twoarm.run.budget import Terms
 from twoarm.run.display import duration
+from twoarm.run.executor import LOCAL
 from twoarm.run.isolation import isolation_said
-from twoarm.run.place import choose_place, new_token
+from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.prepare import Prepared, warnings_of
 from twoarm.run.schedule import Frozen
 from twoarm.run.session import prepare_trials
 from twoarm.run.setting import Setting, notes
 from twoarm.text.escape import counted, named, series, visible
 
+if TYPE_CHECKING:
+    from twoarm.run.fleet import Fleet
+
 # Acceptance runs twice on each task: one that flips is flaky.
 _CHECKS = 2
 _SHOWN = 12
 
 
-def rehearse(setting: Setting) -> Prepared:
+class Rehearsed(msgspec.Struct, frozen=True, kw_only=True):
+    """What was made and tried."""
+
+    prepared: Prepared
+    # As it is where trials would run.
+    setting: Setting
+    # The nodes of a cluster, and what is odd about it.
+    nodes: str = ""
+    warnings: tuple[str, ...] = ()
+
+
+def rehearse(setting: Setting) -> Rehearsed:
     """Build, set up and try acceptance, in folders that are gone afterwards."""
     from twoarm.run.executors.local import Local
 
     token = new_token()
     place = choose_place(token, os.environ)
-    executor = Local(setting.jobs)
-    path = os.path.realpath(tempfile.mkdtemp(prefix="twoarm-dry-run-"))
+    executor = Local(setting.jobs, place.share)
+    fleet = None
     try:
+        note_dry_run(place, setting.isolation.name)
+        path = os.path.realpath(tempfile.mkdtemp(prefix="twoarm-dry-run-"))
+        if setting.executor != LOCAL:
+            fleet = _look_at_nodes(setting, place, token)
+            setting = fleet.setting
         with OpenFolder(path) as logs:
             prepared = prepare_trials(setting, place, executor, logs, token, _CHECKS)
             # The logs are for what goes wrong, and nothing did.
             for name in logs.names():
                 logs.clear(name)
         os.rmdir(path)
-        return prepared
+        if fleet is None:
+            return Rehearsed(prepared=prepared, setting=setting)
+        nodes, warnings = fleet.note, fleet.warnings
+        return Rehearsed(prepared=prepared, setting=setting, nodes=nodes, warnings=warnings)
     finally:
         executor.close()
         place.remove()
 
 
-def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
+def _look_at_nodes(setting: Setting, place: Place, token: str) -> "Fleet":
+    """What trials would run with on the nodes of a cluster, which are left as they were."""
+    from twoarm.run.fleet import join
+
+    fleet = join(setting, place, token)
+    fleet.executor.close()
+    return fleet
+
+
+def outlook(setting: Setting, rehearsed: Rehearsed, command: str) -> list[str]:
     """What the run would do, cost at most, and be able to see; finally, whether it is ready."""
+    prepared = rehearsed.prepared
     frozen, terms, program = setting.frozen, setting.terms, setting.program
     tasks, trials = len(frozen.suite.tasks), len(frozen.trials)
     arms = 1 + len(frozen.candidates)
@@ -57,7 +94,7 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
         f"suite {named(frozen.suite_id)}: {counted(tasks, 'task')} x "
         f"{counted(frozen.repeats, 'repeat')} x {arms} arms = {counted(trials, 'trial')}",
         f"agent {named(setting.agent.name)}{version}: {visible(program.path)}",
-        f"{_workspace(frozen)}, {counted(setting.jobs, 'job')}",
+        f"{_workspace(frozen)}, {rehearsed.nodes or counted(setting.jobs, 'job')}",
         isolation_said(prepared.isolation, prepared.isolation_reason),
         f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
@@ -70,7 +107,7 @@ def outlook(setting: Setting, prepared: Prepared, command: str) -> list[str]:
         lines.append(f"  {number}. {visible(block[0].task)}, repeat {block[0].repeat}: {order}")
     if len(frozen.blocks) > _SHOWN:
         lines.append(f"  and {len(frozen.blocks) - _SHOWN} more")
-    warnings = [*notes(setting), *warnings_of(prepared.untouched)]
+    warnings = [*notes(setting), *rehearsed.warnings, *warnings_of(prepared.untouched)]
     lines += [f"warning: {text}" for text in warnings]
     if warnings:
         conclusion = f"{counted(len(warnings), 'warning')}; nothing else is in the way: {command}"

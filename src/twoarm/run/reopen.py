@@ -58,8 +58,7 @@ def reopen(
             "and shown but not continued; use that version, or start over with another --out"
         )
     refuse_forged(then, folder.at(SCHEDULE))
-    regraded = regraded_from(folder)
-    if regraded is not None and not regraded.finished:
+    if (regraded := regraded_from(folder)) is not None and not regraded.finished:
         raise InputError(
             f"{visible(out)}: not all of its runs were graded again yet; go on with "
             "`twoarm regrade` and the same --out"
@@ -93,6 +92,7 @@ def reopen(
         only=_wanted(then, checked.tasks),
         tags=(),
         jobs=options.jobs or machine.jobs,
+        executor=options.executor or machine.executor,
         shard=machine.shard,
         # Nothing, if it was never settled.
         isolation=machine.isolation or None,

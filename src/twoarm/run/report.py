@@ -166,16 +166,24 @@ def _completed(
     # Neither has a trial that somebody has taken out of the schedule.
     part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
     looked = looks_before_runs(folder, frozen, runs)
+    families = {task.id: task.family for task in frozen.suite.tasks}
     planned = None if frozen.looks is None else PlannedLooks(looks=frozen.looks)
+    tags_of = _tags_of(frozen)
     for line in lines:
         trial = _KNOWN.decode(line).trial
         told = {
             "part": part_of.get(trial),
             "planned_looks": planned,
             "looked_before": looked.get(trial),
+            "task_tags": tags_of.get(trial.task),
+            "family": families.get(trial.task),
         }
         known = {key: value for key, value in told.items() if value}
         yield msgspec.json.encode(_RAW.decode(line) | known) + b"\n"
+
+
+def _tags_of(frozen: Frozen) -> dict[str, tuple[str, ...]]:
+    return {task.id: task.tags for task in frozen.suite.tasks}
 
 
 def merged_lines(
@@ -186,11 +194,13 @@ def merged_lines(
         line + b"\n" for folder in folders for line in folder.folder.read(COLLECTED).splitlines()
     ]
     part_of = {trial: part.number for part in frozen.parts for trial in part.trials}
+    tags_of = _tags_of(frozen)
     for number in missing:
         shard = Shard(number=number, of=shards)
         for trial in sharded(frozen, shard).trials:
             gone = _no_run(trial, "missing", f"{NOT_YET_RUN}: {shard} is missing")
-            run = msgspec.structs.replace(gone, part=part_of[trial])
+            told = {"part": part_of[trial], "task_tags": tags_of.get(trial.task) or None}
+            run = msgspec.structs.replace(gone, **told)
             lines.append(msgspec.json.encode(run) + b"\n")
     return sorted(lines, key=lambda line: _KNOWN.decode(line).order)
 

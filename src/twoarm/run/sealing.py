@@ -102,7 +102,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         words = [*agent.argv, *agent.args, *agent.env.values()]
         words += [word for arm in arms for word in (*arm.args, *arm.env.values())]
         words += self.checked.workspace.env.values()
-        return [*named_in(texts, self.checked.folder), *self._elsewhere(words)]
+        return [*named_in(texts, self.checked.shown), *self._elsewhere(words)]
 
     def _acceptance_reads(self, task: str) -> list[str]:
         tasks = [each for each in self.checked.tasks if each.id == task]
@@ -138,13 +138,13 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         checked, place = self.checked, self.checked.workspace
         sources = [arm.source.repo for arm in checked.arms.values() if arm.source is not None]
         paths = [checked.at(path) for path in (place.repo, place.copy, *sources) if path]
-        every = [*self.kept_back, checked.folder, *paths]
+        every = [*self.kept_back, checked.folder, checked.shown, *paths]
         return list(dict.fromkeys((*every, *map(os.path.realpath, every))))
 
     def _suite(self, commands: Iterable[str]) -> list[str]:
         """What commands of the suite may read of it: all, unless the user's HOME is in it; and
         what they name elsewhere."""
-        suite, commands = self.checked.folder, list(commands)
+        suite, commands = self.checked.shown, list(commands)
         home = self.kept_back[0]
         inside = lies(home, suite) or lies(home, os.path.realpath(suite))
         whole = named_in(commands, suite) if inside else [suite]
@@ -156,7 +156,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _mounts(self) -> list[str]:
-        return [self.checked.at(path) for path in self.checked.agent.mounts]
+        return [self.checked.shown_at(path) for path in self.checked.agent.mounts]
 
     @cached_property
     def _machine(self) -> tuple[list[str], list[str], list[str]]:

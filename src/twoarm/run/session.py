@@ -3,13 +3,14 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
-from twoarm.run.executor import Executor
+from twoarm.run.executor import LOCAL, Executor
 from twoarm.run.isolation import ChosenIsolation, clear_containers, sealer_of
 from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, clear_engines, model_of
 from twoarm.run.ledger import TREES, WHOLE, MachineSettings, RunFolder
@@ -21,7 +22,8 @@ from twoarm.run.looks import (
     looks_taken,
     remember,
 )
-from twoarm.run.loop import End, Loop, LoopView, StoppedError, StopRequest
+from twoarm.run.loop import Loop, StoppedError
+from twoarm.run.loop_view import End, LoopView, StopRequest
 from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.prepare import Preparation, Prepared, SetupContext
 from twoarm.run.receipt import runs_by_jobs, write_receipt
@@ -29,7 +31,7 @@ from twoarm.run.reopen import Reopened
 from twoarm.run.report import Collected, collect_runs, collected_lines
 from twoarm.run.schedule import frozen_bytes
 from twoarm.run.sealing import Sealer
-from twoarm.run.setting import RunOptions, Setting
+from twoarm.run.setting import RunOptions, Setting, default_jobs
 from twoarm.run.settle import RunReader
 from twoarm.run.shard import sharded
 from twoarm.run.suite import SuiteTask
@@ -37,6 +39,9 @@ from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.tree import lies_in
 from twoarm.runs.study import SCHEDULE, StopReason
 from twoarm.text.escape import counted, named, shortened, visible
+
+if TYPE_CHECKING:
+    from twoarm.run.fleet import Fleet
 
 # What was made of the suite, in the cache.
 _PREPARED = "prepared.json"
@@ -52,11 +57,38 @@ class Session:
         self.setting = setting
         self.machine = machine
         self.place = choose_place(machine.token, os.environ)
-        self.executor: Executor = Local(setting.jobs, folder.share)
+        clustered = setting.executor != LOCAL
+        # What comes before the first trial is done here, wherever trials run.
+        self.here = Local(default_jobs() if clustered else setting.jobs, folder.share)
+        self.executor: Executor = self.here
+        self.fleet: Fleet | None = None
+        if clustered:
+            self._join()
         # The look that the run ended at.
         self.ended: EarlyEnd | None = None
         # Whether it ended where no look can judge it.
         self.between_looks = False
+
+    def _join(self) -> None:
+        """Take the nodes of a cluster in place of this machine."""
+        from twoarm.run.fleet import join
+
+        try:
+            out = (os.path.realpath(self.folder.path),)
+            fleet = join(self.setting, self.place, self.machine.token, out)
+        except BaseException:
+            # What an earlier runner has made is there for the next one.
+            if self.place.known:
+                self.place.close()
+            else:
+                self.place.remove()
+            raise
+        self.fleet, self.executor, self.setting = fleet, fleet.executor, fleet.setting
+        self.machine = msgspec.structs.replace(
+            self.machine, jobs=fleet.setting.jobs, executor=fleet.setting.executor
+        )
+        self.folder.change(self.machine)
+        self.folder.say("joined", nodes=fleet.slots)
 
     def prepare(self) -> Prepared:
         """Builds and trees; those of an earlier runner, if they are all there."""
@@ -74,7 +106,7 @@ class Session:
             with self.folder.folder.made("setup") as logs:
                 token, out = self.machine.token, os.path.realpath(self.folder.path)
                 prepared = prepare_trials(
-                    self.setting, self.place, self.executor, logs, token, 1, (out,)
+                    self.setting, self.place, self.here, logs, token, 1, (out,)
                 )
             _keep_trees(self.folder, prepared.digests)
             self.machine = msgspec.structs.replace(self.machine, isolation=prepared.isolation)
@@ -86,6 +118,10 @@ class Session:
     def check_trees(self, prepared: Prepared) -> None:
         """Stop if the trees that trials start from are not what they were."""
         changed = list(prepared.changed())
+        if self.fleet is not None:
+            changed += self.fleet.executor.changed(prepared.different())
+            if gone := self.fleet.executor.unchecked():
+                self.folder.say("trees not looked at", nodes=gone)
         if not changed:
             self.folder.say(WHOLE)
             return
@@ -117,6 +153,8 @@ class Session:
         """The loop, with everything it needs."""
         setting = self.setting
         limits = setting.checked.suite.limits
+        if self.fleet is not None:
+            self.fleet.executor.seal(self._sealer())
         loop = Loop(
             self.folder,
             self.job_maker(prepared),
@@ -225,13 +263,17 @@ class Session:
 
     def close(self, *, finished: bool) -> None:
         """End what runs, and leave the cache to the next runner or to nobody."""
-        self.executor.close()
-        if finished:
-            self.place.remove()
-        else:
-            self.place.clear_scratch()
-            self.place.close()
-        self.folder.release()
+        self.here.close()
+        try:
+            if self.fleet is not None:
+                self.fleet.executor.close()
+        finally:
+            if finished:
+                self.place.remove()
+            else:
+                self.place.clear_scratch()
+                self.place.close()
+            self.folder.release()
 
 
 def _end_all(setting: Setting, token: str) -> None:
@@ -337,6 +379,7 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
         budget_usd=setting.budget_usd,
         trial_usd=setting.terms.trial_usd,
         shard=setting.shard,
+        executor=setting.executor,
     )
     folder = RunFolder(out)
     stale = folder.machine().token if os.path.exists(folder.at("place.json")) else None
@@ -375,6 +418,7 @@ def resume(reopened: Reopened) -> Session:
             suite=reopened.suite,
             jobs=setting.jobs,
             budget_usd=setting.budget_usd,
+            executor=setting.executor,
         )
         folder.change(machine)
         folder.say("resumed", jobs=machine.jobs, jobs_before=before)

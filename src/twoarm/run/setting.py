@@ -13,6 +13,7 @@ from twoarm.programs.command.launch import UNREAD
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.programs.settings import NO_FORMAT
 from twoarm.run.budget import Terms, check_terms
+from twoarm.run.executor import LOCAL
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
 from twoarm.run.harbor_tasks import agent_seconds
 from twoarm.run.isolation import (
@@ -56,6 +57,8 @@ class RunOptions(msgspec.Struct, frozen=True, kw_only=True):
     looks: tuple[int, ...] | None = None
     judging: dict[str, str | int | float] = {}
     shard: Shard | None = None
+    # As it is given: local, or a cluster.
+    executor: str | None = None
 
 
 class Setting(msgspec.Struct, frozen=True, kw_only=True):
@@ -77,6 +80,9 @@ class Setting(msgspec.Struct, frozen=True, kw_only=True):
     jobs: int
     isolation: ChosenIsolation
     shard: Shard | None = None
+    executor: str = LOCAL
+    # None for as many as there is room for.
+    jobs_asked: int | None = None
 
 
 def set_up(
@@ -101,8 +107,7 @@ def set_up(
     tasks = choose_tasks(checked, options.only, options.tags)
     check_arguments(checked, agent, tasks)
     chosen = choose_isolation(options.isolation, checked, tasks, agent, earlier)
-    settled = settle_program(checked, tasks, agent, chosen)
-    program = settled.program
+    isolation, program = settle_program(checked, tasks, agent, chosen)
     commits = commits_of(checked, earlier)
     if options.shard is not None and earlier is None:
         refuse_moving(checked, commits.by_key)
@@ -132,8 +137,10 @@ def set_up(
         secrets=values,
         env=plain_env(environment),
         jobs=options.jobs or default_jobs(),
-        isolation=settled.isolation,
+        isolation=isolation,
         shard=options.shard,
+        executor=options.executor or LOCAL,
+        jobs_asked=options.jobs,
     )
 
 
@@ -223,19 +230,7 @@ def notes(setting: Setting) -> Iterator[str]:
     if repo is not None and uncommitted(setting.checked.at(repo)):
         commit = setting.frozen.origin[:12]
         yield f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}"
-    if repo is not None and is_committed(
-        setting.checked.at(repo), setting.frozen.origin, setting.checked.path
-    ):
-        yield (
-            "the suite is committed in the repository, so agents of all arms can read it, and "
-            "any files of the arms that are committed with it; keep them elsewhere"
-        )
-    copied = setting.checked.workspace.copy
-    if copied is not None and lies_in(setting.checked.path, setting.checked.at(copied)):
-        yield (
-            "the suite is in the folder that is copied, so agents of all arms can read it; keep "
-            "it in another folder"
-        )
+    yield from _readable_suite(setting.checked, setting.frozen.origin)
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         yield 'format = "none" measures no tokens: the gates can only end in `insufficient data`'
     yield from _on_looks(setting.frozen)
@@ -253,6 +248,30 @@ def notes(setting: Setting) -> Iterator[str]:
         )
     yield from _short_limits(setting)
     yield from missing_files(setting.checked)
+
+
+def _readable_suite(checked: CheckedSuite, origin: str) -> Iterator[str]:
+    """That agents can read the suite where it lies, unless every arm takes its folder away."""
+    repo, copied = checked.workspace.repo, checked.workspace.copy
+    root = checked.at(repo or copied or ".")
+    if repo is not None and is_committed(root, origin, checked.path):
+        where = "committed in the repository"
+    elif copied is not None and lies_in(checked.path, root):
+        where = "in the folder that is copied"
+    else:
+        return
+    path = os.path.relpath(os.path.realpath(checked.path), os.path.realpath(root))
+    own = os.path.dirname(path) or path
+    if not all(any(_above(at, own) for at in arm.remove) for arm in checked.arms.values()):
+        yield (
+            f"the suite is {where}, so agents of all arms can read it, and whatever lies beside "
+            f"it; keep it elsewhere, or write remove = [{named(own)}] in every arm"
+        )
+
+
+def _above(folder: str, path: str) -> bool:
+    folder = os.path.normpath(folder)
+    return os.path.commonpath((folder, path)) == folder
 
 
 def _short_limits(setting: Setting) -> Iterator[str]:

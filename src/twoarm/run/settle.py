@@ -209,9 +209,13 @@ def key_refused(attempted: Attempted, refusal: Refusal, seconds: float) -> Attem
     )
 
 
-def abandon(attempted: Attempted, reason: str, *, interrupted: bool) -> Attempted:
-    """An attempt that left no complete folder: it may have cost all that it was allowed to."""
-    return _ended(attempted, "interrupted" if interrupted else "lost", reason, {})
+def abandon(
+    attempted: Attempted, reason: str, *, interrupted: bool, begun: bool = True
+) -> Attempted:
+    """An attempt that left no complete folder: it may have cost all that it was allowed to, if it
+    was begun."""
+    ended = _ended(attempted, "interrupted" if interrupted else "lost", reason, {})
+    return ended if begun else msgspec.structs.replace(ended, cost_usd=0.0, charged_usd=0.0)
 
 
 def _ended(attempted: Attempted, state: Any, reason: str, facts: dict[str, Any]) -> Attempted:

@@ -50,13 +50,13 @@ def program_trees(path_variable: str, program: str | None, kept_back: Iterable[s
             trees.add_folder(folder)
     if program is not None:
         trees.add_program(program)
-    return trees.found
+    return trees.shown
 
 
 class _Trees:
     def __init__(self, kept_back: list[str]) -> None:
         self._kept_back = kept_back
-        self.found: list[str] = []
+        self.shown: list[str] = []
 
     def add_folder(self, folder: str) -> None:
         """A folder of programs, and whatever its links lead to."""
@@ -106,7 +106,7 @@ class _Trees:
                 self._add_prefix(os.path.realpath(home))
 
     def _is_shown(self, path: str) -> bool:
-        return any(lies(path, tree) for tree in (*SYSTEM, *self.found))
+        return any(lies(path, tree) for tree in (*SYSTEM, *self.shown))
 
     def _is_too_much(self, prefix: str) -> bool:
         """Whether it holds what is kept back, or all that a user has installed and configured."""
@@ -118,7 +118,7 @@ class _Trees:
 
     def _add(self, path: str) -> None:
         if not self._is_shown(path) and not any(lies(kept, path) for kept in self._kept_back):
-            self.found.append(path)
+            self.shown.append(path)
 
 
 def keys_in(trees: Iterable[str]) -> Iterator[str]:

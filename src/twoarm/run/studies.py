@@ -79,6 +79,7 @@ def open_study(path: str) -> OpenStudy:
                 shard="" if shard is None else str(shard),
                 shards=0 if merged is None else merged.of,
                 missing_shards=() if merged is None else merged.still_missing(frozen, settled),
+                nodes={(r.task, r.arm, r.repeat): r.node for r in runs if r.node is not None},
             ),
         )
     except OSError as error:

@@ -7,7 +7,7 @@ import msgspec
 from msgspec import Meta
 
 from twoarm.programs.settings import Program, Slug, Text, Variable
-from twoarm.runs.record import tidied
+from twoarm.runs.record import MOST_TASK_TAGS, tidied
 
 LimitSeconds = Annotated[float, Meta(gt=0, le=604_800)]
 Dollars = Annotated[float, Meta(gt=0, le=1_000_000)]
@@ -50,7 +50,8 @@ class SuiteTask(_Table, frozen=True, kw_only=True):
     acceptance_files: tuple[Text, ...] = ()
     setup_commands: tuple[Text, ...] = ()
     timeout_seconds: LimitSeconds | None = None
-    tags: tuple[str, ...] = ()
+    tags: Annotated[tuple[Text, ...], Meta(max_length=MOST_TASK_TAGS)] = ()
+    family: Text | None = None
     image: Text | None = None
 
     @property
@@ -186,7 +187,8 @@ _MEANINGS = {
         "acceptance_files": "paths restored from the untouched workspace before acceptance",
         "setup_commands": "shell commands, once per task, after those of the workspace",
         "timeout_seconds": "how long the agent may take at this task",
-        "tags": "for --tag",
+        "tags": "names for --tag and for effects by tag",
+        "family": "a name that tasks which are alike share, such as those of one repository",
         "image": "the container image of this task, unless that of the workspace",
     },
     "SourceRepo": {

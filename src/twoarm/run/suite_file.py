@@ -3,28 +3,21 @@
 import os
 import tomllib
 from collections.abc import Iterator, Mapping
-from difflib import get_close_matches
 from itertools import combinations
-from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any
 
 import msgspec
 
 from twoarm.errors import InputError, Position, Problem, UsageError
 from twoarm.programs.agent import why_unknown
-from twoarm.programs.settings import NO_FORMAT, Program, Slug, Text, Variable
+from twoarm.programs.settings import NO_FORMAT, Program
 from twoarm.programs.uptake import Pattern
 from twoarm.run.harbor_tasks import HARBOR, Spelled, expand, misplaced
+from twoarm.run.mismatches import mismatches
 from twoarm.run.shown import named_in
 from twoarm.run.suite import (
     PLACEHOLDERS,
     Arm,
-    CpuCount,
-    Dollars,
-    LimitSeconds,
-    Megabytes,
-    ProcessCount,
-    RetryCount,
     Suite,
     SuiteTask,
     Workspace,
@@ -32,7 +25,7 @@ from twoarm.run.suite import (
     placeholders,
 )
 from twoarm.runs.record import MOST_CHECKS
-from twoarm.text.escape import named, value_in_words, visible
+from twoarm.text.escape import named, visible
 
 # A suite is written by people; nothing longer is one.
 LARGEST_FILE = 64 * 2**20
@@ -59,6 +52,13 @@ class CheckedSuite(msgspec.Struct, frozen=True, kw_only=True):
     candidates: tuple[str, ...]
     tasks: tuple[SuiteTask, ...]
     prompts: dict[str, str]
+    # A copy of the folder that commands are shown in its place; nothing for the folder itself.
+    copied: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The folder of the suite as commands know it."""
+        return self.copied or self.folder
 
     @property
     def suite_id(self) -> str:
@@ -77,16 +77,20 @@ class CheckedSuite(msgspec.Struct, frozen=True, kw_only=True):
 
     def acceptance(self, task: SuiteTask) -> dict[str, str]:
         """The commands of a task by the names of their checks, with placeholders filled in."""
-        values = {"suite": self.folder, "workspace": ".", "build": "{build}"}
+        values = {"suite": self.shown, "workspace": ".", "build": "{build}"}
         return {name: fill_shell(text, values) for name, text in task.acceptance.items()}
 
     def graders(self, task: SuiteTask) -> list[str]:
         """What acceptance commands name in the folder of the suite."""
-        return sorted({*named_in(self.acceptance(task).values(), self.folder)} - {self.folder})
+        return sorted({*named_in(self.acceptance(task).values(), self.shown)} - {self.shown})
 
     def at(self, path: str) -> str:
         """A path of the suite, from wherever we are."""
         return os.path.normpath(os.path.join(self.folder, os.path.expanduser(path)))
+
+    def shown_at(self, path: str) -> str:
+        """The same, of what lies beside the suite, as commands know it."""
+        return os.path.normpath(os.path.join(self.shown, os.path.expanduser(path)))
 
 
 def read_suite(path: str) -> CheckedSuite:
@@ -155,77 +159,6 @@ def _decoded(path: str) -> Suite:
 
 def _problem(path: str, key: str, message: str) -> Problem:
     return Position(visible(path)).problem(message, visible(key) or None)
-
-
-_WORDS: dict[Any, str] = {
-    Slug: "a name of letters, digits, dot, dash and underscore, at most 100",
-    Text: "text that is not empty",
-    Variable: "the name of an environment variable",
-    LimitSeconds: "seconds above 0, at most a week",
-    Dollars: "dollars above 0",
-    RetryCount: "an integer from 0 to 100",
-    Megabytes: "megabytes, at least 1",
-    CpuCount: "processors above 0",
-    ProcessCount: "an integer, at least 10",
-    str: "text",
-    float: "a number",
-    dict: "a table",
-    tuple: "an array",
-}
-
-
-def mismatches(value: Any, kind: Any, key: str) -> Iterator[tuple[str, str]]:
-    """Every key whose value is not of its type, and what would do."""
-    kind = _without_none(kind, value)
-    if kind is None:
-        return
-    inner = get_args(kind)
-    origin = get_origin(kind)
-    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-        yield from _table(value, kind, key)
-    elif origin is tuple and isinstance(value, list | tuple):
-        for i, part in enumerate(value):
-            yield from mismatches(part, inner[0], f"{key}[{i}]")
-    elif origin is dict and isinstance(value, Mapping):
-        for name, part in value.items():
-            below = f"{key}.{name}"
-            yield from mismatches(name, inner[0], below)
-            yield from mismatches(part, inner[1], below)
-    elif isinstance(value, str) and "\0" in value:
-        yield key, "holds a null character, which no program takes"
-    else:
-        try:
-            msgspec.convert(value, kind)
-        except (msgspec.ValidationError, OverflowError) as error:
-            words = _WORDS.get(kind) or _WORDS.get(origin) or visible(str(error))
-            yield key, f"expected {words}, got {value_in_words(value, 'a table')}"
-
-
-def _without_none(kind: Any, value: Any) -> Any:
-    """The type inside an optional one; None if there is no value to look at."""
-    if get_origin(kind) in (Union, UnionType):
-        if value is None:
-            return None
-        return next(part for part in get_args(kind) if part is not type(None))
-    return kind
-
-
-def _table(value: Any, kind: type[msgspec.Struct], key: str) -> Iterator[tuple[str, str]]:
-    if not isinstance(value, Mapping):
-        yield key, f"expected a table, got {value_in_words(value)}"
-        return
-    fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    prefix = f"{key}." if key else ""
-    for name in value:
-        if name not in fields:
-            near = get_close_matches(str(name), fields, 1)
-            way = f"did you mean `{near[0]}`?" if near else f"keys are {', '.join(fields)}"
-            yield f"{prefix}{name}", f"unknown key; {way}"
-    for name, field in fields.items():
-        if name in value:
-            yield from mismatches(value[name], field.type, f"{prefix}{name}")
-        elif field.required:
-            yield f"{prefix}{name}", "missing"
 
 
 def _parts(path: str, suite: Suite) -> Iterator[Problem]:

@@ -13,6 +13,8 @@ foreign        files of other programs, recognized and named
 frame          frames of pandas, polars and Arrow
 tool_columns   which tools were called how often
 check_columns  the score of each run, and its checks by name
+tag_columns    the tags of the task of each run
+family_columns the family that each run says its task is of
 exit_codes     those with a meaning of their own
 endings        what exit codes say, and why a run failed
 """

@@ -20,6 +20,7 @@ Repeat = Annotated[int, Meta(ge=1, le=LARGEST)]
 Number = Annotated[float, Meta(ge=0, le=LARGEST)]
 MaybeNumber = Number | None
 MaybeText = str | None
+MaybeName = NonEmptyText | None
 MaybeFlag = bool | None
 MaybeExitCode = Annotated[int, Meta(ge=-LARGEST, le=LARGEST)] | None
 # A missing run is a planned one that was never made, or of which nothing was kept. An interrupted
@@ -37,11 +38,13 @@ OTHER_TOOLS = "(other)"
 UPTAKE_NOT_SHOWN = "uptake_not_shown"
 # The tag of a run that passed what was asked of it, and counts as failed because its agent failed.
 PASSED_DESPITE_FAILURE = "passed_despite_failure"
-# A record names no more checks than this.
+# A record names no more checks than this, and no more tags of its task.
 MOST_CHECKS = 50
+MOST_TASK_TAGS = 50
 MaybeScore = Annotated[float, Meta(ge=0, le=1)] | None
 MaybePart = Annotated[int, Meta(ge=1, le=LARGEST)] | None
 MaybeChecks = Annotated[dict[NonEmptyText, bool | None], Meta(max_length=MOST_CHECKS)] | None
+MaybeTaskTags = Annotated[tuple[NonEmptyText, ...], Meta(max_length=MOST_TASK_TAGS)] | None
 MaybeCount = Annotated[int, Meta(ge=0, le=LARGEST)] | None
 MaybeCounts = (
     Annotated[
@@ -107,7 +110,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     workspace: MaybeText = None
     # The file that the run was read from, relative to the one that the record is in.
     run_path: MaybeText = None
+    # What was odd about the run; and how its task is tagged in the suite.
     tags: Any = None
+    task_tags: MaybeTaskTags = None
+    # Tasks that are alike, such as those of one repository, have the same family in all their runs.
+    family: MaybeName = None
     # Which part of a run that grew, and the digest of what decided its success.
     part: MaybePart = None
     grader: MaybeText = None
@@ -158,6 +165,7 @@ _WORDS: dict[Any, str] = {
     Number: f"a number from 0 to {LARGEST}",
     MaybeNumber: f"a number from 0 to {LARGEST}, or null if it was not measured",
     MaybeText: "a string or null",
+    MaybeName: "a non-empty string, or null if there is none",
     MaybeFlag: "true, false or null",
     MaybeExitCode: "an integer or null",
     MaybeFailure: '"agent", "infra", "missing", "interrupted" or null',
@@ -166,6 +174,7 @@ _WORDS: dict[Any, str] = {
     MaybePart: f"an integer from 1 to {LARGEST}, or null",
     MaybeChecks: f"an object of at most {MOST_CHECKS} names, each with true, false or null, "
     "or null if there are none",
+    MaybeTaskTags: f"a list of at most {MOST_TASK_TAGS} strings that are not empty, or null",
     MaybeCount: f"a whole number from 0 to {LARGEST}, or null if it cannot be seen",
     MaybeCounts: f"an object of at most {MOST_TOOLS} names, each with a whole number from 0, "
     "or null if it was not measured",

@@ -28,6 +28,7 @@ from twoarm.runs.record import (
     MaybeNumber,
     MaybePart,
     MaybeScore,
+    MaybeTaskTags,
     NonEmptyText,
     Number,
     Repeat,
@@ -124,7 +125,7 @@ class Key(NamedTuple):
     def _around(self, values: Sequence[Any]) -> int:
         if self.type in _UNQUOTED:
             return 0
-        if self.type in (Any, MaybeCounts, MaybeChecks):
+        if self.type in (Any, MaybeCounts, MaybeChecks, MaybeTaskTags):
             return _quotes(_encode(values))
         # A string or null.
         return 2 * (len(values) - values.count(None))

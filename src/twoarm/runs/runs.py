@@ -23,9 +23,11 @@ from twoarm.runs.endings import (
     code_of,
 )
 from twoarm.runs.exit_codes import INFRA_EXIT_CODE, NEVER_RAN, never_ran
+from twoarm.runs.family_columns import FamilyBuilder, FamilyColumns
 from twoarm.runs.metric import METRICS, SUCCESS
 from twoarm.runs.record import LineColumns, PlannedLooks
 from twoarm.runs.study import Study
+from twoarm.runs.tag_columns import TagBuilder, TagColumns
 from twoarm.runs.tool_columns import ToolBuilder, ToolColumns
 from twoarm.text.escape import counted
 from twoarm.text.sentence import listed
@@ -96,6 +98,8 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     # From 0 to 1; NaN where there is none.
     score: Floats
     checks: CheckColumns
+    tags: TagColumns
+    families: FamilyColumns
     endings: Endings
     makers: tuple[Maker, ...]
     maker: Ints
@@ -113,6 +117,11 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     unknown_keys: tuple[str, ...]
     bad_lines: int
     problems: tuple[Problem, ...]
+
+    @property
+    def tags_by_task(self) -> tuple[tuple[str, ...], ...]:
+        """The tags of each task."""
+        return self.tags.by_task(self.task, len(self.tasks))
 
     def __len__(self) -> int:
         return len(self.task)
@@ -171,7 +180,9 @@ class Builder:
         self._positions = Positions()
         self._tools = ToolBuilder()
         self._checks = CheckBuilder()
+        self._tags = TagBuilder()
         self._endings = EndingBuilder()
+        self._families = FamilyBuilder()
 
     def __len__(self) -> int:
         return len(self._task)
@@ -183,7 +194,9 @@ class Builder:
         self._positions.stretch(len(self), source, first_line)
         self._tools.add(columns, len(self))
         self._checks.add(columns, len(self))
+        self._tags.add(columns, len(self))
         self._endings.add(columns)
+        self._families.add(columns, len(self))
         _extend_codes(self._task, self._tasks, columns["task_id"])
         _extend_codes(self._arm, self._arms, columns["arm"])
         # `pack` fills a column twice as fast as `array` does.
@@ -277,6 +290,8 @@ class Builder:
             tools=self._tools.finish(len(self)),
             score=self._checks.scores(len(self)),
             checks=self._checks.finish(),
+            tags=self._tags.finish(len(self)),
+            families=self._families.finish(),
             endings=self._endings.finish(),
             makers=tuple(Maker(*maker) for maker in self._makers),
             maker=np.frombuffer(self._maker, dtype=np.int64),

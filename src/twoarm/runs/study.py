@@ -82,6 +82,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     # How many shards it was merged from, if it was, and those that are missing.
     shards: int = 0
     missing_shards: tuple[int, ...] = ()
+    # By task, arm and repeat: the machine of a cluster that a run was made on.
+    nodes: dict[tuple[str, str, int], str] = {}
 
     def ended_for(self, candidate: str, baseline: str) -> StopReason | None:
         """Why it ended at a planned look, where these are its arms."""

@@ -42,6 +42,11 @@ def share(value: float | None, decimals: int = 1) -> str:
     return _unsigned_zero(f"{value:+.{decimals}%}")
 
 
+def at_level(level: float) -> str:
+    """A level in percent, never rounded up."""
+    return f"{math.floor(level * 1e4 + 1e-6) / 100:g}%"
+
+
 def dollars(value: float) -> str:
     """An amount to pay, with cents while they matter."""
     return f"${value:,.2f}" if value < 100 else f"${value:,.0f}"

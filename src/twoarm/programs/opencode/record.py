@@ -127,9 +127,9 @@ def _parse_output(
     else:
         spends = [spend_of(step.tokens, included, None) for step in work.steps if step.tokens]
         cost = sum(step.cost for step in work.steps)
-    family = {work.session_id} | ({export.info.id} if export is not None else set())
+    kin = {work.session_id} | ({export.info.id} if export is not None else set())
     asked = {session for tool in work.tools if (session := _child(tool)) is not None}
-    below = children(folder, family, asked)
+    below = children(folder, kin, asked)
     if below.missing:
         caveats.append("subagents_left_out")
     calls = _calls(work.tools)
@@ -341,7 +341,7 @@ def exports_below(folder: Folder) -> list[str]:
     )
 
 
-def children(folder: Folder, family: set[str | None], asked: set[str]) -> _Below:
+def children(folder: Folder, kin: set[str | None], asked: set[str]) -> _Below:
     """The sub-agents of a session, from their exports; `asked` are those that were started."""
     spends: list[Spend] = []
     tools: list[OpencodePart] = []
@@ -351,10 +351,10 @@ def children(folder: Folder, family: set[str | None], asked: set[str]) -> _Below
     while more:
         more = False
         for name, child in exports:
-            if child.info.id in family or child.info.parent_id not in family:
+            if child.info.id in kin or child.info.parent_id not in kin:
                 continue
             more = True
-            family.add(child.info.id)
+            kin.add(child.info.id)
             asked.discard(child.info.id)
             inner = _exported(child)
             tools += inner.tools
@@ -367,7 +367,7 @@ def children(folder: Folder, family: set[str | None], asked: set[str]) -> _Below
             asked |= {
                 below
                 for tool in inner.tools
-                if (below := _child(tool)) is not None and below not in family
+                if (below := _child(tool)) is not None and below not in kin
             }
     return _Below(tuple(spends), cost, tuple(tools), bool(asked))
 

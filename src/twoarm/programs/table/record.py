@@ -18,7 +18,7 @@ from twoarm.runs.record import LARGEST
 from twoarm.text.escape import named, shortened
 from twoarm.text.sentence import listed
 
-_TEXTS = ("task_id", "run_id", "model", "agent", "session_id", "acceptance_command")
+_TEXTS = ("task_id", "family", "run_id", "model", "agent", "session_id", "acceptance_command")
 _COUNTS = (
     "input_tokens",
     "output_tokens",
@@ -47,6 +47,7 @@ FIELDS = (
     *_TIMES,
     "failure",
     "failure_reason",
+    "task_tags",
 )
 
 _TRUE = ("true", "1", "yes")
@@ -270,6 +271,14 @@ class _Row:
         checks = {field.removeprefix(CHECK): self._flag(cells[field], field) for field in cells}
         return checks if any(passed is not None for passed in checks.values()) else None
 
+    def tags(self) -> tuple[str, ...] | None:
+        """The tags of the task: a list, or text with commas between them."""
+        value = self.value("task_tags")
+        words = value.split(",") if isinstance(value, str) else [] if value is None else value
+        if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
+            raise self.refuse("task_tags", "tags with commas between them, or a list", value)
+        return tuple(filter(None, map(str.strip, words))) or None
+
     def flag(self, field: str) -> bool | None:
         """True or false, 1 or 0, yes or no."""
         return self._flag(self.value(field), field)
@@ -341,6 +350,8 @@ def _attempt(row: _Row, task: str, settings: Settings) -> Attempt:
         arm_setup_exit_code=row.code("arm_setup_exit_code"),
         score=row.score(),
         checks=row.checks(),
+        task_tags=row.tags(),
+        family=row.text("family") or None,
         run_id=row.text("run_id"),
         model=model,
         agent=row.text("agent"),

@@ -99,7 +99,7 @@ def _effect_spec(
 ) -> dict[str, Any]:
     share = {"format": "+.0%"} if _is_ratio(series, metric) else {}
     if metric is SUCCESS:
-        share = {"labelExpr": "format(100 * datum.value, '+.0f')"}
+        share = {"labelExpr": "datum.value === 0 ? '0' : format(100 * datum.value, '+.0f')"}
     x = field("at:T", title=None, axis={"format": "%Y-%m-%d"})
     y = field(
         "change:Q", title=f"change in {metric.unit}" if metric is SUCCESS else "change", axis=share

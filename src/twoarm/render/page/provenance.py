@@ -15,7 +15,10 @@ MEMORY = "<memory>"
 
 # What an option that was not given means, where that is not "none".
 _INFERRED = "inferred from the arm names"
-_NOT_GIVEN = {"candidate": _INFERRED, "baseline": _INFERRED, "part": "all"}
+_NOT_GIVEN = {
+    **dict.fromkeys(("candidate", "baseline"), _INFERRED),
+    **dict.fromkeys(("part", "tag", "task"), "all"),
+}
 
 
 def facts(analysis: Analysis) -> Iterator[tuple[str, str]]:
@@ -62,6 +65,9 @@ def _options(options: Options) -> Iterator[str]:
             yield "--no-evidence"
         elif value is True:
             yield flag
+        elif name in ("tag", "task"):
+            # Each may hold a comma.
+            yield from (f"{flag}={each}" for each in value)
         else:
             # One word, so that a name that begins with a dash is not taken for an option.
             yield f"{flag}={_written(value)}"

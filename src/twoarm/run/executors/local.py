@@ -15,7 +15,7 @@ from typing import IO
 import msgspec
 
 from twoarm.files.safe import OpenFolder
-from twoarm.programs.agent import Meter
+from twoarm.programs.agent import Meter, Watch
 from twoarm.run.engine import Engine
 from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.supervisor.isolation import ATTEMPT_LABEL
@@ -73,7 +73,16 @@ class Local:
         self._selector = selectors.DefaultSelector()
         self._running: dict[str, tuple[_Running, subprocess.Popen[bytes]]] = {}
 
-    def submit(self, attempt: str, job: Job, meter: Meter | None, limit: float | None) -> None:
+    def node_of(self, slot: int) -> None:
+        """Every slot is on this machine."""
+
+    def is_there(self, slot: int) -> bool:
+        """This machine always is."""
+        return True
+
+    def submit(
+        self, attempt: str, job: Job, meter: Meter | None, limit: float | None, slot: int = 0
+    ) -> Watch | None:
         """Start a supervisor and hand it its job."""
         # The supervisor holds the lock as long as it lives; the job is a file without a name,
         # since a pipe would have to wait for a reader.
@@ -98,6 +107,7 @@ class Local:
                 os.close(descriptor)
         self._running[attempt] = (running, process)
         self._selector.register(_pipe(process.stdout), selectors.EVENT_READ, attempt)
+        return meter if isinstance(meter, Watch) else None
 
     def cancel(self, attempt: str) -> None:
         """Cut the lifeline."""

@@ -39,11 +39,11 @@ def remove_named(engines: "Iterable[str]", name: str, env: "Mapping[str, str]") 
             code, told = _asked([program, *listed, "--filter", f"name={name}"], env)
             if code:
                 break
-            if found := told.split():
+            if names := told.split():
                 if removed[0] == "rm":
                     # Without it podman asks them to end, and waits ten seconds for that.
-                    _asked([program, "kill", *found], env)
-                code, told = _asked([program, *removed, *found], env)
+                    _asked([program, "kill", *names], env)
+                code, told = _asked([program, *removed, *names], env)
                 if code:
                     wrong.append(f"{engine} {' '.join(removed)}: {told.strip()[-200:]}")
     return wrong

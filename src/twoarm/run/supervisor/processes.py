@@ -128,10 +128,10 @@ def descendants(marker: str) -> list[int]:
     if not os.path.isdir("/proc/self"):
         return _marked(marker)
     parents = _parents()
-    family = {os.getpid()}
-    while more := {pid for pid, parent in parents.items() if parent in family} - family:
-        family |= more
-    return sorted(family - {os.getpid()})
+    tree = {os.getpid()}
+    while more := {pid for pid, parent in parents.items() if parent in tree} - tree:
+        tree |= more
+    return sorted(tree - {os.getpid()})
 
 
 def _command_of(pid: int) -> str:

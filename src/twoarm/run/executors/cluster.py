@@ -1,0 +1,295 @@
+"""A cluster of Ray, as far as a run has to do with it; the only module that knows Ray."""
+
+import os
+import pickle
+import socket
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from twoarm._version import __version__
+from twoarm.errors import InputError, UsageError
+from twoarm.run.executor import cluster_address
+from twoarm.run.executors.node import NodeRun, Order, sweep, worker_of
+from twoarm.run.executors.survey import NodeFacts, NodeNeeds
+from twoarm.run.prepare import Tree
+from twoarm.text.escape import visible
+
+NAME = "ray"
+_CONNECT_SECONDS = 5.0
+_ALIVE_SECONDS = 1.0
+# How long a node may take to look at itself, or to clean up.
+_NODE_SECONDS = 120.0
+
+
+class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
+    """A node that was there when the run began."""
+
+    id: str
+    # What it is called in every message, and no other node is.
+    name: str
+    address: str
+    port: int
+    cpus: float
+
+
+class LostError(Exception):
+    """What was asked of a node will not be answered."""
+
+    def __init__(self, reason: str, *, node_gone: bool) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.node_gone = node_gone
+
+
+class Cluster:
+    """A connection to a cluster."""
+
+    def __init__(self, address: str) -> None:
+        # Ray reads these when it is imported.
+        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+        os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+        try:
+            import ray
+        except ImportError as error:
+            raise UsageError(
+                "--executor ray: no Ray here; install twoarm with its extra `ray`, on nodes as well"
+            ) from error
+        where = address or os.environ.get("RAY_ADDRESS", "")
+        if "://" in where:
+            # What is set for other programs may be an address of the client.
+            cluster_address(f"{NAME}:{where.partition(':')[2]}")
+        shown = f"{NAME}:{address}" if address else NAME
+        if address:
+            _check_answers(address, shown)
+        try:
+            ray.init(
+                address=address or "auto",
+                log_to_driver=False,
+                logging_level="ERROR",
+                configure_logging=False,
+                # Whatever is set for jobs of Ray, nothing is to travel but what is in the orders.
+                runtime_env={},
+            )
+        # Ray raises whatever it likes.
+        except Exception as error:
+            raise InputError(f"--executor {shown}: {_why_not_joined(error, address)}") from error
+        self._ray = ray
+        self._attempt = ray.remote(
+            max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
+        )(_attempt)
+        self._ask = ray.remote(max_retries=0, num_cpus=0)(_survey_there())
+        self._sweep = ray.remote(max_retries=0, num_cpus=0)(_sweep)
+        self._changed = ray.remote(max_retries=0, num_cpus=0)(_changed)
+        self._run: Any = None
+        self._driver = ""
+
+    @property
+    def open_to_all(self) -> bool:
+        """Whether anybody who reaches its ports may use it."""
+        try:
+            from ray._private.authentication.authentication_utils import is_token_auth_enabled
+        except ImportError:
+            return os.environ.get("RAY_AUTH_MODE") != "token"
+        return not is_token_auth_enabled()
+
+    def nodes(self) -> list[ClusterNode]:
+        """The nodes that are there, by name."""
+        alive = [node for node in self._ray.nodes() if node["Alive"]]
+        names = Counter(node["NodeName"] for node in alive)
+        made = []
+        for node in alive:
+            name = node["NodeName"]
+            if names[name] > 1:
+                name = f"{name} ({node['NodeID'][:6]})"
+            made.append(
+                ClusterNode(
+                    id=node["NodeID"],
+                    name=name,
+                    address=node["NodeManagerAddress"],
+                    port=node["NodeManagerPort"],
+                    cpus=node["Resources"].get("CPU", 0.0),
+                )
+            )
+        return sorted(made, key=lambda node: node.name)
+
+    def share(self, run: NodeRun) -> None:
+        """What all that is asked from now on is about."""
+        self._run, self._driver = self.put(run), run.driver
+
+    def put(self, value: object) -> Any:
+        """Something that travels to every node that asks for it, and to each of them once."""
+        return self._ray.put(value)
+
+    # Attempts.
+
+    def start(self, node: ClusterNode, cpus: float, order: Order, secrets: dict[str, str]) -> Any:
+        """Start an attempt on a node; what stands for it."""
+        task = self._attempt.options(
+            name=order.attempt, num_cpus=cpus, scheduling_strategy=self._on(node)
+        )
+        # In a list it is fetched by who has not got it, and not for every attempt.
+        return task.remote([self._run], self._driver, order, secrets)
+
+    def ready(self, handles: Sequence[Any], seconds: float) -> list[Any]:
+        """Those of some attempts that have something to tell; waits so long for the first one."""
+        ready, _ = self._ray.wait(
+            list(handles), num_returns=1, timeout=max(0.0, seconds), fetch_local=False
+        )
+        return list(ready)
+
+    def take(self, handle: Any, node: ClusterNode) -> tuple[str, Any] | None:
+        """The next that an attempt tells; None if that was all. LostError if there is no more."""
+        try:
+            told: tuple[str, Any] = self._ray.get(next(handle))
+        except StopIteration:
+            return None
+        except self._ray.exceptions.RayError as error:
+            raise self._no_answer(error, node) from error
+        return told
+
+    def cancel(self, handle: Any) -> None:
+        """Kill the worker of an attempt; its keeper ends with it, and cleans up."""
+        with suppress(self._ray.exceptions.RayError):
+            self._ray.cancel(handle, force=True)
+
+    # Nodes.
+
+    def survey(self, nodes: Sequence[ClusterNode], asked: NodeNeeds) -> list[NodeFacts]:
+        """What each node says of itself."""
+        # Pickled here: there it is read only where it can be.
+        answers = self._everywhere(self._ask, nodes, __version__, pickle.dumps(asked))
+        return [
+            NodeFacts(node=node.name, problems=(answer.reason,), gone=answer.node_gone)
+            if isinstance(answer, LostError)
+            else NodeFacts(node=node.name, **answer)
+            for node, answer in zip(nodes, answers, strict=True)
+        ]
+
+    @property
+    def version(self) -> str:
+        """Of Ray, here."""
+        version: str = self._ray.__version__
+        return version
+
+    def sweep(self, nodes: Sequence[ClusterNode]) -> "Iterator[LostError | None]":
+        """Clean up; of each node why it could not."""
+        yield from self._everywhere(self._sweep, nodes, self._run)
+
+    def changed(
+        self, nodes: Sequence[ClusterNode], trees: tuple[Tree, ...]
+    ) -> "Iterator[LostError | list[str]]":
+        """What is not as it came, of these trees on each node."""
+        yield from self._everywhere(self._changed, nodes, self._run, trees)
+
+    def _everywhere(
+        self, task: Any, nodes: Sequence[ClusterNode], *arguments: object
+    ) -> Iterator[Any]:
+        """An answer of each node in turn; they are asked at the same time."""
+        asked = [
+            task.options(scheduling_strategy=self._on(node)).remote(*arguments) for node in nodes
+        ]
+        for node, reference in zip(nodes, asked, strict=True):
+            try:
+                yield self._ray.get(reference, timeout=_NODE_SECONDS)
+            except self._ray.exceptions.GetTimeoutError:
+                yield LostError(f"no answer after {_NODE_SECONDS:g} s", node_gone=False)
+            except self._ray.exceptions.RayError as error:
+                yield self._no_answer(error, node)
+
+    def _on(self, node: ClusterNode) -> Any:
+        from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+        return NodeAffinitySchedulingStrategy(node.id, soft=False)
+
+    def _no_answer(self, error: Exception, node: ClusterNode) -> LostError:
+        """What became of a node or of what ran there, in words."""
+        errors = self._ray.exceptions
+        if isinstance(error, errors.RayTaskError):
+            # What the code on the node has raised itself.
+            lines = str(error).strip().splitlines() or [type(error).__name__]
+            return LostError(f"node {visible(node.name)}: {visible(lines[-1])}", node_gone=False)
+        gone = isinstance(error, errors.NodeDiedError | errors.TaskUnschedulableError)
+        if gone or not _answers(node.address, node.port, _ALIVE_SECONDS):
+            return LostError(f"node {visible(node.name)} was lost", node_gone=True)
+        if isinstance(error, errors.OutOfMemoryError):
+            why = "Ray killed its worker, because memory ran out"
+        else:
+            why = f"its worker was killed ({type(error).__name__})"
+        return LostError(f"node {visible(node.name)}: {why}", node_gone=False)
+
+    def close(self) -> None:
+        """Leave the cluster."""
+        self._run = None
+        self._ray.shutdown()
+
+
+def _attempt(run: list[Any], driver: str, order: Order, secrets: dict[str, str]) -> Iterator[Any]:
+    import ray
+
+    from twoarm.run.executors import node
+
+    known = node._worker
+    known_run = known.run if known and known.run.driver == driver else ray.get(run[0])
+    yield from worker_of(known_run).attempt(order, secrets, ray.get)
+
+
+def _sweep(run: NodeRun) -> None:
+    sweep(run)
+
+
+def _changed(run: NodeRun, trees: tuple[Tree, ...]) -> list[str]:
+    return worker_of(run).place.changed(trees)
+
+
+def _survey_there() -> Callable[[str, bytes], dict[str, Any]]:
+    """The survey, in a form that travels to nodes on which there is no twoarm, or another one."""
+
+    def there(version: str, asked: bytes) -> dict[str, Any]:
+        import platform
+
+        import ray
+
+        told: dict[str, Any] = {"ray": ray.__version__, "python": platform.python_version()}
+        try:
+            from twoarm._version import __version__
+        except ImportError:
+            return {**told, "twoarm": None}
+        if version != __version__:
+            return {**told, "twoarm": __version__}
+        from twoarm.run.executors.survey import look_around
+
+        return {**told, "twoarm": version, **look_around(asked)}
+
+    return there
+
+
+def _check_answers(address: str, shown: str) -> None:
+    """Refuse at once what would take Ray a minute to give up."""
+    host, _, port = address.rpartition(":")
+    if not _answers(host.strip("[]"), int(port), _CONNECT_SECONDS):
+        raise InputError(
+            f"--executor {shown}: nobody answers there; name the head of a cluster, as `ray start "
+            "--head` printed it"
+        )
+
+
+def _answers(host: str, port: int, seconds: float) -> bool:
+    try:
+        with socket.create_connection((host, port), seconds):
+            return True
+    except (OSError, OverflowError):
+        return False
+
+
+def _why_not_joined(error: Exception, address: str) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if isinstance(error, ConnectionError) and not address:
+        return (
+            "this machine is in no cluster; start one with `ray start --head`, join one with "
+            "`ray start --address=HOST:PORT`, or name one: --executor ray:HOST:PORT"
+        )
+    return visible(" ".join(lines)[:500]) or type(error).__name__

@@ -1,0 +1,67 @@
+"""Rules of runs on a cluster."""
+
+from tests.broken.entry import Broken
+
+PARCELS = "tests/run/test_parcels.py"
+NODES = "tests/run/test_nodes.py"
+LOST = "tests/run/test_lost_nodes.py"
+FLEET = "tests/run/test_fleet.py"
+SPEEDS = "tests/evidence/test_nodes.py"
+
+CLUSTERING = [
+    Broken("no name of a parcel leads elsewhere", "parcel._name", "if not is_plain(name):", "if False:", PARCELS),
+    Broken("permissions travel", "parcel._make", "os.fchmod(made.fileno(), mode & 0o777)", "pass", PARCELS),
+    Broken("times travel", "parcel._dress", "os.utime(folder.descriptor, ns=(header[3], header[3]))", "pass", PARCELS),
+    Broken("the last of a parcel is the last", "parcel._names", "(name == last, name)", "name", PARCELS),
+    Broken("a parcel that ends early is damaged", "parcel._exactly", "if len(text) != length:", "if False:", PARCELS),
+    Broken("a file that ends early is damaged", "parcel._make", "if not piece:", "if False:", f"{PARCELS}::test_what_is_damaged_is_refused"),
+    Broken("what arrives is what was sent", "NodePlace.receive", "if pieces.digest() != parcel.digest:", "if False:", NODES),
+    Broken("a parcel arrives once", "NodePlace.receive", "self._arrived.write(parcel.mark, b\"\")", "pass", NODES),
+    Broken("a place is the run's own", "NodePlace.__init__", "if self.folder.read(MARK) != run.token.encode():", "if False:", NODES),
+    Broken("the token of a node is no path", "NodePlace.__init__", "if not is_token(run.token):", "if False:", NODES),
+    Broken("the runner's own trees are its own business", "NodePlace.changed", "if self.is_the_drivers():", "if False:", NODES),
+    Broken("what the runner has made stays", "node.sweep", "if not place.is_the_drivers():", "if True:", NODES),
+    Broken("nobody is left on a node", "node.sweep", "kill_marked(run.token)", "pass", NODES),
+    Broken("a keeper that died is replaced", "Worker._kept", "self.keeper = None", "pass", NODES),
+    Broken("a keeper ends with its worker", "keeper.keep", "talk.recv()", "pass", f"{NODES}::test_a_keeper_ends_with_its_worker_and_its_agents_with_it"),
+    Broken("a keeper is in a session of its own", "start_keeper", "start_new_session=True,", "", f"{NODES}::test_a_keeper_ends_with_its_worker_and_its_agents_with_it"),
+    Broken("a keeper is nobody's child", "start_keeper", '\'"$@" &\'', '\'exec "$@"\'', f"{NODES}::test_a_keeper_ends_with_its_worker_and_its_agents_with_it"),
+    Broken("a refusal is told from afar", "keeper.keep", 'talk.send(("refused", refusal))', "pass", NODES),
+    Broken("secrets are beside the order", "Ray.submit", "env[\"agent\"].pop(name, None)", "pass", NODES),
+    Broken("an order has no secrets", "Ray.submit", "env=env, secrets={}", "env=env", NODES),
+    Broken("an order is put once", "Ray._parcel", "if path not in self._parcels:", "if True:", f"{NODES}::test_what_an_order_needs_is_put_once"),
+    Broken("the runner's machine may be a node", "Ray._parcel", "if target == path:", "if False:", NODES),
+    Broken("files of HOME travel", "Ray.submit", "if not any(lies(path, above) for above in self.always):", "if False:", NODES),
+    Broken("a lost node has no slots", "Ray._no_answer", "if node_gone:", "if False:", NODES),
+    Broken("what had not begun says so", "Ray._no_answer", "begun=running.begun,", "", NODES),
+    Broken("what was cancelled is not lost", "Ray._no_answer", '"killed before it ended" if running.cancelled else reason', "reason", NODES),
+    Broken("half an outcome is none", "Ray._ended", "if error.errno != errno.EBADMSG:", "if True:", NODES),
+    Broken("changes on nodes are told", "Ray.changed", 'told += [f"{path} on node {node.name}" for path in changed]', "pass", NODES),
+    Broken("nodes are swept at the end", "Ray.close", "for _ in self._cluster.sweep(self._left()):", "for _ in ():", NODES),
+    Broken("trials that are lost together are one failure", "Loop._failed", "if not lost_node or lost_node not in self._lost_nodes:", "if True:", LOST),
+    Broken("nobody waits for a lost node", "Loop._failed", "if not lost_node:", "if True:", f"{LOST}::test_trials_that_are_lost_together_are_one_failure"),
+    Broken("nothing starts on a lost node", "Loop._start", "if not self._executor.is_there(slot.number):", "if False:", LOST),
+    Broken("the rest of a block is next", "Loop._move", "self._waiting.appendleft(tuple(slot.trials))", "self._waiting.append(tuple(slot.trials))", LOST),
+    Broken("a promise is not made twice", "Loop._move", "self._budget.free(trial.id)", "pass", f"{LOST}::test_what_is_left_of_a_block_is_paid_for_once"),
+    Broken("without a node the run stops", "Loop._move", "if not any(self._executor.is_there(other.number) for other in self._slots):", "if False:", f"{LOST}::test_without_a_node_the_run_stops_and_nothing_is_lost"),
+    Broken("what never started is charged nothing", "settle.abandon", "if begun else", "if True else", LOST),
+    Broken("runs say where they were made", "Loop._begin", "node=self._executor.node_of(slot.number),", "", LOST),
+    Broken("a client's address is refused", "cluster_address", 'if kind == _CLUSTER and address.startswith("//"):', "if False:", FLEET),
+    Broken("an address is one", "cluster_address", "(colon and not _ADDRESS.fullmatch(address))", "False", FLEET),
+    Broken("the emptiest node is first", "slots_of", "(used[name] / rooms[name], name)", "name", FLEET),
+    Broken("a node without room is none", "fleet._with_room", "if not able:", "if False:", FLEET),
+    Broken("a node that is gone is left out", "fleet.join", "if not told.gone", "", FLEET),
+    Broken("a cluster that is open is warned of", "fleet._warnings", "if cluster.open_to_all:", "if False:", FLEET),
+    Broken("runs of yesterday stay", "fleet._with_suite", "if os.path.lexists(os.path.join(at, name, SCHEDULE))", "if False", FLEET),
+    Broken("a suite that is too large stays", "fleet._with_suite", "if size > MOST_SUITE_MB * 2**20:", "if False:", FLEET),
+    Broken("nodes have the same Python", "survey._unfit", "if node.python and _minor(node.python) != _minor(here.python):", "if False:", FLEET),
+    Broken("nodes have the same Ray", "survey._unfit", "if node.ray and node.ray != here.ray:", "if False:", FLEET),
+    Broken("nodes have the same twoarm", "survey._unfit", "elif node.twoarm is not None and node.twoarm != here.twoarm:", "elif False:", FLEET),
+    Broken("nodes have the same agent", "survey._unfit", "if node.agent is not None and node.agent != agent_version:", "if False:", FLEET),
+    Broken("nodes have the isolation that was asked for", "refuse_unfit", "if isolation and node.isolation", "if False", FLEET),
+    Broken("a node's cache has no instructions above it", "look_around", "if why := why_no_place(run.root):", "if False:", FLEET),
+    Broken("groups are compared with themselves", "compare_nodes", "within = _centered(which, group, counts)", "within = which", SPEEDS),
+    Broken("only what is connected is compared", "evidence.nodes._comparable", "and np.abs(unknown[:, each] - unknown[:, other]).max() < 1e-6", "", f"{SPEEDS}::test_nodes_without_a_common_group_are_no_pair"),
+    Broken("a little slower is not worth saying", "NodeSpeeds.clear", "and self.ratio >= LEAST_RATIO", "", SPEEDS),
+    Broken("split blocks are counted", "nodes_of", "sum(len(blocks[block]) > 1 for block in whole)", "0", SPEEDS),
+]  # fmt: skip
