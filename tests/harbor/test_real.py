@@ -17,7 +17,7 @@ from tests.conftest import Result
 from tests.support.containers import IMAGE, Podman
 from tests.support.harbor_suites import WORKED, harbor_suite, installed, task_folder
 from tests.support.run_folders import QUICK, records, unaccounted
-from tests.support.suite_files import processes_with, wait_for
+from tests.support.suite_files import present, processes_with, wait_for
 from tests.support.yard import Yard, a_yard
 
 HERE = Path(__file__).parent
@@ -84,7 +84,7 @@ class Trials:
     def left(self) -> list[str]:
         """Processes, containers and folders that would not be there without the run."""
         found = processes_with(str(self.yard.root)) + processes_with(str(self.podman.folder))
-        folders = [str(path) for path in self.yard.cache.rglob(_TRIAL_FILE)]
+        folders = [str(path) for path in present(self.yard.cache, f"**/{_TRIAL_FILE}")]
         return found + folders + self.podman.containers()
 
     def resumed(self) -> None:

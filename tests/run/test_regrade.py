@@ -16,7 +16,7 @@ import pytest
 
 from tests.conftest import Result, twoarm
 from tests.support.run_folders import ALL, QUICK, USAGE, WITHOUT_PAGE, records, run, runs
-from tests.support.suite_files import SOLVE, processes_with, suite_of, wait_for
+from tests.support.suite_files import SOLVE, present, processes_with, suite_of, wait_for
 from twoarm.run.grader import grader_of, without_acceptance
 from twoarm.run.suite import Suite, SuiteTask, Workspace
 
@@ -369,7 +369,7 @@ def test_a_regrade_that_is_ended_goes_on_where_it_was(tmp_path: Path, how: str) 
         [sys.executable, "-c", WITHOUT_PAGE, *words, "--run-pages", "none"],
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
     ) as runner:  # fmt: skip
-        wait_for(lambda: list(new.glob("setup/acceptance.two.1/outcome")), 60)
+        wait_for(lambda: present(new, "setup/acceptance.two.1/outcome"), 60)
         gate.unlink()
         wait_for(lambda: processes_with(str(gate)), 60)
         done = len(runs(new))

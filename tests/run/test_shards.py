@@ -15,7 +15,7 @@ import pytest
 from tests.conftest import Result, twoarm
 from tests.support.deterministic import given, settings, st
 from tests.support.run_folders import USAGE, WITHOUT_PAGE, records, runs
-from tests.support.suite_files import suite_of, wait_for
+from tests.support.suite_files import present, suite_of, wait_for
 from twoarm.run.schedule import arrange
 from twoarm.run.shard import Shard, dealt
 
@@ -268,7 +268,7 @@ def test_a_shard_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         env={**os.environ},
     )
-    wait_for(lambda: list(out.glob(".attempts/*/t1*")) and process.poll() is None, 30)
+    wait_for(lambda: present(out, ".attempts/*/t1*") and process.poll() is None, 30)
     process.send_signal(signal.SIGKILL)
     process.communicate()
     gate.touch()

@@ -6,6 +6,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
+from glob import glob
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,17 @@ from twoarm.run.ledger import read_outcome
 from twoarm.run.supervisor.manifest import manifest_of
 from twoarm.run.tree import commit_all
 
-__all__ = ["SOLVE", "Local", "Ran", "attempt", "job_of", "processes_with", "suite_of", "wait_for"]
+__all__ = [
+    "SOLVE",
+    "Local",
+    "Ran",
+    "attempt",
+    "job_of",
+    "present",
+    "processes_with",
+    "suite_of",
+    "wait_for",
+]
 
 # A fake agent: a shell script is up in a millisecond, and does what a test is about.
 SOLVE = "echo fixed > answer.txt"
@@ -159,6 +170,12 @@ def processes_with(text: str) -> list[str]:
         except OSError:
             continue
     return found
+
+
+def present(folder: Path, pattern: str) -> list[Path]:
+    """The files of a folder at this moment; `Path.glob` fails if one is removed while it looks."""
+    names = glob(pattern, root_dir=folder, recursive=True, include_hidden=True)
+    return [folder / name for name in names]
 
 
 def wait_for(what: Callable[[], object], seconds: float = 10.0) -> None:
