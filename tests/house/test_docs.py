@@ -14,21 +14,16 @@ import pytest
 
 import twoarm as package
 from tests.conftest import both, lines, run, twoarm
+from tests.support.documents import DOCS, ROOT, blocks
 from tests.support.planned_runs import missing
 from tests.support.scriptless import scriptless
 
-ROOT = Path(__file__).parents[2]
 SCHEMA_FILE = ROOT / "src" / "twoarm" / "run_record.schema.json"
 # collect.md has a test of its own, with stand-ins for the agents it calls.
-OTHERS = [path for path in sorted((ROOT / "docs").glob("*.md")) if path.name != "collect.md"]
+OTHERS = [path for path in sorted(DOCS.glob("*.md")) if path.name != "collect.md"]
 # What mypy knows of the libraries that the examples import; it sees for itself what has changed.
 MYPY_CACHE = ROOT / ".mypy_cache" / "examples"
 DOCUMENTS = [ROOT / "README.md", *OTHERS]
-
-
-def blocks(path: Path, language: str) -> list[str]:
-    text = path.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.M | re.S)
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -66,7 +61,7 @@ def test_the_readme_has_blocks_to_run() -> None:
 def test_the_python_example_runs_and_is_typed(tmp_path: Path) -> None:
     demo = twoarm("demo", "--print").out
     (tmp_path / "collected.jsonl").write_text(demo, encoding="utf-8")
-    (example,) = blocks(ROOT / "docs" / "python.md", "python")
+    (example,) = blocks(DOCS / "python.md", "python")
     script = tmp_path / "example.py"
     script.write_text(example, encoding="utf-8")
     ran = subprocess.run(

@@ -2,7 +2,9 @@
 
 import csv
 import math
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -12,8 +14,8 @@ from scipy import stats
 
 from benchmarks import other_readings as readings
 from benchmarks import study
+from tests.support.documents import ROOT, bash, block_with
 
-ROOT = Path(__file__).parents[2]
 AGENTS = ("a", "b")
 TASKS = ("first", "second")
 
@@ -117,6 +119,11 @@ def test_the_tables_are_made_from_a_table_like_that_of_the_study(tmp_path: Path)
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows([*rows, *left_out])
+    (tmp_path / "benchmarks").mkdir()
+    shutil.copy(study.MAPPING, tmp_path / "benchmarks")
+    programs = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    told = bash(block_with(study.PAGE, "twoarm collect table"), tmp_path, PATH=programs)
+    assert "families" in told
     tables = study.judged(table, tmp_path / "study.jsonl")
     assert len((tmp_path / "study.jsonl").read_text().splitlines()) == len(rows)
     page = study.with_tables(study.PAGE.read_text(encoding="utf-8"), tables)

@@ -76,8 +76,8 @@ def test_the_command_lines() -> None:
         *("opencode", "run", "--format", "json", "--title", "twoarm"),
         *("--model", "scripted", "--agent", "build", "--", "-v", "fix", "", "it"),
     ]
-    assert argv("harbor", args=("--agent", "codex"), trial="t-1", task_folder="/work/one") == [
-        *("harbor", "trial", "start", "--path", "/work/one", "--trial-name", "t-1"),
+    assert argv("harbor", args=("--agent", "codex"), trial="t-1", task_folder="/suite/one") == [
+        *("harbor", "trial", "start", "--path", "/suite/one", "--trial-name", "t-1"),
         *("--trials-dir", "/nowhere/home/trials", "--model", "scripted", "--agent", "codex"),
     ]
 

@@ -16,12 +16,13 @@ import yaml
 from tests.forge.test_workflow import COMMIT, checked
 from tests.run.test_merge import timeless
 from tests.run.test_shards import SAME
-from tests.support.actions_runner import ROOT, Machine, filled
+from tests.support.actions_runner import Machine, filled
+from tests.support.documents import DOCS, ROOT, bash, block_with, blocks
 from tests.support.run_folders import runs
 from tests.support.suite_files import wait_for
 
 pytestmark = pytest.mark.usefixtures("cache")
-DOCUMENT = (ROOT / "docs" / "cluster.md").read_text()
+DOCUMENT = DOCS / "cluster.md"
 EXAMPLES = ROOT / "examples" / "cluster"
 MATRIX, SLURM, KUBERNETES = (
     EXAMPLES / name for name in ("github-matrix.yml", "slurm.sh", "kubernetes.yaml")
@@ -62,9 +63,13 @@ for index in $(seq "${array%-*}" "${array#*-}"); do
 done
 """
 
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, flags=re.M | re.S)
+# Comes back here, to `kubectl`.
+KUBECTL = f"""#!{sys.executable}
+import sys
+sys.path.insert(0, {str(ROOT)!r})
+from tests.run.test_cluster_docs import kubectl
+kubectl(sys.argv[1:])
+"""
 
 
 def suite(folder: Path, secrets: str = "[]") -> Path:
@@ -90,24 +95,9 @@ def programs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def shell(script: str, folder: Path, **variables: str) -> str:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", script],
-        cwd=folder,
-        env={**os.environ, **variables},
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout
-    return done.stdout
-
-
 def compared_with_one_machine(out: Path, evals: Path, folder: Path) -> None:
     """The merged runs are those of a run without shards, trial by trial."""
-    shell(f"twoarm run '{evals}/suite.toml' --out whole --run-pages none", folder)
+    bash(f"twoarm run '{evals}/suite.toml' --out whole --run-pages none", folder)
     assert len(runs(out)) == 20
     assert timeless(out) == timeless(folder / "whole")
     assert (out / "schedule.json").read_bytes() == (folder / "whole/schedule.json").read_bytes()
@@ -115,12 +105,12 @@ def compared_with_one_machine(out: Path, evals: Path, folder: Path) -> None:
 
 @pytest.mark.parametrize("path", [MATRIX, SLURM, KUBERNETES], ids=lambda path: path.name)
 def test_the_document_has_the_examples_as_they_are(path: Path) -> None:
-    assert path.read_text() in blocks("sh" if path == SLURM else "yaml")
+    assert path.read_text() in blocks(DOCUMENT, "sh" if path == SLURM else "yaml")
 
 
 def test_the_commands_of_the_document(tmp_path: Path, programs: Path) -> None:
     evals = suite(tmp_path)
-    told = [shell(block, tmp_path) for block in blocks("sh") if not block.startswith("#!")]
+    told = [bash(block, tmp_path) for block in blocks(DOCUMENT, "sh") if not block.startswith("#!")]
     assert "merged 2 of 2 shards into all: 20 of 20 trials done" in told[0]
     assert "merged 1 of 2 shards into some: 10 of 20 trials done" in told[1]
     assert "1 of 2 shards are missing: 2" in told[1]
@@ -177,7 +167,7 @@ def test_a_matrix_and_its_merge(
     machine = Machine(tmp_path / "merging", {})
     assert "actions/checkout" not in set(steps(jobs["merge"], machine, {}, kept))
     assert f"merged {len(shards)} of {len(shards)} shards" in machine.log
-    shell("tar -xf kept/all/all.tar", tmp_path)
+    bash("tar -xf kept/all/all.tar", tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     compared_with_one_machine(tmp_path / "all", evals, tmp_path)
 
@@ -209,14 +199,14 @@ def test_the_agents_key_is_where_the_agent_starts_and_nowhere_else() -> None:
 def test_an_array_its_merge_and_one_that_is_submitted_again(tmp_path: Path, programs: Path) -> None:
     evals = suite(tmp_path)
     shutil.copy(SLURM, tmp_path)
-    (submit,) = (block for block in blocks("bash") if "sbatch" in block)
-    told = shell(submit, tmp_path, TMPDIR=str(tmp_path))
+    submit = block_with(DOCUMENT, "sbatch")
+    told = bash(submit, tmp_path, TMPDIR=str(tmp_path))
     assert "merged 5 of 5 shards" in told
     compared_with_one_machine(tmp_path / "all", evals, tmp_path)
     third = tmp_path / "shards" / "3" / "collected.jsonl"
     before = third.read_bytes()
-    assert "`sbatch --array=3 slurm.sh`" in DOCUMENT
-    shell("sbatch --array=3 slurm.sh", tmp_path, TMPDIR=str(tmp_path))
+    assert "`sbatch --array=3 slurm.sh`" in DOCUMENT.read_text()
+    bash("sbatch --array=3 slurm.sh", tmp_path, TMPDIR=str(tmp_path))
     assert third.read_bytes() == before
 
 
@@ -245,9 +235,9 @@ def test_a_shard_whose_time_is_over_goes_on(tmp_path: Path, programs: Path, sent
     assert process.returncode == (130 if sent == signal.SIGTERM else -sent)
     assert not (out / "collected.jsonl").exists() or sent == signal.SIGTERM
     gate.touch()
-    (submit,) = (block for block in blocks("bash") if "sbatch" in block)
-    assert "merged 5 of 5 shards" in shell(submit, tmp_path, TMPDIR=str(tmp_path))
-    shell("twoarm run evals/suite.toml --out whole --run-pages none", tmp_path)
+    submit = block_with(DOCUMENT, "sbatch")
+    assert "merged 5 of 5 shards" in bash(submit, tmp_path, TMPDIR=str(tmp_path))
+    bash("twoarm run evals/suite.toml --out whole --run-pages none", tmp_path)
     found, whole = timeless(tmp_path / "all"), timeless(tmp_path / "whole")
     (killed,) = (each for each in found if each["failure"] is not None)
     assert killed["failure"] == "interrupted"
@@ -298,28 +288,42 @@ def pod(job: dict[str, Any], folder: Path, **variables: str) -> str:
     return done.stderr
 
 
+def kubectl(words: list[str]) -> None:
+    """Runs the Jobs that are applied as Kubernetes would, at once; those are then complete."""
+    match words:
+        case ["apply", "-f", file, "-l", label]:
+            key, _, value = label.partition("=")
+            chosen = [job for job in yaml.safe_load_all(Path(file).read_text())
+                      if job["metadata"]["labels"].get(key) == value]  # fmt: skip
+            assert chosen, f"no Job has {label}"
+            for job in chosen:
+                for index in range(job["spec"].get("completions", 1)):
+                    print(pod(job, Path.cwd(), JOB_COMPLETION_INDEX=str(index)))
+                Path(job["metadata"]["name"]).touch()
+        case ["wait", "--for=condition=complete", _, name]:
+            assert Path(name.removeprefix("job/")).exists(), f"{name} was not applied"
+        case _:
+            raise AssertionError(words)
+
+
 def test_an_indexed_job_its_merge_and_a_pod_that_comes_back(tmp_path: Path, programs: Path) -> None:
     evals = suite(tmp_path)
+    (programs / "kubectl").write_text(KUBECTL)
+    (programs / "kubectl").chmod(0o755)
+    shutil.copy(KUBERNETES, tmp_path)
     for name in ("runs", "cache"):
         (tmp_path / name).mkdir(exist_ok=True)
-    jobs = manifests()
-    shards = jobs["twoarm-shards"]
+    shards = manifests()["twoarm-shards"]
     count = shards["spec"]["completions"]
-    for index in range(count):
-        pod(shards, tmp_path, JOB_COMPLETION_INDEX=str(index))
-    told = pod(shards, tmp_path, JOB_COMPLETION_INDEX="1")
-    assert f"shard 2 of {count}" in told
-    assert f"merged {count} of {count} shards" in pod(jobs["twoarm-merge"], tmp_path)
+    told = bash(block_with(DOCUMENT, "kubectl apply"), tmp_path)
+    assert f"merged {count} of {count} shards" in told
+    again = pod(shards, tmp_path, JOB_COMPLETION_INDEX="1")
+    assert f"shard 2 of {count}" in again
     compared_with_one_machine(tmp_path / "runs" / "all", evals, tmp_path)
 
 
-def test_the_jobs_are_what_the_commands_of_the_document_name() -> None:
+def test_the_jobs_are_whole() -> None:
     jobs = manifests()
-    (commands,) = (block for block in blocks("bash") if "kubectl" in block)
-    assert [f"step={job['metadata']['labels']['step']}" for job in jobs.values()] == re.findall(
-        r"-l (\S+)", commands
-    )
-    assert set(re.findall(r"job/(\S+)", commands)) <= jobs.keys()
     spec = jobs["twoarm-shards"]["spec"]
     (container,) = spec["template"]["spec"]["containers"]
     assert {"name": "SHARDS", "value": str(spec["completions"])} in container["env"]

@@ -1,18 +1,16 @@
 """docs/harbor.md: its suite is the example, and every command of it is run with a stand-in."""
 
 import os
-import re
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from tests.support.documents import DOCS, ROOT, bash, blocks
 from tests.support.harbor_suites import stand_in, task_folder
 from tests.support.run_folders import records
 
-ROOT = Path(__file__).parents[2]
-DOCUMENT = (ROOT / "docs" / "harbor.md").read_text()
+DOCUMENT = DOCS / "harbor.md"
 EXAMPLE = ROOT / "examples" / "cluster" / "harbor.toml"
 # The arm with the skill solves its task, if the skill is where the suite says.
 SKILLED = """begin
@@ -40,27 +38,15 @@ def here(tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", DOCUMENT, flags=re.M | re.S)
-
-
 def test_the_suite_of_the_page_is_the_example() -> None:
-    assert blocks("toml") == [EXAMPLE.read_text()]
+    assert blocks(DOCUMENT, "toml") == [EXAMPLE.read_text()]
 
 
 def test_every_command_of_the_page_works(here: Path) -> None:
-    scripts = blocks("sh")
+    scripts = blocks(DOCUMENT, "sh")
     assert len(scripts) == 2
     for script in scripts:
-        done = subprocess.run(
-            ["bash", "-e", "-c", script],
-            cwd=here,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, script + done.stdout[-2000:] + done.stderr
+        bash(script, here)
     for out in ("all", "merged"):
         found = {(run["arm"], run["success"], run["score"]) for run in records(here / out)}
         assert found == {("with_skill", True, 1.0), ("without_skill", False, 0.0)}

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[2]
-DOCS = ROOT / "docs"
+from tests.support.documents import DOCS
 
 
 @pytest.fixture(scope="session")

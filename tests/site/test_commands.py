@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from tests.forge.test_workflow import OPENCODE, SUITE, git
-from tests.site.conftest import DOCS, ROOT
 from tests.support.collect_fixtures import FIXTURES, cat
+from tests.support.documents import DOCS, ROOT, bash, block_with, blocks
 from twoarm.commands.cli import _parse
 from twoarm.commands.console import Streams
 from twoarm.commands.given import refuse_idle
@@ -60,11 +60,6 @@ def test_a_command_is_one_that_twoarm_takes(
     except SystemExit as leaving:
         code = leaving.code
     assert code in (0, None), capsys.readouterr().err
-
-
-def blocks(path: Path, language: str) -> list[str]:
-    text = path.read_text(encoding="utf-8")
-    return re.findall(rf"^```{language}\n(.*?)^```$", text, flags=re.M | re.S)
 
 
 CLAUDE = f"""#!/bin/sh
@@ -128,52 +123,56 @@ def test_a_recipe_works_as_it_is_written(path: Path, workplace: Path) -> None:
     scripts = blocks(path, "sh")
     assert scripts
     for script in scripts:
-        done = subprocess.run(
-            ["bash", "-e", "-c", script],
-            cwd=workplace,
-            capture_output=True,
-            text=True,
-            check=False,
-            stdin=subprocess.DEVNULL,
-        )
-        assert done.returncode == 0, script + done.stdout[-2000:] + done.stderr
-
-
-def script_with(path: Path, words: str) -> str:
-    """The one block of a file that has these words."""
-    (script,) = (script for script in blocks(path, "sh") if words in script)
-    return script
+        bash(script, workplace)
 
 
 def test_a_run_of_ones_own_from_the_readme_to_its_history(workplace: Path) -> None:
-    def bash(script: str) -> str:
-        done = subprocess.run(
-            ["bash", "-e", "-c", script],
-            cwd=workplace,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            check=False,
-        )
-        assert done.returncode == 0, script + done.stdout
-        return done.stdout
+    def told(script: str) -> str:
+        return bash(script, workplace)
 
-    readme = script_with(ROOT / "README.md", "twoarm init first")
+    readme = block_with(ROOT / "README.md", "twoarm init first")
     first, _, later = readme.partition("twoarm run --resume DIR")
-    (folder,) = set(re.findall(r"^twoarm: run folder (.*)$", bash(first), flags=re.M))
-    told = bash(f"twoarm run --resume DIR{later}".replace("DIR", folder).replace("NEW", "graded"))
-    assert "2 tasks x 10 repeats" in told
+    (folder,) = set(re.findall(r"^twoarm: run folder (.*)$", told(first), flags=re.M))
+    grown = told(f"twoarm run --resume DIR{later}".replace("DIR", folder).replace("NEW", "graded"))
+    assert "2 tasks x 10 repeats" in grown
     shutil.copytree(folder, workplace / "out")
     shutil.copy(workplace / "first" / "suite.toml", workplace / "first" / "fixed.toml")
     shutil.rmtree(workplace / "graded")
     guide = DOCS / "run.md"
-    assert "2 tasks x 5 repeats" in bash(script_with(guide, "--part 2"))
-    same, another = script_with(guide, "twoarm regrade").splitlines()
-    assert "2 tasks x 10 repeats" in bash(same)
+    assert "2 tasks x 5 repeats" in told(block_with(guide, "--part 2"))
+    same, another = block_with(guide, "twoarm regrade").splitlines()
+    assert "2 tasks x 10 repeats" in told(same)
     shutil.rmtree(workplace / "graded")
-    assert "2 tasks x 10 repeats" in bash(another.replace("fixed", "first/fixed"))
-    assert "v1.4" in bash(f"{script_with(DOCS / 'history.md', 'twoarm log add')}cat history.html")
+    assert "2 tasks x 10 repeats" in told(another.replace("fixed", "first/fixed"))
+    assert "v1.4" in told(f"{block_with(DOCS / 'history.md', 'twoarm log add')}cat history.html")
+
+
+def test_what_the_readme_collects_from_harbor(workplace: Path) -> None:
+    (workplace / "jobs" / "ours").rename(workplace / "jobs" / "with")
+    (workplace / "jobs" / "theirs").rename(workplace / "jobs" / "without")
+    bash(block_with(ROOT / "README.md", "twoarm collect harbor"), workplace)
+    records = (workplace / "collected.jsonl").read_text().splitlines()
+    arms = [json.loads(record)["arm"] for record in records]
+    assert arms.count("with_x") == arms.count("without_x") > 1
+
+
+def test_runs_of_claude_code_are_explained_as_they_are_written(workplace: Path) -> None:
+    guide = DOCS / "explain.md"
+    told = {"task_id": "sql-pagination", "repeat": 3, "acceptance_exit_code": 0}
+    for arm in ("with_x", "without_x"):
+        folder = workplace / "runs" / arm / "sql-pagination-3"
+        shutil.copytree(FIXTURES / "claude-code" / "ok", folder)
+        (folder / "run.json").write_text(json.dumps(told))
+    bash(block_with(guide, "twoarm collect claude-code"), workplace)
+    for record in (workplace / "collected.jsonl").read_text().splitlines():
+        assert "uptake_count" in json.loads(record)
+    bash("twoarm init first --agent command && cp -R first/. .", workplace)
+    suite = workplace / "suite.toml"
+    suite.write_text(suite.read_text().replace('id = "by-name"', 'id = "sql-pagination"'))
+    bash(block_with(guide, "twoarm show"), workplace)
+    for out in ("results", "scored"):
+        assert list((workplace / out / "run-pages").glob("sql-pagination*")), out
+    assert "PROMOTE" in bash(block_with(DOCS / "run.md", "twoarm run --demo"), workplace)
 
 
 def test_the_reference_is_what_the_code_says() -> None:

@@ -9,7 +9,7 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from playwright.sync_api import Browser
 
-from tests.site.conftest import DOCS, ROOT
+from tests.support.documents import DOCS, ROOT
 from tests.support.browser_pages import SCREENSHOTS
 
 # Made by Sphinx for its own ends.
