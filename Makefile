@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo compiled test agents attacks containers harbor fleet core package docs check golden broken fuzz bench bench-run bench-fleet coverage coverage-page study clean
+.PHONY: demo compiled test agents attacks containers documents harbor fleet core package docs check golden broken fuzz bench bench-run bench-fleet coverage coverage-page study clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -17,14 +17,24 @@ demo: $(VENV)/runtime
 compiled: $(VENV)/dev
 	@$(BIN)/python -m compileall -q src
 
-# A file stays with one worker, so that what a module starts, such as the real agents, starts once.
-# The last lines say what was skipped for want of a browser, of agents or of Harbor, and how to have it.
-test: compiled
-	$(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder --ignore tests/attacks --ignore tests/containers --ignore tests/fleet
+# Tests that start what others made, or do at length what a user would do: each has a target of its own.
+APART = tests/agents tests/attacks tests/containers tests/documents tests/fleet tests/forge/workflows tests/harbor
+# A file stays with one worker, so that what a module starts, such as a browser, starts once.
+PYTEST = $(BIN)/python -m pytest -n auto --dist loadfile --no-loadscope-reorder
 
-# The real agents that the tests of `twoarm run` start; 1.3 GB from npm.
-agents:
+# The last lines say what was skipped for want of a browser or of agents, and how to have it.
+test: compiled
+	$(PYTEST) $(APART:%=--ignore %)
+	@echo "With targets of their own: make documents attacks containers agents harbor fleet"
+
+# What the documents, the examples and the action say is done as it is written.
+documents: compiled
+	$(PYTEST) tests/documents tests/forge/workflows
+
+# The real agents, which are installed first (1.3 GB from npm), against a scripted model.
+agents: compiled
 	@tools/agents.sh
+	$(PYTEST) tests/agents
 
 # What `twoarm run` must withstand: about 750 agents, suites and run folders that mean harm.
 attacks: compiled

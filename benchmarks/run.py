@@ -234,7 +234,7 @@ def kills() -> None:
 
 
 def orphans() -> None:
-    """The real agents are in tests/run/test_agents.py; here the fake one."""
+    """The real agents are in tests/agents/test_real.py; here the fake one."""
     cases = {
         "ok": "true",
         "a background child": "sleep 601 & true",

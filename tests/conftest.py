@@ -165,8 +165,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 # Files that take longest go first: begun last, one worker would do them while the others wait.
 LONG = (
-    *("run/test_agents.py", "run/test_uptake.py", "run/test_kill.py", "run/test_deadlines.py"),
-    *("run/test_docs.py", "collect/test_docs.py", "house/test_docs.py", "house/test_fuzz.py"),
+    *("agents/test_real.py", "documents/test_cluster.py", "run/test_kill.py"),
+    *("run/test_deadlines.py", "house/test_docs.py", "house/test_fuzz.py"),
     *("planning/test_plan.py", "planning/test_power.py", "planning/test_calibrate.py"),
 )
 

@@ -66,7 +66,7 @@ def test_what_isolation_is_tested_with_is_installed_as_far_as_it_is_not_there(
 
 def test_one_line_says_which_tests_were_skipped_and_how_to_have_them(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-k", "version_is_kept", "tests/run/test_agents.py"],
+        [sys.executable, "-m", "pytest", "-k", "version_is_kept", "tests/agents/test_real.py"],
         cwd=DOCUMENT.parent.parent,
         env={"PATH": os.environ["PATH"], "TWOARM_AGENTS": str(tmp_path)},
         capture_output=True,
@@ -75,7 +75,7 @@ def test_one_line_says_which_tests_were_skipped_and_how_to_have_them(tmp_path: P
     )
     assert done.returncode == 0
     assert [line for line in done.stdout.splitlines() if "tests skipped" in line] == [
-        f"4 tests skipped in tests/run/test_agents.py: no agents in {tmp_path}; "
+        f"4 tests skipped in tests/agents/test_real.py: no agents in {tmp_path}; "
         "to test with real ones, `make agents` (1.3 GB)"
     ]
 

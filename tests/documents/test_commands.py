@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.forge.test_workflow import OPENCODE, SUITE, git
+from tests.forge.workflows.test_workflow import OPENCODE, SUITE, git
 from tests.support.collect_fixtures import FIXTURES, cat
 from tests.support.documents import DOCS, ROOT, bash, block_with, blocks
 from twoarm.commands.cli import _parse

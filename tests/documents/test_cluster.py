@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.forge.test_workflow import COMMIT, checked
+from tests.forge.workflows.test_workflow import COMMIT, checked
 from tests.run.test_merge import timeless
 from tests.run.test_shards import SAME
 from tests.support.actions_runner import Machine, filled
@@ -67,7 +67,7 @@ done
 KUBECTL = f"""#!{sys.executable}
 import sys
 sys.path.insert(0, {str(ROOT)!r})
-from tests.run.test_cluster_docs import kubectl
+from tests.documents.test_cluster import kubectl
 kubectl(sys.argv[1:])
 """
 
@@ -298,7 +298,7 @@ def kubectl(words: list[str]) -> None:
             assert chosen, f"no Job has {label}"
             for job in chosen:
                 for index in range(job["spec"].get("completions", 1)):
-                    print(pod(job, Path.cwd(), JOB_COMPLETION_INDEX=str(index)))
+                    sys.stdout.write(pod(job, Path.cwd(), JOB_COMPLETION_INDEX=str(index)))
                 Path(job["metadata"]["name"]).touch()
         case ["wait", "--for=condition=complete", _, name]:
             assert Path(name.removeprefix("job/")).exists(), f"{name} was not applied"

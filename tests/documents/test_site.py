@@ -9,8 +9,8 @@ from urllib.parse import unquote, urlsplit
 import pytest
 from playwright.sync_api import Browser
 
-from tests.support.documents import DOCS, ROOT
 from tests.support.browser_pages import SCREENSHOTS
+from tests.support.documents import DOCS, ROOT
 
 # Made by Sphinx for its own ends.
 OWN = {"genindex.html", "search.html"}
