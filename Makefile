@@ -90,7 +90,7 @@ check: $(VENV)/dev
 # Writes the golden files, the console blocks of the documents and docs/reference anew; look at the difference before you commit it.
 golden: $(VENV)/dev
 	$(BIN)/python -m tools.reference
-	$(BIN)/python -m pytest --update-golden tests/render/test_golden.py tests/render/test_ci.py tests/page/test_page.py tests/collect/test_cli.py tests/house/test_docs.py
+	$(BIN)/python -m pytest --update-golden tests/render/test_golden.py tests/render/test_ci.py tests/page/test_page.py tests/collect/test_cli.py tests/documents/test_docs.py
 
 # Breaks every rule once, on purpose, and fails if the tests do not notice; SHARE=10 breaks a tenth of them.
 broken: $(VENV)/dev

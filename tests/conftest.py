@@ -166,7 +166,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # Files that take longest go first: begun last, one worker would do them while the others wait.
 LONG = (
     *("agents/test_real.py", "documents/test_cluster.py", "run/test_kill.py"),
-    *("run/test_deadlines.py", "house/test_docs.py", "house/test_fuzz.py"),
+    *("run/test_deadlines.py", "documents/test_docs.py", "house/test_fuzz.py"),
     *("planning/test_plan.py", "planning/test_power.py", "planning/test_calibrate.py"),
 )
 

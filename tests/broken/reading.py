@@ -76,5 +76,5 @@ READING = [
     Broken("a number too long for Python is not written", "value_in_words", "(isinstance(value, int) and abs(value) > 1e30)", "False", "tests/text/test_value_in_words.py"),
     Broken("a quoted value is harmless", "value_in_words", "f'\"{shortened(value, 60)}\"'", "f'\"{value}\"'", "tests/text/test_value_in_words.py"),
     Broken("a mistake is the same whatever the value", "explain", 'problems.append(where.problem(message, field.name, f"got {_kind(value)}"))', "problems.append(where.problem(message, field.name))", "tests/commands/test_mistakes.py"),
-    Broken("the record schema has what it refers to", "record_schema", '"$defs": tidied(definitions),', "", "tests/house/test_docs.py::test_the_record_schema_takes_what_is_read_and_refuses_what_is_not"),
+    Broken("the record schema has what it refers to", "record_schema", '"$defs": tidied(definitions),', "", "tests/documents/test_docs.py::test_the_record_schema_takes_what_is_read_and_refuses_what_is_not"),
 ]  # fmt: skip
