@@ -9,14 +9,18 @@ SECRET = "tests/containers/test_secrets.py"
 KILLS = "tests/attacks/test_run_contained.py"
 LEFT = "tests/containers/test_abandoned.py"
 HUNG = "tests/run/test_engines_that_hang.py"
+ENDS = "tests/run/test_container_ends.py"
+STARTS = "tests/containers/test_starts.py"
 
 CONTAINING = [
     Broken("a resume clears containers by their label", "_end_all", "clear_containers(setting.isolation, token)", "pass", f"{KILLS}::test_after_everybody_was_killed_at_once_a_resume_leaves_nobody"),
     Broken("a new start clears those of set-up", "session.start", "_end_all(setting, stale)", "pass", f"{KILLS}::test_whoever_is_left_in_set_up_is_gone_when_the_run_is_started_again"),
     Broken("a container is removed after its step", "Contained.ended", 'self._call([self._engine, "rm", "-f", "-v", self._name])', "pass", f"{RUNS}::test_a_whole_run_in_containers"),
-    Broken("an exit code may be that of the engine", "Contained.ended", "if code is not None and code >= _OF_THE_ENGINE:", "if False:", f"{KILLS}::test_a_client_that_is_killed_is_not_the_failure_of_its_agent"),
+    Broken("an exit code may be that of the engine", "Contained.ended", "if code:", "if False:", f"{KILLS}::test_a_client_that_is_killed_is_not_the_failure_of_its_agent"),
+    Broken("any exit code may be that of the client", "Contained.ended", "if code:", "if code is not None and code >= 125:", ENDS),
+    Broken("an engine that is gone has not refused a container", "Contained._state", '(_UNKNOWN if silent else "")', '""', ENDS),
     Broken("a killed client tells another exit code", "Contained.ended", "or own != code", "", f"{KILLS}::test_a_client_that_is_killed_after_its_agent_has_ended_is_not_its_failure_either"),
-    Broken("a container that has ended tells the truth", "Contained.ended", 'if state not in ("exited", "stopped", "dead") or own != code:', "if code is not None and code >= _OF_THE_ENGINE:", f"{KILLS}::test_an_agent_that_ends_like_an_engine_has_failed"),
+    Broken("a container that has ended tells the truth", "Contained.ended", 'if state not in ("exited", "stopped", "dead") or own != code:', "if code and code >= 125:", f"{KILLS}::test_an_agent_that_ends_like_an_engine_has_failed"),
     Broken("a killed supervisor leaves no container", "Local._ended", "_clear_containers(running.job)", "pass", f"{KILLS}::test_a_supervisor_that_is_killed_leaves_nobody_and_blames_nobody"),
     Broken("nobody in a container kills its supervisor", "Local._ended", "died=died and (unanswered or not running.job.seal.words)", "died=died", f"{KILLS}::test_a_supervisor_that_is_killed_leaves_nobody_and_blames_nobody"),
     Broken("SIGTERM reaches the agent in its container", "Contained.terminate", "send(pid, signal.SIGTERM)", "pass", f"{KILLS}::test_an_agent_that_obeys_has_its_grace"),

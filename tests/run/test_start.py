@@ -104,7 +104,7 @@ def test_a_program_that_is_gone_stops_the_run_and_is_no_run_of_the_agent(tmp_pat
     placed(tmp_path / "agnt.sh", gone)
     result = run(path, out, "--jobs", "1")
     assert (result.code, result.out) == (2, "")
-    assert f"the agent cannot be started: {tmp_path}/agnt.sh: no such file" in result.err
+    assert f"the agent could not be run: {tmp_path}/agnt.sh: no such file" in result.err
     assert f"nothing is lost; continue with twoarm run --resume {out}" in result.err
     assert len(runs(out)) == 1
     assert not (out / "analysis.json").exists()

@@ -64,7 +64,7 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
     _clear_the_way(folder)
     _put(folder, NAME, _sidecar(attempted, facts, reader))
     if "not_started" in facts:
-        _say_failure(folder, "infra", f"the agent cannot be started: {facts['not_started']}")
+        _say_failure(folder, "infra", f"the agent could not be run: {facts['not_started']}")
     never_ran = bool(facts["setup_exit_code"]) or "not_started" in facts
     name = UNREAD if never_ran else reader.format
     reading = _read(folder.path, attempted.arm, name, reader.prices)

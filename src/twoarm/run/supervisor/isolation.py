@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 _STATUS, _FILTER = 3, 4
 # What every container of a run is found by, and those of one attempt.
 RUN_LABEL, ATTEMPT_LABEL = "twoarm.run", "twoarm.attempt"
-# From here on an exit code may be the engine's own; below, it is that of the program inside.
-_OF_THE_ENGINE = 125
+# The state of a container whose engine is gone.
+_UNKNOWN = "unknown"
 # The variables come in a file: what is told to an engine stays in its database.
 _WITH_VARIABLES = '. "$0" && exec "$@"'
 
@@ -148,21 +148,28 @@ class Contained(InTheOpen):
     def ended(self, code: int | None) -> None:
         """The container goes, whatever has become of its client."""
         state, own = "exited", code
-        if code is not None and code >= _OF_THE_ENGINE:
+        if code:
+            # Any of them may be the client's own: docker's has 1 for what it could not start.
             state, own = self._state()
         self._call([self._engine, "rm", "-f", "-v", self._name])
         self._own.remove(self._variables)
+        if state == _UNKNOWN:
+            raise IsolationError("the engine of the container does not answer")
         if state in ("", "created", "configured", "initialized"):
             raise IsolationError("the container did not start")
         if state not in ("exited", "stopped", "dead") or own != code:
-            raise IsolationError(f"the client of the container was killed (exit code {code})")
+            why = f"the client of the container was killed, or failed (exit code {code})"
+            raise IsolationError(why)
 
     def _state(self) -> "tuple[str, int | None]":
         """What the engine says of the container, and its exit code; nothing if there is none."""
         words = ["inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", self._name]
         code, told = self._call([self._engine, *words])
         state, _, own = told.strip().partition(" ")
-        return ("", None) if code or not own.isdigit() else (state, int(own))
+        if not code and own.isdigit():
+            return state, int(own)
+        silent, _ = self._call([self._engine, "ps", "-q"])
+        return (_UNKNOWN if silent else ""), None
 
 
 def _nameless(content: bytes) -> int:
