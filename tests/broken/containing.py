@@ -19,6 +19,8 @@ CONTAINING = [
     Broken("an exit code may be that of the engine", "Contained.ended", "if code:", "if False:", f"{KILLS}::test_a_client_that_is_killed_is_not_the_failure_of_its_agent"),
     Broken("any exit code may be that of the client", "Contained.ended", "if code:", "if code is not None and code >= 125:", ENDS),
     Broken("an engine that is gone has not refused a container", "Contained._state", '(_UNKNOWN if silent else "")', '""', ENDS),
+    Broken("an image starts nothing by itself", "Contained.__init__", "*AS_SHELL, image", 'image, "/bin/sh"', f"{STARTS}::test_the_program_that_an_image_starts_by_itself_is_not_started"),
+    Broken("nor does it where somebody looks into it", "look_into", "*AS_SHELL, image", 'image, "/bin/sh"', f"{STARTS}::test_the_program_that_an_image_starts_by_itself_is_not_started"),
     Broken("a killed client tells another exit code", "Contained.ended", "or own != code", "", f"{KILLS}::test_a_client_that_is_killed_after_its_agent_has_ended_is_not_its_failure_either"),
     Broken("a container that has ended tells the truth", "Contained.ended", 'if state not in ("exited", "stopped", "dead") or own != code:', "if code and code >= 125:", f"{KILLS}::test_an_agent_that_ends_like_an_engine_has_failed"),
     Broken("a killed supervisor leaves no container", "Local._ended", "_clear_containers(running.job)", "pass", f"{KILLS}::test_a_supervisor_that_is_killed_leaves_nobody_and_blames_nobody"),

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from tests.support.containers import IMAGE, Podman, contained
+from tests.support.run_folders import records, run
 from tests.support.suite_files import SOLVE, attempt, job_of
 from twoarm.run.isolation import ChosenIsolation, sealer_of
 from twoarm.run.sealing import WORKSPACE_IMAGE
@@ -39,3 +40,22 @@ def test_a_container_that_does_not_start_is_nobodys_failure(tmp_path: Path, engi
         facts = attempt(job).facts
         assert facts[why].startswith("the container did not start: "), facts
         assert f"{step}_exit_code" not in facts
+
+
+def test_the_program_that_an_image_starts_by_itself_is_not_started(
+    tmp_path: Path, engine: str, podman: Podman
+) -> None:
+    image = "localhost/twoarm-test-entry:1"
+    podman.image(
+        image,
+        "RUN printf '#!/bin/sh\\necho banner\\n' > /bin/own && chmod +x /bin/own",
+        'ENTRYPOINT ["/bin/own"]',
+    )
+    suite = contained(tmp_path, workspace={"image": image, "setup_commands": ["echo set up"]})
+    out = tmp_path / "out"
+    result = run(suite, out, "--isolation", engine)
+    assert result.code == 0, result.err
+    assert [record["success"] for record in records(out)] == [True, True]
+    assert (out / "setup" / "workspace" / "setup.log").read_text() == "set up\n"
+    for name in ("stdout.txt", "acceptance.log"):
+        assert (out / "runs" / "with" / "one.1" / name).read_text() == ""

@@ -11,6 +11,7 @@ from contextlib import suppress
 import msgspec
 
 from twoarm.errors import InputError, UsageError
+from twoarm.run.supervisor.isolation import AS_SHELL
 from twoarm.run.tree import tree_digest
 from twoarm.text.escape import named, visible
 
@@ -129,10 +130,10 @@ def look_into(
             f'test -z "$2" || "$1" --version 2>&1'
         )
         name = f"twoarm-{secrets.token_hex(6)}"
-        words = (*run[1:], "--rm", "--name", name, "-v", f"{where}:{where}", "-w", where, image)
+        words = (*run[1:], "--rm", "--name", name, "-v", f"{where}:{where}", "-w", where)
         last = (where, program, "yes" if asked else "")
         try:
-            done = engine.ask(*words, "/bin/sh", "-c", script, *last)
+            done = engine.ask(*words, *AS_SHELL, image, "-c", script, *last)
         except BaseException:
             # Only the client was ended; the program may be what hangs.
             with suppress(InputError):

@@ -20,6 +20,8 @@ _STATUS, _FILTER = 3, 4
 RUN_LABEL, ATTEMPT_LABEL = "twoarm.run", "twoarm.attempt"
 # The state of a container whose engine is gone.
 _UNKNOWN = "unknown"
+# What is started instead of what an image starts by itself; the words of a shell follow the image.
+AS_SHELL = ("--entrypoint", "/bin/sh")
 # The variables come in a file: what is told to an engine stays in its database.
 _WITH_VARIABLES = '. "$0" && exec "$@"'
 
@@ -124,8 +126,8 @@ class Contained(InTheOpen):
         *options, image = words[1:]
         self._words = [
             *(self._engine, *options, "--name", self._name),
-            *("--label", f"{ATTEMPT_LABEL}={marker}", "-v", f"{file}:{file}:ro", image),
-            *("/bin/sh", "-c", _WITH_VARIABLES, file),
+            *("--label", f"{ATTEMPT_LABEL}={marker}", "-v", f"{file}:{file}:ro"),
+            *(*AS_SHELL, image, "-c", _WITH_VARIABLES, file),
         ]
 
     def command(
