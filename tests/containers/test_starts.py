@@ -59,3 +59,18 @@ def test_the_program_that_an_image_starts_by_itself_is_not_started(
     assert (out / "setup" / "workspace" / "setup.log").read_text() == "set up\n"
     for name in ("stdout.txt", "acceptance.log"):
         assert (out / "runs" / "with" / "one.1" / name).read_text() == ""
+
+
+@pytest.mark.parametrize(("asked", "most"), [(None, "8192"), (40, "40")])
+def test_processes_have_a_limit_whether_or_not_the_suite_says_one(
+    tmp_path: Path, engine: str, asked: int | None, most: str
+) -> None:
+    # With one tree of groups in the kernel, or with several.
+    look = "cat /sys/fs/cgroup/pids.max /sys/fs/cgroup/pids/pids.max 2> /dev/null; true"
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": look}]
+    suite = contained(tmp_path, look, tasks=tasks, limits={"processes": asked})
+    out = tmp_path / "out"
+    result = run(suite, out, "--isolation", engine)
+    assert result.code == 0, result.err
+    for name in ("stdout.txt", "acceptance.log"):
+        assert (out / "runs" / "with" / "one.1" / name).read_text() == f"{most}\n"

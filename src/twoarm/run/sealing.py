@@ -21,6 +21,7 @@ from twoarm.run.shown import (
 )
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.isolation import RUN_LABEL
+from twoarm.run.supervisor.process_limit import MOST_PROCESSES
 from twoarm.text.escape import visible
 
 CONTAINERS = ("podman", "docker")
@@ -206,8 +207,8 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             words += ["--memory", f"{limits.memory_mb}m", "--memory-swap", f"{limits.memory_mb}m"]
         if limits.cpus is not None:
             words += ["--cpus", f"{limits.cpus:g}"]
-        if limits.processes is not None:
-            words += ["--pids-limit", str(limits.processes)]
+        # Engines have limits of their own, or none.
+        words += ["--pids-limit", str(limits.processes or MOST_PROCESSES)]
         shown = list(dict.fromkeys((*self._mounts, *reads)))
         for path in shown:
             words += ["-v", f"{path}:{path}:ro"]
