@@ -7,8 +7,10 @@ from typing import Any
 import pytest
 
 from tests.conftest import twoarm
-from tests.support.containers import IMAGE, ONE, Podman, contained
+from tests.support.containers import IMAGE, ONE, Podman, contained, need
 from tests.support.suite_files import suite_of
+from twoarm.errors import InputError
+from twoarm.run.engine import Engine, look_into
 
 pytestmark = pytest.mark.usefixtures("cache", "podman")
 
@@ -112,6 +114,39 @@ def test_an_image_whose_user_is_another(tmp_path: Path, podman: Podman) -> None:
         f"image `{OWN}`: what it writes belongs to user 1234, and not to {os.geteuid()}, who runs "
         "twoarm; let it run as that user"
     )
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may mount folders for others")
+@pytest.mark.parametrize("unseen", ["cache", "temporary"])
+def test_an_engine_that_does_not_see_the_folders_of_this_machine(
+    tmp_path: Path, podman: Podman, monkeypatch: pytest.MonkeyPatch, unseen: str
+) -> None:
+    need("docker")
+    for name in ("cache", "temporary"):
+        (tmp_path / name).mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    suite = contained(tmp_path / "suite")
+    with podman.served(tmp_path / unseen) as address:
+        monkeypatch.setenv("DOCKER_HOST", address)
+        if unseen == "cache":
+            assert refused(suite, "--isolation", "docker") == (
+                f"--isolation docker: docker does not see {tmp_path}/cache, where workspaces are; "
+                "it must run on this machine, or share that folder"
+            )
+        else:
+            result = twoarm("run", str(suite), "--dry-run", "--isolation", "docker")
+            assert (result.code, result.err) == (0, "")
+    assert list((tmp_path / "cache").iterdir()) == []
+
+
+def test_an_engine_that_sees_a_copy_of_the_folders_of_this_machine(tmp_path: Path) -> None:
+    client = tmp_path / "docker"
+    mark = "echo --twoarm--"
+    client.write_text(f"#!/bin/sh\n{mark}; echo 0; {mark}; echo seen; echo written; {mark}\n")
+    client.chmod(0o755)
+    engine = Engine(name="docker", path=str(client))
+    with pytest.raises(InputError, match=f"docker does not see {tmp_path}, where workspaces are"):
+        look_into(engine, ["docker", "run"], "it", "it", "", asked=False, root=str(tmp_path))
 
 
 def test_a_mount_that_does_not_exist(tmp_path: Path) -> None:

@@ -30,6 +30,8 @@ driver = "{driver}"
 graphroot = "{folder}/root"
 runroot = "{folder}/run"
 """
+# Runs a command for which there is another folder in the place of one.
+_APART = 'mount -t tmpfs none "$0" && exec "$@"'
 
 
 def need(*programs: str) -> None:
@@ -114,12 +116,16 @@ class Podman:
         ]
 
     @contextmanager
-    def served(self) -> Iterator[str]:
-        """What a client of docker needs to know to talk to this storage."""
+    def served(self, unseen: Path | None = None) -> Iterator[str]:
+        """What a client of docker needs to know to talk to this storage.
+
+        What is `unseen` is another, empty folder for the engine, as on another machine.
+        """
         socket = self.folder / "socket"
         address = f"unix://{socket}"
+        apart = [] if unseen is None else ["unshare", "-m", "sh", "-c", _APART, str(unseen)]
         process = subprocess.Popen(
-            [self._tool, *SERVICE, "--time=0", address],
+            [*apart, self._tool, *SERVICE, "--time=0", address],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -115,17 +115,29 @@ class InImage(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def look_into(
-    engine: Engine, run: Sequence[str], image: str, shown: str, program: str, *, asked: bool
+    engine: Engine,
+    run: Sequence[str],
+    image: str,
+    shown: str,
+    program: str,
+    *,
+    asked: bool,
+    root: str,
 ) -> InImage:
     """Whether steps can run in an image: its shell, its user, and a program, if one is named.
 
     `run` is how every step is started; `shown` is what the suite calls the image; only a program
-    that has a version is `asked` for it, since another might begin to work.
+    that has a version is `asked` for it, since another might begin to work; `root` is where
+    workspaces will be.
     """
-    with tempfile.TemporaryDirectory(prefix="twoarm-") as folder:
-        where = os.path.realpath(folder)
+    with tempfile.TemporaryDirectory(prefix="twoarm-", dir=root) as where:
+        # Whoever sees the folder sees what is in it, and only its owner may write to it.
+        os.chmod(where, 0o755)
+        with open(os.path.join(where, "seen"), "xb"):
+            pass
         script = (
-            f'echo {_MARK}; id -u; echo {_MARK}; echo x > "$0/probe" && echo yes; echo {_MARK}; '
+            f'echo {_MARK}; id -u; echo {_MARK}; test -e "$0/seen" && echo seen && '
+            f'echo x > "$0/probe" && echo written; echo {_MARK}; '
             f'test -z "$1" && exit; command -v "$1"; echo {_MARK}; '
             f'test -z "$2" || "$1" --version 2>&1'
         )
@@ -147,7 +159,13 @@ def look_into(
                 raise InputError(f"{what} has no /bin/sh, which every step is started with")
             raise InputError(f"--isolation {engine.name}: {what} cannot be started: {reason}")
         probe = os.path.join(where, "probe")
-        if parts[2] != "yes" or not os.path.exists(probe):
+        there = parts[2].split()
+        if not there or ("written" in there and not os.path.exists(probe)):
+            raise InputError(
+                f"--isolation {engine.name}: {engine.name} does not see {visible(root)}, where "
+                "workspaces are; it must run on this machine, or share that folder"
+            )
+        if "written" not in there:
             raise InputError(
                 f"{what} runs as user {visible(parts[1])}, who cannot write to folders of user "
                 f"{os.geteuid()}; let it run as root (USER root), or use podman as another user"

@@ -15,6 +15,7 @@ from twoarm.programs.harbor.launch import HarborAgent
 from twoarm.programs.installed import Installed
 from twoarm.run.engine import Engine, find_engine, last_line, look_into
 from twoarm.run.freeze import ProgramFile, accepted_version, find_program
+from twoarm.run.place import place_root
 from twoarm.run.schedule import Frozen, task_keys
 from twoarm.run.sealing import (
     CONTAINERS,
@@ -250,12 +251,14 @@ def _in_images(
     images = {sealer.image(task.id): task.image or "of the suite" for task in tasks}
     if WORKSPACE_IMAGE in chosen.images:
         images[chosen.images[WORKSPACE_IMAGE]] = checked.workspace.image or "of the suite"
+    root = place_root(os.environ)
+    check_mounts([root])
     versions = {}
     path = name
     for image, shown in images.items():
         words = sealer.for_agent(tasks[0].id, "", [program]).words["agent"]
         asked = agent.name != "command"
-        inner = look_into(engine, words, image, shown, program, asked=asked)
+        inner = look_into(engine, words, image, shown, program, asked=asked, root=root)
         path = inner.path or name
         versions[accepted_version(agent, path, inner.printed)] = shown
     if len(versions) > 1:

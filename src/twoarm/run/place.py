@@ -132,17 +132,36 @@ def _locked(folder: OpenFolder, path: str) -> int:
 
 def choose_place(token: str, environment: Mapping[str, str]) -> Place:
     """The first folder that can be written and has no instructions above it."""
-    refused = []
+    refused: list[str] = []
+    for root in _usable(environment, refused):
+        try:
+            return Place(root, token)
+        except OSError as error:
+            refused.append(_unwritable(root, error))
+    raise _no_place(refused)
+
+
+def place_root(environment: Mapping[str, str]) -> str:
+    """The folder that places would be in."""
+    refused: list[str] = []
+    root = next(_usable(environment, refused), None)
+    if root is None:
+        raise _no_place(refused)
+    return root
+
+
+def _usable(environment: Mapping[str, str], refused: list[str]) -> Iterator[str]:
+    """The folders that places may be in; of the others, why not."""
     chosen = _chosen(environment)
     for root in _candidates(environment):
         if why := why_no_place(root, link=root == chosen):
             refused.append(why)
-            continue
-        try:
-            return Place(os.path.realpath(root), token)
-        except OSError as error:
-            refused.append(_unwritable(root, error))
-    raise InputError(
+        else:
+            yield os.path.realpath(root)
+
+
+def _no_place(refused: list[str]) -> InputError:
+    return InputError(
         f"no place for workspaces: {'; '.join(refused)}; name another folder in TWOARM_CACHE"
     )
 
