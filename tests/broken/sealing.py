@@ -35,6 +35,8 @@ SEALING = (
     Broken("links lead to nothing that is hidden", "Sealer._hidden", "*map(os.path.realpath, every)", "", SHOWN),
     Broken("what workspaces are made of is hidden", "Sealer._hidden", "checked.shown, *paths]", "checked.shown]", SHOWN),
     Broken("a home inside a suite stays private", "Sealer._suite", "if inside else [suite]", "if False else [suite]", SHOWN),
+    Broken("what a user keeps beside programs is not shown", "_Trees._add_prefix", "_BESIDE_IF.get(name, name)", "name", SHOWN),
+    Broken("what programs are made of is shown", "_Trees._add_prefix", "for name in (*_BESIDE, *_BESIDE_IF):", "for name in _BESIDE:", SHOWN),
     Broken("programs need not be listed", "_Trees.add_folder", "except OSError:", "except UnicodeError:", SHOWN),
     Broken("what a command needs is not known", "choose_isolation", 'if why is None and agent.name == "command":', "if False:", f"{ISOLATION}::test_what_a_command_needs_cannot_be_tried"),
     Broken("acceptance that prints something else inside stays outside", "Preparation._differs_inside", "if logs[0] != logs[1]:", "if False:", f"{ISOLATION}::test_acceptance_that_behaves_otherwise_inside_is_left_in_the_open"),

@@ -114,3 +114,32 @@ def test_a_folder_of_programs_that_cannot_be_listed_is_shown(
 
     monkeypatch.setattr(os, "scandir", refuse)
     assert shown.program_trees(str(folder), None, []) == [str(folder)]
+
+
+# What is beside a folder of programs, and whether an agent sees it.
+BESIDE: dict[str, tuple[tuple[str, ...], bool]] = {
+    "packages of a user of Go": (("go/src/acme/secret.txt", "go/pkg/mod/x"), False),
+    "a project with a version": (("app/src/secret.txt", "app/VERSION"), False),
+    "Go itself": (("sdk/go/src/secret.txt", "sdk/go/src/runtime/runtime.go"), True),
+    "Go's tools": (("sdk/go/pkg/secret.txt", "sdk/go/src/runtime/runtime.go"), True),
+    "a server's settings": (("server/conf/secret.txt",), False),
+    "Java's settings": (("jdk/conf/secret.txt", "jdk/release"), True),
+    "programs of a user": (("own/opt/secret.txt",), False),
+    "programs of Homebrew": (("brew/opt/secret.txt", "brew/Cellar/x"), True),
+}
+
+
+@pytest.mark.parametrize("what", BESIDE)
+def test_what_is_beside_programs_is_shown_only_if_they_are_made_of_it(
+    cat: Cat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    (name, *more), seen = BESIDE[what]
+    home = tmp_path / "home"
+    for path in more:
+        (home / path).parent.mkdir(parents=True, exist_ok=True)
+        (home / path).touch()
+    secret = secret_at((home / name).parent)
+    prefix = home / ("sdk/go" if name.startswith("sdk") else name.split("/")[0])
+    (prefix / "bin").mkdir()
+    monkeypatch.setenv("PATH", f"{prefix}/bin{os.pathsep}{os.environ['PATH']}")
+    assert cat(suite_of(tmp_path / "suite"), secret) == (b"hunter2\n" if seen else b"")

@@ -20,8 +20,12 @@ _PROGRAMS = ("bin", "sbin", "shims", ".bin")
 _BESIDE = (
     *("bin", "sbin", "shims", "lib", "lib32", "lib64", "libexec", "share", "include"),
     *("versions", "version", "installs", "install", "plugins", "pyvenv.cfg"),
-    *("conf", "jmods", "release", "Cellar", "opt", "pkg", "src", "toolchains"),
+    *("jmods", "release", "Cellar", "toolchains"),
 )
+# Names that a user's own folders have as well, and what is beside them where they are what programs
+# are made of: those of Go, Java and Homebrew.
+_GO = "src/runtime/runtime.go"
+_BESIDE_IF = {"src": _GO, "pkg": _GO, "conf": "release", "opt": "Cellar"}
 # A folder of programs has fewer links than that, and whoever follows them has fewer steps to take.
 _MOST_LINKS = 5_000
 _PACKAGES = "/node_modules/"
@@ -92,8 +96,9 @@ class _Trees:
         if os.path.basename(folder) not in _PROGRAMS or self._is_too_much(prefix):
             self._add(folder)
             return
-        for name in _BESIDE:
-            if os.path.exists(os.path.join(prefix, name)):
+        for name in (*_BESIDE, *_BESIDE_IF):
+            needed = (name, _BESIDE_IF.get(name, name))
+            if all(os.path.exists(os.path.join(prefix, path)) for path in needed):
                 self._add(os.path.join(prefix, name))
         try:
             with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8") as file:
