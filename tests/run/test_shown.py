@@ -143,3 +143,25 @@ def test_what_is_beside_programs_is_shown_only_if_they_are_made_of_it(
     (prefix / "bin").mkdir()
     monkeypatch.setenv("PATH", f"{prefix}/bin{os.pathsep}{os.environ['PATH']}")
     assert cat(suite_of(tmp_path / "suite"), secret) == (b"hunter2\n" if seen else b"")
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o600])
+@pytest.mark.parametrize("where", [".", "app", "app/conf.d/more"])
+def test_settings_of_the_machine_that_are_not_for_everybody_are_hidden(
+    cat: Cat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, where: str, mode: int
+) -> None:
+    monkeypatch.setattr(shown, "_SECRETIVE", str(tmp_path / "opt"))
+    secret = secret_at(tmp_path / "opt" / where)
+    secret.chmod(mode)
+    (tmp_path / "opt" / "link").symlink_to(tmp_path / "opt")
+    assert cat(suite_of(tmp_path / "suite"), secret) == (b"hunter2\n" if mode & 0o004 else b"")
+
+
+def test_of_very_many_settings_those_that_were_not_looked_at_are_hidden(
+    cat: Cat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shown, "_SECRETIVE", str(tmp_path / "opt"))
+    monkeypatch.setattr(shown, "_MOST_FOLDERS", 2)
+    known, unknown = secret_at(tmp_path / "opt" / "a"), secret_at(tmp_path / "opt" / "a" / "b")
+    suite = suite_of(tmp_path / "suite")
+    assert (cat(suite, known), cat(suite, unknown)) == (b"hunter2\n", b"")

@@ -3,6 +3,7 @@
 import os
 import re
 import stat
+from collections import deque
 from collections.abc import Iterable, Iterator
 
 from twoarm.run.supervisor.patch import may_hold_keys
@@ -12,8 +13,9 @@ SYSTEM = (
     *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt"),
     *("/nix", "/gnu", "/var/lib/ca-certificates"),
 )
-# What may have keys or passwords of the machine right in it.
-_SECRETIVE = ("/etc", "/etc/security", "/etc/ssh", "/etc/ssl")
+# What may have keys or passwords of the machine in it, and how many of its folders are looked at.
+_SECRETIVE = "/etc"
+_MOST_FOLDERS = 5_000
 # Folders of programs whose own folder has what the programs need, under these names; whatever else
 # is there may be anything.
 _PROGRAMS = ("bin", "sbin", "shims", ".bin")
@@ -137,21 +139,31 @@ def keys_in(trees: Iterable[str]) -> Iterator[str]:
 
 
 def secrets() -> list[str]:
-    """What is shown with the system and not meant for everybody, if this user could read it."""
-    paths = []
-    for folder in _SECRETIVE:
+    """What is shown with the system and not meant for everybody, if this user could read it.
+
+    Of very many folders the last ones are not meant for anybody.
+    """
+    paths, folders = [], deque([_SECRETIVE])
+    for _ in range(_MOST_FOLDERS):
+        if not folders:
+            break
         try:
-            with os.scandir(folder) as entries:
-                paths += [
-                    entry.path
-                    for entry in entries
-                    if not entry.is_symlink()
-                    and not entry.stat().st_mode & stat.S_IROTH
-                    and os.access(entry.path, os.R_OK)
-                ]
+            with os.scandir(folders.popleft()) as entries:
+                for entry in entries:
+                    if entry.is_symlink():
+                        continue
+                    if _is_private(entry):
+                        paths.append(entry.path)
+                    elif entry.is_dir():
+                        folders.append(entry.path)
         except OSError:
             continue
-    return paths
+    return [*paths, *folders]
+
+
+def _is_private(entry: "os.DirEntry[str]") -> bool:
+    """Whether this user may read what not everybody may."""
+    return not entry.stat().st_mode & stat.S_IROTH and os.access(entry.path, os.R_OK)
 
 
 def named_in(texts: Iterable[str], folder: str) -> list[str]:
