@@ -78,7 +78,7 @@ class Sealed:
 
 
 def test_the_table_has_a_cell_for_everything() -> None:
-    rows = ("read the suite, and what grades it", "read your HOME", "see your processes",
+    rows = ("read the suite, and the graders in it", "read your HOME", "see your processes",
             "end the runner", "write outside of its folders", "use the network", "fill the disk",
             "start processes without end")  # fmt: skip
     assert table().keys() == {(what, name) for what in rows for name in ISOLATIONS}
@@ -91,7 +91,7 @@ def test_the_suite_and_what_grades_it(sealed: Sealed) -> None:
     tasks = [{"id": "one", "prompt": "p", "acceptance_command": "sh {suite}/grade.sh"}]
     script = f"cat '{secret}' '{sealed.yard.folder}/suite.json'; ls '{sealed.yard.folder}'"
     told = sealed.tries(script, tasks=tasks)
-    may = sealed.may("read the suite, and what grades it")
+    may = sealed.may("read the suite, and the graders in it")
     assert ("hunter2" in told) is may
     assert ("suite.json" in told) is may
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import twoarm
 from tests.support.suite_files import suite_of
 from twoarm.run import shown
 from twoarm.run.isolation import ChosenIsolation, inside, sealer_of
@@ -165,3 +166,29 @@ def test_of_very_many_settings_those_that_were_not_looked_at_are_hidden(
     known, unknown = secret_at(tmp_path / "opt" / "a"), secret_at(tmp_path / "opt" / "a" / "b")
     suite = suite_of(tmp_path / "suite")
     assert (cat(suite, known), cat(suite, unknown)) == (b"hunter2\n", b"")
+
+
+def test_a_grader_that_agents_can_read_is_told(
+    cat: Cat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
+    grader, tool = tmp_path / "opt" / "grade.sh", tmp_path / "opt" / "tool" / "bin" / "check"
+    tool.parent.mkdir(parents=True)
+    for path in (grader, tool, tmp_path / "grade.sh"):
+        path.write_text("#!/bin/sh\nfalse\n")
+        path.chmod(0o755)
+    beside = suite_of(tmp_path / "opt" / "suite")
+    (beside.parent / "grade.sh").write_text("false\n")
+    warning = f"warning: acceptance names {grader}, which agents can read as well; "
+    commands = {
+        f"sh {grader}": True,
+        f"sh {tmp_path}/grade.sh": False,
+        f"{tool} && PATH={tool.parent.parent} cmp /etc/hosts /dev/null": False,
+        f"sh {beside.parent}/grade.sh": False,
+    }
+    for command, told in commands.items():
+        tasks = [{"id": name, "prompt": "p", "acceptance_command": command} for name in "ab"]
+        suite_of(beside.parent, tasks=tasks)
+        result = twoarm("run", str(beside), "--dry-run", "--isolation", "bwrap")
+        assert result.code == 0, result.err
+        assert result.out.count("warning: acceptance names") == result.out.count(warning) == told

@@ -14,11 +14,13 @@ from twoarm.run.shown import (
     bindings,
     keys_in,
     lies,
+    may_grade,
     named_in,
     program_trees,
     secrets,
     system_folders,
 )
+from twoarm.run.suite import SuiteTask
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.isolation import RUN_LABEL
 from twoarm.run.supervisor.process_limit import MOST_PROCESSES
@@ -105,10 +107,27 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         words += self.checked.workspace.env.values()
         return [*named_in(texts, self.checked.shown), *self._elsewhere(words)]
 
+    def readable_graders(self) -> list[str]:
+        """What acceptance commands name that agents see in a sandbox as well."""
+        if self.isolation != "bwrap":
+            return []
+        seen, _, _ = self._machine
+        named = {
+            path for task in self.checked.tasks for path in self._elsewhere(self._graders(task))
+        }
+        return sorted(
+            path
+            for path in filter(may_grade, named)
+            if any(lies(path, above) for above in (*seen, *self._mounts))
+            and not any(lies(path, above) for above in self._hidden)
+        )
+
+    def _graders(self, task: SuiteTask) -> list[str]:
+        return list(self.checked.acceptance(task).values())
+
     def _acceptance_reads(self, task: str) -> list[str]:
         tasks = [each for each in self.checked.tasks if each.id == task]
-        commands = [text for each in tasks for text in self.checked.acceptance(each).values()]
-        return self._suite(commands)
+        return self._suite(text for each in tasks for text in self._graders(each))
 
     def _seal(self, task: str | None, reads: Mapping[str, Sequence[str]], path: str = "") -> Seal:
         if self.isolation == "copy":

@@ -21,6 +21,7 @@ from twoarm.run.isolation import (
     Isolation,
     choose_isolation,
     frozen_images,
+    sealer_of,
     settle_program,
 )
 from twoarm.run.job_maker import check_arguments, missing_files, model_of
@@ -231,6 +232,11 @@ def notes(setting: Setting) -> Iterator[str]:
         commit = setting.frozen.origin[:12]
         yield f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}"
     yield from _readable_suite(setting.checked, setting.frozen.origin)
+    for path in sealer_of(setting.checked, setting.isolation).readable_graders():
+        yield (
+            f"acceptance names {visible(path)}, which agents can read as well; what grades them is "
+            "out of their sight in the folder of the suite"
+        )
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         yield 'format = "none" measures no tokens: the gates can only end in `insufficient data`'
     yield from _on_looks(setting.frozen)

@@ -8,11 +8,15 @@ from collections.abc import Iterable, Iterator
 
 from twoarm.run.supervisor.patch import may_hold_keys
 
-# What an operating system is made of; the first that are links stay links.
-SYSTEM = (
-    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc", "/opt"),
+# What comes with an operating system and so is known to everybody, but for what is added to it; the
+# first that are links stay links.
+_DISTRIBUTED = (
+    *("/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/usr", "/etc"),
     *("/nix", "/gnu", "/var/lib/ca-certificates"),
 )
+_ADDED = "/usr/local"
+# What a system is made of.
+SYSTEM = (*_DISTRIBUTED, "/opt")
 # What may have keys or passwords of the machine in it, and how many of its folders are looked at.
 _SECRETIVE = "/etc"
 _MOST_FOLDERS = 5_000
@@ -193,6 +197,13 @@ def absolute_in(texts: Iterable[str], kept_back: Iterable[str]) -> list[str]:
             if os.path.exists(path) and not own and not held:
                 paths.append(path)
     return paths
+
+
+def may_grade(path: str) -> bool:
+    """Whether what an acceptance command names may hold what is asked for, and is no program."""
+    distributed = any(lies(path, above) for above in _DISTRIBUTED) and not lies(path, _ADDED)
+    program = os.path.basename(os.path.dirname(path)) in _PROGRAMS and os.access(path, os.X_OK)
+    return not (distributed or program or os.path.isdir(os.path.join(path, "bin")))
 
 
 def bindings(reads: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
