@@ -43,6 +43,8 @@ SEALING = (
     Broken("only what an agent sees is told", "Sealer.readable_graders", "any(lies(path, above) for above in (*seen, *self._mounts))", "True", f"{SHOWN}::test_a_grader_that_agents_can_read_is_told"),
     Broken("what is hidden is not told", "Sealer.readable_graders", "and not any(lies(path, above) for above in self._hidden)", "", f"{SHOWN}::test_a_grader_that_agents_can_read_is_told"),
     Broken("programs are no graders", "may_grade", "(distributed or program or os.path.isdir(os.path.join(path, \"bin\")))", "False", f"{SHOWN}::test_a_grader_that_agents_can_read_is_told"),
+    Broken("a prompt shows nothing", "job_maker.values_of", "checked.prompts[task.id] if asked else \"\"", "checked.prompts[task.id]", f"{SHOWN}::test_a_task_that_mentions_a_file_of_the_suite_does_not_show_it"),
+    Broken("an acceptance command shows nothing", "job_maker.values_of", "task.whole_acceptance if asked else \"\"", "task.whole_acceptance", f"{SHOWN}::test_a_task_that_mentions_a_file_of_the_suite_does_not_show_it"),
     Broken("programs need not be listed", "_Trees.add_folder", "except OSError:", "except UnicodeError:", SHOWN),
     Broken("what a command needs is not known", "choose_isolation", 'if why is None and agent.name == "command":', "if False:", f"{ISOLATION}::test_what_a_command_needs_cannot_be_tried"),
     Broken("acceptance that prints something else inside stays outside", "Preparation._differs_inside", "if logs[0] != logs[1]:", "if False:", f"{ISOLATION}::test_acceptance_that_behaves_otherwise_inside_is_left_in_the_open"),

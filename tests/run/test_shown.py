@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from tests.conftest import twoarm
-from tests.support.suite_files import suite_of
+from tests.support.run_folders import records, run
+from tests.support.suite_files import SOLVE, suite_of
 from twoarm.run import shown
 from twoarm.run.isolation import ChosenIsolation, inside, sealer_of
 from twoarm.run.suite_file import read_suite
@@ -192,3 +193,38 @@ def test_a_grader_that_agents_can_read_is_told(
         result = twoarm("run", str(beside), "--dry-run", "--isolation", "bwrap")
         assert result.code == 0, result.err
         assert result.out.count("warning: acceptance names") == result.out.count(warning) == told
+
+
+def test_a_task_that_mentions_a_file_of_the_suite_does_not_show_it(
+    cat: Cat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TWOARM_CACHE", str(tmp_path / "cache"))
+    folder = tmp_path / "suite"
+    key = secret_at(folder)
+    task = {
+        "id": "one",
+        "prompt": f"Leave {key} alone.",
+        "acceptance_command": f"test -f answer.txt && cat {key}",
+    }
+    suite = suite_of(
+        folder,
+        f"cat {key}; {SOLVE}",
+        agent={
+            "argv": ["sh", "{suite}/agent.sh", "{prompt}"],
+            "env": {"ASKED": "{prompt} {acceptance_command}"},
+        },
+        arms={
+            "with": {"prompt_template": "{prompt} Read {suite}/secret.txt first."},
+            "without": {"prompt_template": "{prompt} {acceptance_command}"},
+        },
+        tasks=[task],
+    )
+    out = tmp_path / "out"
+    assert run(suite, out, "--isolation", "bwrap").code == 0
+    assert [record["success"] for record in records(out)] == [True, True]
+    said = {
+        arm: (out / "runs" / arm / "one.1" / "stdout.txt").read_text()
+        for arm in ("with", "without")
+    }
+    # Whoever writes an arm may show it.
+    assert said == {"with": "hunter2\n", "without": ""}

@@ -7,7 +7,7 @@ from secrets import token_hex
 import msgspec
 
 from twoarm.errors import InputError
-from twoarm.programs.agent import Agent, Meter, Start
+from twoarm.programs.agent import Agent, Launch, Meter, Start
 from twoarm.programs.prices import Prices
 from twoarm.run.jobs import Job, Scratch
 from twoarm.run.place import Place
@@ -58,15 +58,13 @@ class JobMaker:
         build = context.prepared.builds.get(trial.arm, "")
         values = values_of(checked, trial.arm, task, scratch, build)
         marker = f"{context.marker}-{token_hex(4)}"
-        start = start_of(checked, trial.arm, task, values, scratch, context.trial_usd, marker)
-        launch = self._agent.launch(start)
-        base = self._base(trial.arm)
+        start, launch, variables = self._launched(trial.arm, task, values, scratch, marker)
+        # A task may mention any file; what an agent may read is named by those who start it.
+        unasked = values_of(checked, trial.arm, task, scratch, build, asked=False)
+        _, bare, bare_variables = self._launched(trial.arm, task, unasked, scratch, marker)
+        texts = (*bare.argv, *bare_variables.values())
         plain = {} if context.sealer.contained else context.env
-        own = {**checked.agent.env, **arm.env}
-        filled = {name: fill(text, values) for name, text in own.items()}
         limits = checked.suite.limits
-        variables = base | launch.env | checked.workspace.env | filled
-        texts = (*launch.argv, *variables.values())
         job = Job(
             scratch=scratch.path,
             folder=folder,
@@ -77,10 +75,11 @@ class JobMaker:
             task=task.id,
             build=build,
             seal=context.sealer.for_agent(task.id, build, texts),
+            texts=texts,
             processes=limits.processes or 0,
             path=context.env["PATH"],
             env={
-                "setup": {**base, **checked.workspace.env},
+                "setup": {**self._base(trial.arm), **checked.workspace.env},
                 "agent": variables | context.secrets,
                 "acceptance": {**plain, **checked.workspace.env},
             },
@@ -110,6 +109,17 @@ class JobMaker:
         )
         return job, self._agent.meter(start, context.prices)
 
+    def _launched(
+        self, arm: str, task: SuiteTask, values: dict[str, str], scratch: Scratch, marker: str
+    ) -> tuple[Start, Launch, dict[str, str]]:
+        """How an agent is started, with variables that have no secrets among them."""
+        checked = self._checked
+        start = start_of(checked, arm, task, values, scratch, self._context.trial_usd, marker)
+        launch = self._agent.launch(start)
+        own = {**checked.agent.env, **checked.arms[arm].env}
+        filled = {name: fill(text, values) for name, text in own.items()}
+        return start, launch, self._base(arm) | launch.env | checked.workspace.env | filled
+
     def _base(self, arm: str) -> dict[str, str]:
         """The variables of an arm; what it built comes first on its PATH.
 
@@ -131,15 +141,21 @@ def model_of(checked: CheckedSuite, arm: str) -> str | None:
 
 
 def values_of(
-    checked: CheckedSuite, arm: str, task: SuiteTask, scratch: Scratch, build: str
+    checked: CheckedSuite,
+    arm: str,
+    task: SuiteTask,
+    scratch: Scratch,
+    build: str,
+    *,
+    asked: bool = True,
 ) -> dict[str, str]:
-    """What placeholders stand for."""
+    """What placeholders stand for; if the task is not `asked`, without its words."""
     values = {
-        "prompt": checked.prompts[task.id],
+        "prompt": checked.prompts[task.id] if asked else "",
         "prompt_file": scratch.prompt,
         "model": model_of(checked, arm) or "",
         "task_id": task.id,
-        "acceptance_command": task.whole_acceptance,
+        "acceptance_command": task.whole_acceptance if asked else "",
         "suite": checked.shown,
         "workspace": scratch.workspace,
         "build": build,

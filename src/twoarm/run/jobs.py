@@ -32,8 +32,9 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     # In the environment of every process of the attempt.
     marker: str
     prompt: str = ""
-    # Whose seal it is, for a machine that has to make it anew.
+    # Whose seal it is, for a machine that has to make it anew, and what may name files in it.
     task: str = ""
+    texts: tuple[str, ...] = ()
     build: str = ""
     seal: Seal = Seal()
     # How many there may be at once; 0 for as many as nobody needs.

@@ -196,11 +196,10 @@ class Worker:
     def _here(self, job: Job, folder: str, secrets: dict[str, str]) -> Job:
         """A job as it is on this machine, with its secrets."""
         agent = job.env["agent"]
-        texts = (*job.argv, *agent.values())
         return msgspec.structs.replace(
             job,
             folder=folder,
-            seal=self.sealer.for_agent(job.task, job.build, texts),
+            seal=self.sealer.for_agent(job.task, job.build, job.texts),
             env={**job.env, "agent": agent | secrets},
             secrets=secrets,
         )
