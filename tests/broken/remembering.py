@@ -4,6 +4,7 @@ from tests.broken.entry import Broken
 
 ALARMS = "tests/history/test_alarms.py"
 LOG = "tests/history/test_log.py"
+SAME = "tests/history/test_same_runs.py"
 
 REMEMBERING = [
     Broken("the error is shared by all places", "alarms._first_shift", "if least < spent / (results - 1):", "if least < spent:", ALARMS),
@@ -15,7 +16,14 @@ REMEMBERING = [
     Broken("degrees of freedom are those of the tasks", "alarms._p_of", "stdtr(variance**2 / of_each,", "stdtr(1e9,", ALARMS),
     Broken("after a change the history begins anew", "alarms.shifts", "start = shift.since", "start = len(effects)", ALARMS),
     Broken("gates share the error", "overview._alarms", "alpha = (1.0 - level) / len(GATES)", "alpha = 1.0 - level", "tests/history/test_log.py::test_three_gates_share_the_error"),
-    Broken("no result is added twice", "add_entry", "if known.inputs_sha256 == entry.inputs_sha256 and known.series == entry.series:", "if False:", LOG),
+    Broken("no result is added twice", "add_entry", "if same_runs(known, entry):", "if False:", LOG),
+    Broken("no result counts twice", "overview._counted_once", "if first is None:", "if True:", SAME),
+    Broken("the same runs in another file are the same", "same_runs.same_runs", "if ours.runs_sha256 is not None and theirs.runs_sha256 is not None:", "if False:", SAME),
+    Broken("the order of lines changes nothing", "same_runs.runs_digest", "sorted(lines)", "lines", f"{SAME}::test_the_same_runs_in_another_file_are_not_added"),
+    Broken("another arm is not among the runs of a result", "same_runs.runs_digest", "& np.isin(runs.arm, arms)", "", f"{SAME}::test_the_same_runs_in_another_file_are_not_added"),
+    Broken("another part is other runs", "same_runs.runs_digest", "asked_for(runs, options) &", "", f"{SAME}::test_parts_of_a_run_that_grew_are_other_runs"),
+    Broken("runs that say nothing may be others", "same_runs.runs_digest", "if not (figures > 0.0).any():", "if False:", f"{SAME}::test_runs_that_only_say_whether_they_succeeded_may_look_alike"),
+    Broken("what was not read is not the same", "same_runs.same_runs", "bool(ours.inputs_sha256) and", "", f"{SAME}::test_runs_in_memory_are_not_taken_for_others"),
     Broken("no file is overwritten", "write_new_file", "os.link(temporary, path)", "os.replace(temporary, path)", LOG),
     Broken("the interval is that of the report", "entry._change", "getattr(whole, headline)", "whole.tasks_like_these", f"{LOG}::test_the_interval_is_the_one_that_the_report_shows"),
     Broken("models make a series", "history.entry.entry_of", "models=tested.models,", "models=(),", LOG),

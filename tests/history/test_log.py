@@ -3,7 +3,6 @@
 import json
 import math
 import os
-import random
 from pathlib import Path
 from typing import Any
 
@@ -11,69 +10,13 @@ import numpy as np
 import pytest
 
 import twoarm as package
-from tests.conftest import Result, lines, run, twoarm
+from tests.conftest import lines, twoarm
+from tests.support.history_folder import TASKS, Folder, result
 from tests.support.suite_files import suite_of
 from twoarm.errors import OutputError
 from twoarm.files.write import write_new_file
 from twoarm.history.entry import METRICS, entry_of
 from twoarm.history.overview import effects_of, overview
-
-TASKS = [f"task-{number}" for number in range(8)]
-
-
-def result(
-    number: int, *, step: float = 0.0, tasks: list[str] | None = None, **changed: Any
-) -> list[dict[str, Any]]:
-    """The runs of one release: a candidate that is 15% faster, and slower after a step."""
-    draw = random.Random(number)
-    made = []
-    for at, task in enumerate(tasks or TASKS):
-        for repeat in range(1, 6):
-            for arm in ("with_skelly", "without_skelly"):
-                log = 4 + 0.3 * at + draw.gauss(0, 0.1) + (arm == "with_skelly") * (step - 0.16)
-                made.append(
-                    run(task, arm, repeat)
-                    | {
-                        "success": draw.random() < 0.7,
-                        "duration_seconds": round(math.exp(log), 3),
-                        "agent": "opencode",
-                        "model": "m-1",
-                        "started_at_utc": f"2026-10-{number + 1:02d}T0{repeat}:00:00Z",
-                    }
-                    | changed
-                )
-    return made
-
-
-class Folder:
-    """A folder of results."""
-
-    def __init__(self, tmp_path: Path) -> None:
-        self.path = tmp_path / "history"
-        self._runs = tmp_path
-
-    def add(self, number: int, *words: str, **changed: Any) -> Result:
-        path = self._runs / f"runs{number}.jsonl"
-        path.write_bytes(lines(result(number, **changed)))
-        return twoarm("log", "add", str(path), "--to", str(self.path), *words)
-
-    def fill(self, count: int, step_at: int | None = None) -> None:
-        for number in range(count):
-            step = 0.5 if step_at is not None and number >= step_at else 0.0
-            commit = f"{number:02d}" * 20
-            assert self.add(number, "--commit", commit, step=step).code == 0
-
-    def show(self, *words: str) -> Result:
-        return twoarm("log", "show", str(self.path), *words)
-
-    @property
-    def files(self) -> list[Path]:
-        return sorted(self.path.iterdir()) if self.path.exists() else []
-
-
-@pytest.fixture
-def folder(tmp_path: Path) -> Folder:
-    return Folder(tmp_path)
 
 
 def test_a_result_is_one_small_file_named_by_time_commit_and_series(folder: Folder) -> None:
@@ -144,7 +87,7 @@ def test_nothing_is_added_twice_or_overwritten(folder: Folder) -> None:
     before = file.read_bytes()
     again = folder.add(0, "--label", "other")
     assert again.code == 2
-    assert f"{file} has these runs already; nothing was added" in again.err
+    assert f"{file} already has these runs; nothing was added" in again.err
     assert [each.read_bytes() for each in folder.files] == [before]
     # Other runs of the same second take nobody's place.
     assert folder.add(0, step=0.1).code == 0

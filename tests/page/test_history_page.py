@@ -7,8 +7,8 @@ import altair as alt
 import pytest
 from playwright.sync_api import Browser
 
-from tests.history.test_log import Folder
 from tests.support.browser_pages import SCREENSHOTS, browsed
+from tests.support.history_folder import Folder
 from twoarm.history.overview import overview
 from twoarm.render.page.history_page import _charts
 

@@ -19,6 +19,7 @@ from twoarm.errors import BadRunsError, InputError, OutputError, Position, Probl
 from twoarm.evidence.cells import lay_out, task_runs
 from twoarm.evidence.results import Estimate, Interval, Scope
 from twoarm.files.write import write_new_file
+from twoarm.history.same_runs import runs_digest, same_runs
 from twoarm.render.report import Report
 from twoarm.result.history_file import (
     SCHEMA,
@@ -94,6 +95,7 @@ def entry_of(report: Report, commit: str | None, label: str | None) -> LoggedRes
         baseline=baseline,
         changes=dict(_changes(report)),
         inputs_sha256=tuple(sorted(filter(None, (each.sha256 for each in report.inputs)))),
+        runs_sha256=runs_digest(report.comparison, report.options),
     )
 
 
@@ -193,12 +195,13 @@ def add_entry(folder: str, entry: LoggedResult) -> str:
     except ValueError as error:
         raise InputError(f"{error}; nothing was added") from error
     for path, known in read_entries(folder) if os.path.isdir(folder) else ():
-        if known.inputs_sha256 == entry.inputs_sha256 and known.series == entry.series:
-            raise OutputError(f"{visible(path)} has these runs already; nothing was added")
+        if same_runs(known, entry):
+            raise OutputError(f"{visible(path)} already has these runs; nothing was added")
     name = file_name(entry)
     if os.path.lexists(os.path.join(folder, name)):
         # Another result of the same second.
-        name = f"{name.removesuffix(_SUFFIX)}-{_digest(entry.inputs_sha256)[:_SHORT]}{_SUFFIX}"
+        runs = _digest([entry.runs_sha256, *entry.inputs_sha256])[:_SHORT]
+        name = f"{name.removesuffix(_SUFFIX)}-{runs}{_SUFFIX}"
     path = os.path.join(folder, name)
     write_new_file(path, msgspec.json.encode(entry) + b"\n")
     return path

@@ -1,6 +1,8 @@
 """Every series of a folder of results, with the alarms of each."""
 
+import os
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -10,6 +12,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.history.alarms import FEWEST_RESULTS, shifts
 from twoarm.history.entry import moment, read_entries
+from twoarm.history.same_runs import same_runs
 from twoarm.options import HIGHEST_LEVEL, LOWEST_LEVEL
 from twoarm.render.report import ShortReport
 from twoarm.render.sheet import Sheet
@@ -19,6 +22,7 @@ from twoarm.result.history_file import (
     History,
     HistorySeries,
     LoggedResult,
+    SecondFile,
     SeriesAlarm,
 )
 from twoarm.runs.arrays import Floats
@@ -47,9 +51,9 @@ def overview(folder: str, level: float = 0.95, only: str | None = None) -> Histo
         raise UsageError(
             f"--level: expected a number from {LOWEST_LEVEL} to {HIGHEST_LEVEL}, got {level}"
         )
-    by_series: dict[str, list[LoggedResult]] = {}
-    for _, entry in read_entries(folder):
-        by_series.setdefault(entry.series, []).append(entry)
+    by_series: dict[str, list[_Filed]] = {}
+    for path, entry in read_entries(folder):
+        by_series.setdefault(entry.series, []).append(_Filed(os.path.basename(path), entry))
     if not by_series:
         raise InputError(f"{visible(folder)}: no results in it; add one with twoarm log add")
     if only is not None:
@@ -60,7 +64,7 @@ def overview(folder: str, level: float = 0.95, only: str | None = None) -> Histo
                 f"--series: {what} {named(only)}; there are {series(sorted(by_series))}"
             )
         by_series = {chosen[0]: by_series[chosen[0]]}
-    newest = sorted(by_series, key=lambda name: moment(by_series[name][-1]), reverse=True)
+    newest = sorted(by_series, key=lambda name: moment(by_series[name][-1].entry), reverse=True)
     return HistoryReport(
         schema=SHOWN,
         tool=Tool(name="twoarm", version=__version__),
@@ -69,14 +73,35 @@ def overview(folder: str, level: float = 0.95, only: str | None = None) -> Histo
     )
 
 
-def _series(results: Sequence[LoggedResult], level: float) -> HistorySeries:
+class _Filed(NamedTuple):
+    file: str
+    entry: LoggedResult
+
+
+def _series(filed: Sequence[_Filed], level: float) -> HistorySeries:
+    counted, second_files = _counted_once(filed)
+    results = [each.entry for each in counted]
     return HistorySeries(
         series=results[0].series,
         key=results[0].key,
         results=tuple(results),
         alarms=tuple(_alarms(results, level)),
         no_alarms=_why_none(results),
+        second_files=tuple(second_files),
     )
+
+
+def _counted_once(filed: Sequence[_Filed]) -> tuple[list[_Filed], list[SecondFile]]:
+    """One file for the same runs, however many branches added them."""
+    counted: list[_Filed] = []
+    second_files = []
+    for each in filed:
+        first = next((kept for kept in counted if same_runs(kept.entry, each.entry)), None)
+        if first is None:
+            counted.append(each)
+        else:
+            second_files.append(SecondFile(file=each.file, counted_file=first.file))
+    return counted, second_files
 
 
 def _why_none(results: Sequence[LoggedResult]) -> str | None:

@@ -159,8 +159,15 @@ def change_said(logged: LoggedChange, metric: Metric) -> str:
 
 
 def _caveats(series: HistorySeries) -> Iterator[Sentence]:
-    """What else changed from one result to the next."""
+    """Which files do not count, and what else changed from one result to the next."""
     which = Name(series.series[:SHORT])
+    for second in series.second_files:
+        yield say(
+            "{}: {} has the same runs as {} and does not count; remove one of the two",
+            which,
+            Name(second.file),
+            Name(second.counted_file),
+        )
     for earlier, later in zip(series.results, series.results[1:], strict=False):
         if earlier.versions != later.versions and later.versions:
             yield say(

@@ -73,6 +73,8 @@ class LoggedResult(Document, frozen=True, kw_only=True):
     baseline: LoggedArm
     changes: dict[str, LoggedChange]
     inputs_sha256: tuple[str, ...]
+    # Of the runs themselves, however their files were packed; null if other runs may look alike.
+    runs_sha256: str | None = None
 
 
 class SeriesAlarm(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,6 +93,13 @@ class SeriesAlarm(msgspec.Struct, frozen=True, kw_only=True):
     p: float
 
 
+class SecondFile(msgspec.Struct, frozen=True, kw_only=True):
+    """A file of results that does not count, because another has the same runs."""
+
+    file: str
+    counted_file: str
+
+
 class HistorySeries(msgspec.Struct, frozen=True, kw_only=True):
     """Results of one suite, agent and model, in order of time."""
 
@@ -100,6 +109,7 @@ class HistorySeries(msgspec.Struct, frozen=True, kw_only=True):
     alarms: tuple[SeriesAlarm, ...]
     # Why no alarm can be raised; null if one can.
     no_alarms: str | None
+    second_files: tuple[SecondFile, ...]
 
 
 class History(Document, frozen=True, kw_only=True):
