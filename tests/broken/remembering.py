@@ -4,6 +4,7 @@ from tests.broken.entry import Broken
 
 ALARMS = "tests/history/test_alarms.py"
 LOG = "tests/history/test_log.py"
+WORDS = "tests/history/test_history_words.py"
 SAME = "tests/history/test_same_runs.py"
 
 REMEMBERING = [
@@ -11,10 +12,10 @@ REMEMBERING = [
     Broken("the error is shared by all results", "alarms._first_shift", "spent = alpha / (results * (results - 1))", "spent = alpha", ALARMS),
     Broken("a place explains most", "alarms._first_shift", "at = int(np.argmax(splits.gain))", "at = int(np.argmin(splits.p))", ALARMS),
     Broken("nothing is certain that never varies", "alarms._p_of", "usable = (tasks >= FEWEST_TASKS) & (variance > 0.0)", "usable = tasks >= FEWEST_TASKS", ALARMS),
-    Broken("an alarm takes six tasks", "alarms._p_of", "usable = (tasks >= FEWEST_TASKS) & (variance > 0.0)", "usable = variance > 0.0", ALARMS),
+    Broken("an alarm needs six tasks", "alarms._p_of", "usable = (tasks >= FEWEST_TASKS) & (variance > 0.0)", "usable = variance > 0.0", ALARMS),
     Broken("tasks of one side do not count", "_Sums.split", "used = (early[0] > 0) & (late[0] > 0) & (early[0] + late[0] > 2)", "used = early[0] + late[0] > 2", ALARMS),
     Broken("degrees of freedom are those of the tasks", "alarms._p_of", "stdtr(variance**2 / of_each,", "stdtr(1e9,", ALARMS),
-    Broken("after a change the history begins anew", "alarms.shifts", "start = shift.since", "start = len(effects)", ALARMS),
+    Broken("after a change the history starts over", "alarms.shifts", "start = shift.since", "start = len(effects)", ALARMS),
     Broken("gates share the error", "overview._alarms", "alpha = (1.0 - level) / len(GATES)", "alpha = 1.0 - level", "tests/history/test_log.py::test_three_gates_share_the_error"),
     Broken("no result is added twice", "add_entry", "if same_runs(known, entry):", "if False:", LOG),
     Broken("no result counts twice", "overview._counted_once", "if first is None:", "if True:", SAME),
@@ -36,5 +37,16 @@ REMEMBERING = [
     Broken("every bad file is named", "read_entries", "if problems.count:", "if False:", LOG),
     Broken("a fraction of a second is later than none", "entry.moment", 'entry.time_utc.removesuffix("Z")', "entry.time_utc", "tests/history/test_log.py::test_a_fraction_of_a_second_is_later_than_none"),
     Broken("times are real", "entry._is_time", "bool(datetime.fromisoformat(match[1]))", "True", "tests/history/test_log.py::test_a_changed_file_is_refused"),
+    Broken("no report is written among results", "log._show", "os.path.realpath(outputs.out) == os.path.realpath(folders[0])", "outputs.out == folders[0]", f"{LOG}::test_reports_are_not_written_among_results"),
+    Broken("what is no result says so", "history.entry._read", "if schema != SCHEMA:", "if False:", f"{LOG}::test_a_changed_file_is_refused"),
+    Broken("no estimate is absurdly large", "entry._check_interval", "least <= value <= _LARGEST_FIGURE", "least <= value", f"{LOG}::test_a_changed_file_is_refused"),
+    Broken("no ratio is below zero", "entry._check_interval", 'least = 0.0 if change.scale == "ratio" else -_LARGEST_FIGURE', "least = -_LARGEST_FIGURE", f"{LOG}::test_a_changed_file_is_refused"),
+    Broken("an interval has its low end first", "entry._check_interval", "change.low > change.high", "False", f"{LOG}::test_a_changed_file_is_refused"),
+    Broken("no median is absurdly large", "entry._check_arm", "not 0.0 <= median <= _LARGEST_FIGURE", "median < 0.0", f"{LOG}::test_a_changed_file_is_refused"),
+    Broken("no more runs succeed than there are", "entry._check_arm", "0 <= arm.successes <= arm.runs <= _MOST_RUNS", "0 <= arm.successes and arm.runs <= _MOST_RUNS", f"{LOG}::test_a_changed_file_is_refused"),
+    Broken("a level is one that a result can have", "entry._check", "if not LOWEST_LEVEL <= entry.level <= HIGHEST_LEVEL:", "if False:", f"{LOG}::test_a_changed_file_is_refused"),
+    Broken("a history says of which tasks it is", "history.entry._chosen", "if chosen is None:", "if True:", WORDS),
+    Broken("an older result is not what the newest is", "history.series_said", "series.results[-1]", "series.results[0]", WORDS),
+    Broken("another level is named", "history._caveats", "if earlier.level != later.level:", "if False:", WORDS),
     Broken("no change is absurdly large", "entry._check", "if abs(effect) > _LARGEST[change.scale]:", "if False:", "tests/history/test_log.py::test_a_changed_file_is_refused"),
 ]  # fmt: skip

@@ -169,7 +169,7 @@ def test_three_gates_share_the_error(folder: Folder, monkeypatch: pytest.MonkeyP
 
 def test_a_steady_history_says_so_and_a_short_one_why_it_cannot_tell(folder: Folder) -> None:
     folder.fill(2)
-    assert "an alarm takes at least 3 results, and it has 2" in folder.show().out
+    assert "an alarm needs at least 3 results, and it has 2" in folder.show().out
     folder.add(5)
     folder.add(6)
     assert "no change of the effect is clear in 4 results" in folder.show().out
@@ -178,7 +178,7 @@ def test_a_steady_history_says_so_and_a_short_one_why_it_cannot_tell(folder: Fol
 def test_few_tasks_raise_no_alarm(folder: Folder) -> None:
     for number in range(4):
         folder.add(number, tasks=TASKS[:5])
-    assert "an alarm takes at least 6 tasks, and it has 5" in folder.show().out
+    assert "an alarm needs at least 6 tasks, and it has 5" in folder.show().out
 
 
 def test_the_order_is_that_of_the_runs_and_not_of_the_files(folder: Folder) -> None:
@@ -218,7 +218,7 @@ def test_results_without_a_task_in_both_arms_are_shown(folder: Folder, tmp_path:
         assert added.code == 0
     for format_name in ("text", "html"):
         assert folder.show("--format", format_name).code == 0
-    assert "an alarm takes at least 6 tasks, and it has 0" in folder.show().out
+    assert "an alarm needs at least 6 tasks, and it has 0" in folder.show().out
 
 
 def test_a_fraction_of_a_second_is_later_than_none(folder: Folder) -> None:
@@ -247,6 +247,20 @@ def test_the_reports_are_written(folder: Folder, tmp_path: Path) -> None:
         "history.json",
         "history.md",
     ]
+
+
+def test_reports_are_not_written_among_results(
+    folder: Folder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder.fill(3)
+    before = folder.files
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "link").symlink_to(folder.path)
+    for out in (str(folder.path), "history/", "link"):
+        refused = folder.show("--out", out)
+        assert refused.code == 2
+        assert "is the folder of results; reports in it would be taken for results" in refused.err
+    assert folder.files == before
 
 
 def test_one_series_is_chosen_by_its_first_digits(folder: Folder) -> None:
@@ -299,9 +313,15 @@ def test_nobody_waits_for_a_file_that_never_ends(folder: Folder) -> None:
     assert "pipe.json: not a file" in folder.add(1).err
 
 
-def one_change(value: float, scale: str = "ratio") -> dict[str, Any]:
+def one_change(value: float, scale: str = "ratio", **changed: float) -> dict[str, Any]:
     change = {"scale": scale, "estimate": None, "low": None, "high": None, "tasks": {"a": value}}
-    return {"changes": {"duration_seconds": change}}
+    return {"changes": {"duration_seconds": change | changed}}
+
+
+def one_arm(**changed: float) -> dict[str, Any]:
+    arm = {"arm": "with_skelly", "runs": 40, "successes": 30, "median_duration_seconds": 1.0,
+           "median_non_cache_tokens": None, "median_cost_usd": None}  # fmt: skip
+    return {"candidate": arm | changed}
 
 
 CHANGED: list[tuple[dict[str, Any], str]] = [
@@ -311,6 +331,17 @@ CHANGED: list[tuple[dict[str, Any], str]] = [
     ({"series": "0" * 12}, "series: not that of its key; the file was changed"),
     ({"schema": "twoarm.history/2"}, "made by a newer twoarm: its schema is `twoarm.history/2`"),
     ({"schema": "twoarm.history/2", "key": 1}, "made by a newer twoarm"),
+    ({"schema": "twoarm.history_report/1"}, "not a result that twoarm log add made: its schema is"),
+    ({"level": 2.0}, "level: expected 0.5 to 0.9999, got 2"),
+    (one_arm(runs=-1), "`with_skelly`: no arm has 30 of -1 runs"),
+    (one_arm(runs=10**18), "`with_skelly`: no arm has"),
+    (one_arm(successes=41), "`with_skelly`: no arm has 41 of 40 runs"),
+    (one_arm(median_duration_seconds=1e308), "no median is negative or that large"),
+    (one_arm(median_cost_usd=-1.0), "no median is negative or that large"),
+    (one_change(0, estimate=1e308), "changes.duration_seconds: estimate: no ratio is 1e+308"),
+    (one_change(0, low=-0.1), "changes.duration_seconds: low: no ratio is -0.1"),
+    (one_change(0, "difference", high=1e308), "high: no difference is 1e+308"),
+    (one_change(0, low=0.9, high=0.8), "low is 0.9, above high, 0.8"),
     (one_change(1e4), "changes.duration_seconds: `a`: no ratio is that large"),
     (
         one_change(-1e300, "difference"),
@@ -324,7 +355,10 @@ def test_a_changed_file_is_refused(folder: Folder, change: dict[str, Any], messa
     folder.add(0)
     (file,) = folder.files
     file.write_text(json.dumps(json.loads(file.read_text()) | change))
-    assert message in folder.show().err
+    for format_name in ("text", "markdown", "html"):
+        shown = folder.show("--format", format_name)
+        assert (shown.code, shown.out) == (2, "")
+        assert message in shown.err
 
 
 def test_no_file_is_written_that_nobody_can_read(folder: Folder, tmp_path: Path) -> None:

@@ -94,7 +94,13 @@ def _show(given: Given, streams: Streams) -> int:
     folders: list[str] = given["files"]
     if len(folders) > 1:
         raise UsageError("log show takes one folder of results")
+    outputs = taken(Outputs, given)
+    if outputs.out is not None and os.path.realpath(outputs.out) == os.path.realpath(folders[0]):
+        raise UsageError(
+            f"--out: {visible(outputs.out)} is the folder of results; reports in it would be taken "
+            "for results, so choose another"
+        )
     options = {"level": given["level"]} if "level" in given else {}
     report = overview(folders[0], only=given.get("series"), **options)
-    show(report, HISTORY, taken(Outputs, given), streams)
+    show(report, HISTORY, outputs, streams)
     return DONE

@@ -38,7 +38,7 @@ class EffectShift(msgspec.Struct, frozen=True, kw_only=True):
 def shifts(effects: Floats, alpha: float) -> list[EffectShift]:
     """Every change in a history: a row for each result, a column for each task, NaN where none.
 
-    After a change the history begins anew, with the first result that shows it.
+    After a change the history starts over, with the first result that shows it.
     """
     seen: list[_Seen] = []
     start = 0

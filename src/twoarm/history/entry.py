@@ -20,11 +20,13 @@ from twoarm.evidence.cells import lay_out, task_runs
 from twoarm.evidence.results import Estimate, Interval, Scope
 from twoarm.files.write import write_new_file
 from twoarm.history.same_runs import runs_digest, same_runs
+from twoarm.options import HIGHEST_LEVEL, LOWEST_LEVEL
 from twoarm.render.report import Report
 from twoarm.result.history_file import (
     SCHEMA,
     LoggedArm,
     LoggedChange,
+    LoggedChoice,
     LoggedResult,
     Scale,
     SeriesKey,
@@ -43,7 +45,9 @@ _SHORT = 8
 _DIGITS = 6
 _LONGEST_LABEL = 200
 # Far beyond what any two runs differ by, and small enough to be squared twice.
-_LARGEST = {"ratio": math.log(1e30), "difference": 1e30}
+_LARGEST_FIGURE = 1e30
+_LARGEST = {"ratio": math.log(_LARGEST_FIGURE), "difference": _LARGEST_FIGURE}
+_MOST_RUNS = 2**53
 _RESULT = msgspec.json.Decoder(LoggedResult)
 
 
@@ -96,7 +100,15 @@ def entry_of(report: Report, commit: str | None, label: str | None) -> LoggedRes
         changes=dict(_changes(report)),
         inputs_sha256=tuple(sorted(filter(None, (each.sha256 for each in report.inputs)))),
         runs_sha256=runs_digest(report.comparison, report.options),
+        chosen=_chosen(report),
     )
+
+
+def _chosen(report: Report) -> LoggedChoice | None:
+    chosen, options = report.chosen_tasks, report.options
+    if chosen is None:
+        return None
+    return LoggedChoice(tag=options.tag, task=options.task, of=chosen.of)
 
 
 def _suite_digest(comparison: Comparison) -> str:
@@ -243,6 +255,10 @@ def _read(path: str) -> LoggedResult:
     schema = _ANY_SCHEMA.decode(text).schema
     if schema != SCHEMA and re.fullmatch(r"twoarm\.history/[1-9][0-9]*", schema):
         raise ValueError(f"made by a newer twoarm: its schema is {named(schema)}")
+    if schema != SCHEMA:
+        raise ValueError(
+            f"not a result that twoarm log add made: its schema is {named(schema)}; move the file"
+        )
     entry = _RESULT.decode(text)
     _check(entry)
     return entry
@@ -255,12 +271,36 @@ def _check(entry: LoggedResult) -> None:
                          f"{named(entry.time_utc)}")  # fmt: skip
     if entry.series != _digest(msgspec.to_builtins(entry.key))[:12]:
         raise ValueError("series: not that of its key; the file was changed")
+    if not LOWEST_LEVEL <= entry.level <= HIGHEST_LEVEL:
+        raise ValueError(f"level: expected {LOWEST_LEVEL} to {HIGHEST_LEVEL}, got {entry.level:g}")
+    for arm in (entry.candidate, entry.baseline):
+        _check_arm(arm)
     for metric, change in entry.changes.items():
+        _check_interval(metric, change)
         for task, effect in change.tasks.items():
             if abs(effect) > _LARGEST[change.scale]:
                 raise ValueError(
                     f"changes.{metric}: {named(task)}: no {change.scale} is that large"
                 )
+
+
+def _check_arm(arm: LoggedArm) -> None:
+    medians = (arm.median_duration_seconds, arm.median_non_cache_tokens, arm.median_cost_usd)
+    if not 0 <= arm.successes <= arm.runs <= _MOST_RUNS:
+        raise ValueError(f"{named(arm.arm)}: no arm has {arm.successes:,} of {arm.runs:,} runs")
+    if any(median is not None and not 0.0 <= median <= _LARGEST_FIGURE for median in medians):
+        raise ValueError(f"{named(arm.arm)}: no median is negative or that large")
+
+
+def _check_interval(metric: str, change: LoggedChange) -> None:
+    """That an estimate and its interval can be told; the one need not be inside the other."""
+    least = 0.0 if change.scale == "ratio" else -_LARGEST_FIGURE
+    for name in ("estimate", "low", "high"):
+        value: float | None = getattr(change, name)
+        if value is not None and not least <= value <= _LARGEST_FIGURE:
+            raise ValueError(f"changes.{metric}: {name}: no {change.scale} is {value:g}")
+    if change.low is not None and change.high is not None and change.low > change.high:
+        raise ValueError(f"changes.{metric}: low is {change.low:g}, above high, {change.high:g}")
 
 
 def _is_time(text: str) -> bool:

@@ -106,12 +106,12 @@ def _counted_once(filed: Sequence[_Filed]) -> tuple[list[_Filed], list[SecondFil
 
 def _why_none(results: Sequence[LoggedResult]) -> str | None:
     if len(results) < FEWEST_RESULTS:
-        return f"an alarm takes at least {FEWEST_RESULTS} results, and it has {len(results)}"
+        return f"an alarm needs at least {FEWEST_RESULTS} results, and it has {len(results)}"
     tasks = max(
         (len(change.tasks) for result in results for change in result.changes.values()), default=0
     )
     if tasks < FEWEST_TASKS:
-        return f"an alarm takes at least {FEWEST_TASKS} tasks, and it has {tasks}"
+        return f"an alarm needs at least {FEWEST_TASKS} tasks, and it has {tasks}"
     return None
 
 

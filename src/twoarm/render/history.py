@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from twoarm.compare.decide import GATES
 from twoarm.render.sheet import Sheet, SheetLine
 from twoarm.render.tables import Cell, Column, Table, number, words
+from twoarm.result.chosen_tasks import choice_said
 from twoarm.result.history_file import (
     History,
     HistorySeries,
@@ -16,7 +17,7 @@ from twoarm.result.history_file import (
 )
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS, Metric
 from twoarm.text.escape import counted
-from twoarm.text.number_format import NOT_MEASURED, change, share
+from twoarm.text.number_format import NOT_MEASURED, at_level, change, share
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
 
 SHORT = 8
@@ -99,6 +100,10 @@ def series_said(series: HistorySeries) -> Sentence:
     parts = [say("{} vs. {}", Name(key.candidate), Name(key.baseline))]
     if key.suite_id:
         parts.append(say("suite {}", Name(key.suite_id)))
+    newest = series.results[-1]
+    if (chosen := newest.chosen) is not None:
+        among = f"{newest.task_count:,} of {counted(chosen.of, 'task')}"
+        parts.append(say("{}, {}", among, choice_said(chosen.tag, chosen.task)))
     agents, models = listed(key.agents, _NAMED), listed(key.models, _NAMED)
     parts += [each for each in (agents, models) if each]
     return joined(parts, ", ")
@@ -176,4 +181,12 @@ def _caveats(series: HistorySeries) -> Iterator[Sentence]:
                 result_said(later),
                 listed(later.versions, _NAMED),
                 listed(earlier.versions, _NAMED) or "not known",
+            )
+        if earlier.level != later.level:
+            yield say(
+                "{}: intervals hold {} since {}, and {} before",
+                which,
+                at_level(later.level),
+                result_said(later),
+                at_level(earlier.level),
             )

@@ -39,15 +39,13 @@ def chosen_caveats(
         "only {} of {}, {}; {} of the others left out{}",
         f"{chosen.tasks:,}",
         counted(chosen.of, "task"),
-        joined(list(_how(options)), " and "),
+        choice_said(options.tag, options.task),
         counted(screening.excluded_runs("other task"), "run"),
         _LATE if verdict else "",
     )
 
 
-def _how(options: Options) -> Iterator[Sentence]:
+def choice_said(tag: tuple[str, ...] | None, task: tuple[str, ...] | None) -> Sentence:
     """How tasks were chosen."""
-    if options.tag is not None:
-        yield say("those tagged {}", listed(options.tag))
-    if options.task is not None:
-        yield say("those named {}", listed(options.task))
+    ways = (("those tagged {}", tag), ("those named {}", task))
+    return joined([say(text, listed(names)) for text, names in ways if names is not None], " and ")

@@ -37,6 +37,14 @@ class LoggedArm(msgspec.Struct, frozen=True, kw_only=True):
     median_cost_usd: float | None
 
 
+class LoggedChoice(msgspec.Struct, frozen=True, kw_only=True):
+    """That only some tasks were asked for: by what, and of how many."""
+
+    tag: tuple[str, ...] | None
+    task: tuple[str, ...] | None
+    of: int
+
+
 class LoggedChange(msgspec.Struct, frozen=True, kw_only=True):
     """What the candidate changed in one metric, against the baseline that ran beside it.
 
@@ -75,6 +83,8 @@ class LoggedResult(Document, frozen=True, kw_only=True):
     inputs_sha256: tuple[str, ...]
     # Of the runs themselves, however their files were packed; null if other runs may look alike.
     runs_sha256: str | None = None
+    # Null if all tasks were asked for.
+    chosen: LoggedChoice | None = None
 
 
 class SeriesAlarm(msgspec.Struct, frozen=True, kw_only=True):
