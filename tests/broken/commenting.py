@@ -3,6 +3,7 @@
 from tests.broken.entry import Broken
 
 COMMENT = "tests/forge/test_comment.py"
+WORKFLOW = "tests/forge/test_workflow.py"
 WHICH = "tests/forge/test_pull_request.py"
 
 COMMENTING = [
@@ -34,5 +35,8 @@ COMMENTING = [
     Broken("an address is read before it is asked", "Caller.__init__", "if not _is_address(api):", "if False:", WHICH),
     Broken("a repository that is gone is nobody's", "_of_workflow_run", 'if source.get("id") is None:', "if False:", WHICH),
     Broken("an odd answer is no odd event", "_of_workflow_run", "with understood():", "if True:", WHICH),
+    Broken("a number that is none is an odd answer", "call.understood", "(LookupError, TypeError, ValueError, AttributeError)", "(LookupError, TypeError, AttributeError)", WHICH),
+    Broken("a shallow clone says so", "tree.commit_of", "_SHALLOW if _is_shallow(repo) else \"\"", '""', f"{WORKFLOW}::test_a_long_branch_is_compared_with_where_it_began"),
+    Broken("a whole clone is not called shallow", "tree.commit_of", "_SHALLOW if _is_shallow(repo) else \"\"", "_SHALLOW", f"{WORKFLOW}::test_a_ref_that_is_nowhere_is_not_for_want_of_history"),
     Broken("a token may end with a line", "CiJob._token", "self._get(name).strip()", "self._get(name)", COMMENT),
 ]  # fmt: skip

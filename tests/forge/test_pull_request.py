@@ -1,5 +1,6 @@
 """Which pull request a job is about, and where nothing is posted because nobody can be sure."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -64,7 +65,11 @@ def test_two_repositories_that_are_gone_are_not_the_same(
     assert f"the repository that the commit {COMMIT[:12]} is from is gone" in done.err
 
 
-@pytest.mark.parametrize("answer", ["[1]", "[{}]", '{"message": "x"}', '[{"head": 5}]'])
+# A pull request that is the one, if its number were one.
+NO_NUMBER = json.dumps([pull(fork=True) | {"number": "x"}])
+
+
+@pytest.mark.parametrize("answer", ["[1]", "[{}]", '{"message": "x"}', '[{"head": 5}]', NO_NUMBER])
 def test_an_odd_list_of_pull_requests_is_no_odd_event(
     job: CiVariables, forge: Stub, runs: Path, answer: str
 ) -> None:

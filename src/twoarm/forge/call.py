@@ -140,9 +140,9 @@ def understood() -> Iterator[None]:
     """An answer that is not what it should be is no mistake of ours."""
     try:
         yield
-    except (LookupError, TypeError, AttributeError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
         told = visible(repr(error))
-        raise ForgeError(f"an answer of another kind than expected: {told}") from error
+        raise ForgeError(f"an unexpected answer: {told}") from error
 
 
 def is_limited(status: int, headers: Message, told: str) -> bool:

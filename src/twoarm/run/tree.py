@@ -15,6 +15,10 @@ from twoarm.text.escape import named, visible
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
 _SUBMODULE = "160000"
+_SHALLOW = (
+    "; this clone is shallow: fetch more of its history, such as with fetch-depth: 0 on GitHub or "
+    "GIT_DEPTH: 0 on GitLab"
+)
 _SECONDS = 600
 # Looking at the user's repository writes nothing there.
 _CLEAN = CLEAN_GIT | {"GIT_OPTIONAL_LOCKS": "0"}
@@ -57,7 +61,14 @@ def commit_of(repo: str, ref: str) -> str:
     try:
         return git(repo, "rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}").strip()
     except InputError as error:
-        raise InputError(f"{visible(repo)}: no commit {named(ref)} in a git repository") from error
+        why = _SHALLOW if _is_shallow(repo) else ""
+        raise InputError(
+            f"{visible(repo)}: no commit {named(ref)} in a git repository{why}"
+        ) from error
+
+
+def _is_shallow(repo: str) -> bool:
+    return git(repo, "rev-parse", "--is-shallow-repository", failing=True).strip() == "true"
 
 
 def check_root(repo: str) -> None:

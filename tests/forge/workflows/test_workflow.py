@@ -259,6 +259,52 @@ def test_a_merge_request_is_run_judged_and_commented_on(
     assert (repository / "judged" / "junit.xml").exists()
 
 
+# How many commits a runner fetches if nobody says.
+GIT_DEPTH = 20
+
+
+def fetched(repository: Path, folder: Path, depth: int) -> Path:
+    """The branch as a runner checks it out; 0 is all of it."""
+    words = [f"--depth={depth}"] if depth else []
+    url = f"file://{repository}"
+    subprocess.run(["git", "clone", "-q", *words, "-b", "change", url, folder], check=True)
+    return folder
+
+
+def test_a_long_branch_is_compared_with_where_it_began(
+    repository: Path, programs: Path, forge: Stub, tmp_path: Path
+) -> None:
+    base = git(repository, "rev-parse", "HEAD^1")
+    git(repository, "checkout", "-q", "change")
+    for number in range(GIT_DEPTH + 5):
+        git(repository, "commit", "-q", "--allow-empty", "-m", str(number))
+    variables = yaml.safe_load(GITLAB.read_text())["run"]["variables"]
+    code, log = gitlab_job(
+        "run",
+        fetched(repository, tmp_path / "whole", int(variables["GIT_DEPTH"])),
+        forge,
+        CI_MERGE_REQUEST_DIFF_BASE_SHA=base,
+        **KEY,
+    )
+    assert code == 0, log
+    code, log = gitlab_job(
+        "run",
+        fetched(repository, tmp_path / "shallow", GIT_DEPTH),
+        forge,
+        CI_MERGE_REQUEST_DIFF_BASE_SHA=base,
+        **KEY,
+    )
+    assert code == 2
+    assert f"no commit `{base}` in a git repository; this clone is shallow: fetch more" in log
+
+
+def test_a_ref_that_is_nowhere_is_not_for_want_of_history(
+    repository: Path, programs: Path, forge: Stub
+) -> None:
+    code, log = gitlab_job("run", repository, forge, CI_MERGE_REQUEST_DIFF_BASE_SHA="f" * 40, **KEY)
+    assert (code, "shallow" in log) == (2, False)
+
+
 def test_a_merge_request_of_a_fork_is_green(repository: Path, programs: Path, forge: Stub) -> None:
     for name, why in (("run", "a fork has no key"), ("judge", "there are no runs to judge")):
         code, log = gitlab_job(name, repository, forge, CI_MERGE_REQUEST_SOURCE_PROJECT_ID="43")
