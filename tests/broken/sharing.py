@@ -5,6 +5,8 @@ from tests.broken.entry import Broken
 SHARDS = "tests/run/test_shards.py"
 MERGE = "tests/run/test_merge.py"
 HOSTILE = "tests/run/test_merge_hostile.py"
+BESIDE = "tests/run/test_beside.py"
+NAMED = f"{BESIDE}::test_what_is_named_beside_the_suite_may_not_change"
 
 SHARING = [
     Broken("shards are even", "shard.dealt", "room = size + (grown < larger)", "room = size + 1", SHARDS),
@@ -51,4 +53,14 @@ SHARING = [
     Broken("shards that stopped are no end", "merge._receipt", "if merged.missing or ends - set(_ENDED):", "if merged.missing:", f"{MERGE}::test_a_shard_that_was_stopped_and_went_on"),
     Broken("a copy comes back where it was", "files.copy._left", "if _identity(parent) != known:", "if False:", "tests/files/test_copy.py"),
     Broken("a copy keeps modes", "_copy_content", "os.fchmod(target, status.st_mode & 0o777)", "pass", "tests/files/test_copy.py"),
+    Broken("what is named beside a suite is frozen", "freeze.freeze", "digests=beside | dict(_digests(checked, tasks)),", "digests=dict(_digests(checked, tasks)),", f"{BESIDE}::test_shards_of_two_skills_are_not_merged"),
+    Broken("a program is looked up beside the suite", "beside._texts", "program = (program[0], os.path.join(_SUITE, program[0]))", "pass", NAMED),
+    Broken("a path may be another for each task", "beside._filled", 'values | {"task_id": task, "model": model or ""}', 'values | {"model": model or ""}', NAMED),
+    Broken("a path may be another for each model", "beside._filled", 'values | {"task_id": task, "model": model or ""}', 'values | {"task_id": task}', NAMED),
+    Broken("a shell line has braces of its own", "beside._filled", "if key.endswith(_SHELL):", "if False:", NAMED),
+    Broken("an earlier schedule has no digests but its own", "freeze.freeze", "if earlier is not None:", "if False:", f"{BESIDE}::test_a_folder_from_before_such_digests_were_kept_goes_on"),
+    Broken("a regrade needs nothing of an agent", "regrade._set_up", "now.digests | agent_digests(then) |", "now.digests |", NAMED),
+    Broken("what running leaves in a folder is no change", "tree._files", "if without_runs:", "if False:", f"{BESIDE}::test_what_running_leaves_in_a_folder_is_no_change"),
+    Broken("work goes on in the folder of a suite", "beside_digests", "if not lies(checked.folder, path):", "if True:", f"{BESIDE}::test_the_whole_folder_of_a_suite_is_not_frozen_and_that_is_said"),
+    Broken("what is not frozen is said", "setting.notes", "for key in names_all(setting.checked):", "for key in ():", f"{BESIDE}::test_the_whole_folder_of_a_suite_is_not_frozen_and_that_is_said"),
 ]  # fmt: skip

@@ -147,10 +147,12 @@ def test_a_plain_resume_goes_on_with_what_a_growth_has_left(tmp_path: Path) -> N
 
 
 def test_every_line_says_which_part_it_is_of(tmp_path: Path) -> None:
-    suite, out = suite_of(tmp_path), tmp_path / "out"
+    # By a path that is not frozen.
+    agent = {"argv": ["sh", str(tmp_path / "agent.sh")]}
+    suite, out = suite_of(tmp_path, agent=agent), tmp_path / "out"
     assert run(suite, out).code == 0
     assert [record["part"] for record in records(out)] == [1] * 4
-    suite_of(tmp_path, script="exit 1")
+    suite_of(tmp_path, script="exit 1", agent=agent)
     grew(out, "--repeats", "2")
     assert Counter((record["repeat"], record["part"]) for record in records(out)) == {
         (1, 1): 4,

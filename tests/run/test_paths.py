@@ -102,7 +102,9 @@ def changing(cache: Path, change: str) -> str:
 def test_a_trial_that_changes_the_trees_stops_the_run_at_the_end(
     tmp_path: Path, cache: Path, change: str, file: str
 ) -> None:
-    suite = suite_of(tmp_path, changing(cache, change))
+    # By a path that is not frozen.
+    agent = {"argv": ["sh", str(tmp_path / "agent.sh")]}
+    suite = suite_of(tmp_path, changing(cache, change), agent=agent)
     out = tmp_path / "out"
     result = run(suite, out, "--only", "one")
     assert result.code == 2
@@ -114,7 +116,7 @@ def test_a_trial_that_changes_the_trees_stops_the_run_at_the_end(
     assert f"{len(done)} run{'s' * (len(done) > 1)} since the last check" in result.err
     assert all(name in result.err for name in done)
     # Made anew for the next one, and what was paid for is there.
-    suite_of(tmp_path, SOLVE)
+    suite_of(tmp_path, SOLVE, agent=agent)
     again = twoarm("run", "--resume", str(out), *QUICK)
     assert again.code == 0, again.err
     assert runs(out) == ["with/one.1", "without/one.1"]

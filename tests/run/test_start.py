@@ -99,7 +99,8 @@ def test_what_an_arm_builds_is_looked_up_once_it_is_built(tmp_path: Path) -> Non
 
 def test_a_program_that_is_gone_stops_the_run_and_is_no_run_of_the_agent(tmp_path: Path) -> None:
     out = tmp_path / "out"
-    path = suite_of(tmp_path, agent={"argv": ["{suite}/agnt.sh"]})
+    # By a path that is not frozen.
+    path = suite_of(tmp_path, agent={"argv": [str(tmp_path / "agnt.sh")]})
     gone = f"{SCRIPT}mv {tmp_path}/agnt.sh {tmp_path}/kept.sh\n"
     placed(tmp_path / "agnt.sh", gone)
     result = run(path, out, "--jobs", "1")

@@ -224,7 +224,9 @@ def test_a_file_that_is_not_what_the_supervisor_wrote_loses_the_attempt(
 def test_counts_that_nobody_can_read_stop_the_run_before_all_of_it_is_paid_for(
     script: str, said: str, tmp_path: Path
 ) -> None:
-    path, out = suite_of(tmp_path, f"{script}; {SOLVE}"), tmp_path / "out"
+    # By a path that is not frozen.
+    agent = {"argv": ["sh", str(tmp_path / "agent.sh")]}
+    path, out = suite_of(tmp_path, f"{script}; {SOLVE}", agent=agent), tmp_path / "out"
     result = run(path, out, "--repeats", "5", "--jobs", "1")
     assert result.code == 2
     assert "nothing can be read of the first 2 runs of each arm: " in result.err

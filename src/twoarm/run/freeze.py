@@ -13,6 +13,7 @@ from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent
 from twoarm.programs.version import numbers
+from twoarm.run.beside import beside_digests
 from twoarm.run.parts import first_part
 from twoarm.run.schedule import SCHEMA, Frozen, task_keys
 from twoarm.run.suite import SuiteTask, fill, placeholders
@@ -147,8 +148,16 @@ def freeze(
     repeats: int,
     seed: int,
     commits: Commits,
+    earlier: Frozen | None = None,
 ) -> Frozen:
-    """The schedule of a suite, at these commits."""
+    """The schedule of a suite, at these commits.
+
+    Of what is named beside the suite, only what an earlier schedule knows: one that was made before
+    such digests were kept has none, and agents may have made files since.
+    """
+    beside = dict(beside_digests(checked, tasks))
+    if earlier is not None:
+        beside = {key: digest for key, digest in beside.items() if key in earlier.digests}
     return Frozen(
         schema=SCHEMA,
         twoarm=__version__,
@@ -156,7 +165,7 @@ def freeze(
         suite=msgspec.structs.replace(checked.suite, tasks_from=None, tasks=tuple(tasks)),
         version=version,
         origin=commits.origin,
-        digests=dict(_digests(checked, tasks)),
+        digests=beside | dict(_digests(checked, tasks)),
         candidates=checked.candidates,
         baseline=checked.baseline,
         sources=commits.sources,
@@ -167,7 +176,7 @@ def freeze(
 
 
 def _digests(checked: CheckedSuite, tasks: Sequence[SuiteTask]) -> Iterator[tuple[str, str]]:
-    """Everything that the suite names and does not hold."""
+    """Everything else that the suite names and does not hold."""
     for task in tasks:
         prompt, _, acceptance, folder = task_keys(task.id)
         yield prompt, sha256(checked.prompts[task.id].encode()).hexdigest()

@@ -21,6 +21,7 @@ from twoarm.programs.moment import utc_text
 from twoarm.programs.prices import read_prices
 from twoarm.programs.sidecar import NAME
 from twoarm.run.attempted import Attempted
+from twoarm.run.beside import agent_digests
 from twoarm.run.budget import Terms
 from twoarm.run.changes import refuse_all_but_acceptance, refuse_changes, refuse_removed
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
@@ -133,7 +134,7 @@ def _set_up(source: Graded, path: str, jobs: int | None, environment: Mapping[st
     refuse_removed(then, checked.tasks)
     tasks = choose_tasks(checked, tuple(task.id for task in then.suite.tasks), ())
     commits = commits_of(checked, then)
-    now = freeze(checked, then.version, tasks, then.repeats, then.seed, commits)
+    now = freeze(checked, then.version, tasks, then.repeats, then.seed, commits, then)
     agent = load_agent(checked.agent)
     isolation = cast("Isolation", source.machine.isolation)
     chosen = choose_isolation(isolation, checked, tasks, agent, then)
@@ -142,7 +143,7 @@ def _set_up(source: Graded, path: str, jobs: int | None, environment: Mapping[st
         then,
         suite=now.suite,
         origin=now.origin,
-        digests=now.digests | frozen_images(checked, chosen.images),
+        digests=now.digests | agent_digests(then) | frozen_images(checked, chosen.images),
         sources=now.sources,
     )
     refuse_all_but_acceptance(then, frozen)

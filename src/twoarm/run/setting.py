@@ -12,6 +12,7 @@ from twoarm.programs.agent import Agent, Cost, load_agent
 from twoarm.programs.command.launch import UNREAD
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.programs.settings import NO_FORMAT
+from twoarm.run.beside import names_all
 from twoarm.run.budget import Terms, check_terms
 from twoarm.run.executor import LOCAL
 from twoarm.run.freeze import ProgramFile, choose_tasks, commits_of, freeze
@@ -113,7 +114,7 @@ def set_up(
     if options.shard is not None and earlier is None:
         refuse_moving(checked, commits.by_key)
     repeats = options.repeats or REPEATS
-    frozen = freeze(checked, program.version, tasks, repeats, options.seed, commits)
+    frozen = freeze(checked, program.version, tasks, repeats, options.seed, commits, earlier)
     frozen = sealed(
         msgspec.structs.replace(
             frozen,
@@ -254,6 +255,11 @@ def notes(setting: Setting) -> Iterator[str]:
         )
     yield from _short_limits(setting)
     yield from missing_files(setting.checked)
+    for key in names_all(setting.checked):
+        yield (
+            f"{visible(key)} names the whole folder of the suite, which is not frozen: name what "
+            "is used as {suite}/PATH, so that a change to it is refused"
+        )
 
 
 def _readable_suite(checked: CheckedSuite, origin: str) -> Iterator[str]:

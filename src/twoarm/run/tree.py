@@ -11,6 +11,7 @@ from twoarm.files.safe import OpenFolder
 from twoarm.run.suite_file import inside
 from twoarm.run.supervisor.manifest import OTHER, kind_of, walk
 from twoarm.run.supervisor.program import CLEAN_GIT, COPY
+from twoarm.runs.study import SCHEDULE
 from twoarm.text.escape import named, visible
 
 _POINTER = b"version https://git-lfs.github.com/spec/"
@@ -203,11 +204,14 @@ def file_digest(path: str) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def tree_digest(path: str) -> str:
-    """The digest of a file, or of all files of a folder with their names and permissions."""
+def tree_digest(path: str, *, without_runs: bool = False) -> str:
+    """The digest of a file, or of all files of a folder with their names and permissions.
+
+    Without run folders and what Python keeps of a program, for a folder that runs may be made in.
+    """
     path = os.path.realpath(path)
     digest = hashlib.sha256()
-    for name in [path] if os.path.isfile(path) else _files(path):
+    for name in [path] if os.path.isfile(path) else _files(path, without_runs=without_runs):
         mode = os.lstat(name).st_mode
         shown = os.path.relpath(name, path).encode("utf-8", "surrogateescape")
         if stat.S_ISLNK(mode):
@@ -219,12 +223,19 @@ def tree_digest(path: str) -> str:
     return digest.hexdigest()
 
 
-def _files(folder: str) -> Iterator[str]:
+def _files(folder: str, *, without_runs: bool = False) -> Iterator[str]:
     """Every file and link, in order, outside of .git."""
     for at, folders, names in os.walk(folder):
         folders[:] = sorted(name for name in folders if name != ".git")
+        if without_runs:
+            folders[:] = [name for name in folders if not _is_made(os.path.join(at, name))]
         links = [name for name in folders if os.path.islink(os.path.join(at, name))]
         for name in sorted((*names, *links)):
             path = os.path.join(at, name)
             if os.path.islink(path) or os.path.isfile(path):
                 yield path
+
+
+def _is_made(path: str) -> bool:
+    """Whether a folder beside a suite came from running it."""
+    return os.path.basename(path) == "__pycache__" or os.path.lexists(os.path.join(path, SCHEDULE))
