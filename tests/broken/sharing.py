@@ -17,6 +17,8 @@ SHARING = [
     Broken("a share pays for a trial", "setting._share", "share.budget_usd < terms.trial_usd", "False", SHARDS),
     Broken("a ref may not move", "refuse_moving", "if not _FIXED.fullmatch(ref):", "if False:", SHARDS),
     Broken("a shard shows no verdict", "run_to_end.finish", "if session.machine.shard is not None and end not in _EARLY:", "if False:", SHARDS),
+    Broken("a shard that goes on shows no verdict either", "run._resume", "if before.shard is not None:", "if False:", f"{SHARDS}::test_whoever_goes_on_with_a_shard_cannot_ask_it_for_a_verdict"),
+    Broken("a shard that is graded again shows no verdict either", "regrade.run", "if session.machine.shard is not None:", "if False:", f"{SHARDS}::test_whoever_goes_on_with_a_shard_cannot_ask_it_for_a_verdict"),
     Broken("nobody scores a shard", "open_folders", "if opened.study.shard and not shards:", "if False:", SHARDS),
     Broken("a resume keeps its share", "reopen.reopen", "shard=machine.shard,", "shard=None,", SHARDS),
     Broken("a shard is given once", "open_shards", "if earlier is not shard:", "if False:", MERGE),

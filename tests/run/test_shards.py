@@ -203,6 +203,26 @@ def test_what_a_shard_cannot_be_is_refused(tmp_path: Path, words: list[str], mes
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize(
+    "words", [["--exit-code"], ["--promote-by", "evidence"], ["--junit", "x.xml"], ["--full"]]
+)
+def test_whoever_goes_on_with_a_shard_cannot_ask_it_for_a_verdict(
+    tmp_path: Path, words: list[str]
+) -> None:
+    (shard,) = sharded(tmp_path, 1, "--repeats", "1")
+    before = sorted(path for path in shard.rglob("*"))
+    told = f"{words[0]} has no effect on a shard, which shows no verdict; give it to twoarm merge"
+    resumed = twoarm("run", "--resume", str(shard), *words, *QUICK)
+    assert (resumed.code, resumed.out) == (2, "")
+    assert told in resumed.err
+    assert sorted(path for path in shard.rglob("*")) == before
+    graded = twoarm("regrade", str(shard), "--out", str(tmp_path / "graded"), *words, *QUICK)
+    assert (graded.code, graded.out) == (2, "")
+    assert told in graded.err
+    assert runs(shard)
+    assert not (tmp_path / "graded" / "receipt.json").exists()
+
+
 def git(folder: Path, *words: str) -> str:
     who = ("-c", "user.name=a", "-c", "user.email=b", "-c", "init.defaultBranch=main")
     return subprocess.check_output(["git", *who, "-C", folder, *words], text=True).strip()

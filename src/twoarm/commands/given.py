@@ -90,6 +90,9 @@ _OF_A_VERDICT = (
     *("promote_by", "evidence", *_OF_THE_EVIDENCE),
     *("full", "format", "junit", "annotate", "exit_code", "run_pages"),
 )
+_OF_A_SHARD = Rule(
+    _OF_A_VERDICT, why="has no effect on a shard, which shows no verdict; give it to twoarm merge"
+)
 OF_A_DRY_RUN = ("suite", "jobs", "executor", "budget", "looks", "level", *_OF_THE_ORDER)
 
 RULES = {
@@ -144,6 +147,11 @@ def refuse_idle(command: str, given: Given) -> None:
     """Refuse an option that would have no effect, before anything is done."""
     for rule in RULES.get(command, ()):
         rule.refuse(given)
+
+
+def refuse_verdict(given: Given) -> None:
+    """Refuse what asks for a verdict: the run folder turned out to be a shard."""
+    _OF_A_SHARD.refuse(given)
 
 
 def written(name: str) -> str:

@@ -5,7 +5,7 @@ from argparse import ArgumentParser
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, RUN_HELP
-from twoarm.commands.given import Given, taken
+from twoarm.commands.given import Given, refuse_verdict, taken
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
 from twoarm.commands.score_options import add_report_options, add_run_pages_option, whole_number
 from twoarm.errors import UsageError
@@ -65,6 +65,8 @@ def run(given: Given, streams: Streams) -> int:
         session = start_regrading(folder, suite, out, jobs, os.environ)
         frozen = session.setting.frozen
         try:
+            if session.machine.shard is not None:
+                refuse_verdict(given)
             refuse_exit_code(given, frozen.candidates)
             refuse_changed(frozen, given)
             options = with_looks(options, frozen, given)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import BAD, DONE, INTERRUPTED, RUN_HELP
-from twoarm.commands.given import OF_A_DRY_RUN, Given, listed, taken, typed, written
+from twoarm.commands.given import OF_A_DRY_RUN, Given, listed, refuse_verdict, taken, typed, written
 from twoarm.commands.outputs import Outputs, refuse_score_outputs
 from twoarm.commands.score_options import (
     add_report_options,
@@ -159,6 +159,8 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
     folder = RunFolder(out)
     # First what makes a folder a run folder, as everywhere.
     frozen, before = folder.frozen(), folder.machine()
+    if before.shard is not None:
+        refuse_verdict(given)
     refuse_exit_code(given, frozen.candidates)
     refuse_changed(frozen, given)
     options = with_looks(_options(given), frozen, given)
