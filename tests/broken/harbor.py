@@ -3,6 +3,7 @@
 from tests.broken.entry import Broken
 
 RUN = "tests/run/test_harbor.py"
+REWARDS = "tests/run/test_harbor_rewards.py"
 LAUNCH = "tests/programs/test_launch.py"
 MISTAKES = f"{RUN}::test_mistakes_are_told_by_key"
 REASONS = f"{RUN}::test_a_trial_without_a_reward_says_why"
@@ -48,4 +49,12 @@ HARBOR = [
     Broken("a limit shorter than the task's is told", "_short_limits", "if own is not None and own >= limit:", "if False:", f"{RUN}::test_the_dry_run_says_how_it_is_isolated_and_asks_harbor"),
     Broken("a resume removes what a killed run has left", "_end_all", "clear_engines(setting.checked, setting.agent, setting.env, first, token)", "pass", f"{RUN}::test_a_resume_removes_what_a_killed_runner_has_left"),
     Broken("a killed supervisor leaves nothing in an engine", "Local._ended", 'remove_named(running.job.engines, running.job.marker, home | running.job.env["agent"])', "pass", f"{RUN}::test_a_supervisor_that_is_killed_leaves_nothing_in_an_engine"),
+    Broken("a suite says which reward decides", "Session.reader", "settings=read_as(setting.frozen.suite),", "", f"{REWARDS}::test_a_suite_says_which_of_several_rewards_decides"),
+    Broken("it says so whenever runs are read", "report._read_again", "settings=read_as(frozen.suite),", "", f"{REWARDS}::test_a_suite_says_which_of_several_rewards_decides"),
+    Broken("a reward that nobody has chosen fails nobody", "Harbor.read", "if not settings.scheduled:", "if True:", REWARDS),
+    Broken("nor does it fail an agent that ran out of time", "Harbor.read", 'if failure is None or failure.failure == "agent":', "if failure is None:", REWARDS),
+    Broken("only Harbor has rewards", "suite_file._program", "if getattr(agent, key) is not UNSET:", "if False:", REWARDS),
+    Broken("a threshold is a number", "suite_file._program", "elif not isfinite(agent.threshold or 0.0):", "elif False:", REWARDS),
+    Broken("older schedules have the digests that they had", "settings.Program", "scorer: Text | UnsetType | None = UNSET", "scorer: Text | UnsetType | None = None", REWARDS),
+    Broken("a reward that is no score is said", "Harbor.read", "if reward is not None and as_score(reward) is None:", "if False:", REWARDS),
 ]  # fmt: skip

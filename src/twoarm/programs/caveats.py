@@ -27,6 +27,7 @@ CAVEATS = {
     "scorer_chosen": "several scores; the headline one decides success (see --scorer)",
     "log_unfinished": "the log did not finish, so runs may be missing from it",
     "partial_reward": "a reward above 0 but below the threshold; counted as failed",
+    "reward_off_scale": "a reward below 0 or above 1, which decides success and is no score",
     "retried": "retried by the harness after an error",
     "noise_in_output": "lines of the output are not events and were skipped",
     "no_event": "the output has no event of the agent in it, so nothing is known of what it did",

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 # Names become folders: nothing in them may leave one, and none of them is hidden.
 Slug = Annotated[
@@ -30,3 +30,6 @@ class Program(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     argv: tuple[Text, ...] = ()
     output: Slug | None = None
     format: Text | None = None
+    # Not in schedules that lack them, so that the digests of older ones stay what they are.
+    scorer: Text | UnsetType | None = UNSET
+    threshold: float | UnsetType | None = UNSET

@@ -11,7 +11,6 @@ from twoarm.collect.settle import Record
 from twoarm.errors import ArmsError, BadRunsError, InputError
 from twoarm.files.write import Output, write
 from twoarm.programs.caveats import CAVEATS
-from twoarm.programs.format import Settings
 from twoarm.programs.moment import seconds, utc_text
 from twoarm.programs.prices import Prices
 from twoarm.programs.sidecar import NAME
@@ -21,6 +20,7 @@ from twoarm.run.looks import looks_taken
 from twoarm.run.reported import looks_before_runs
 from twoarm.run.schedule import Frozen, Trial
 from twoarm.run.shard import Shard, sharded
+from twoarm.run.suite import read_as
 from twoarm.runs.record import NOT_YET_RUN, OVER_BUDGET, Failure, PlannedLooks, Run
 from twoarm.runs.study import COLLECTED
 from twoarm.text.escape import counted, shortened, visible
@@ -31,6 +31,7 @@ _SAID = frozenset(
         "noise_in_output",
         "no_event",
         "configuration_differs",
+        "reward_off_scale",
         "thread_repeated",
         "usage_unread",
         "usage_key_unknown",
@@ -287,7 +288,7 @@ def _read_again(
         uptake_of={name: arm.uptake for name, arm in frozen.suite.arms.items()},
         relative_to=folder.path,
         skip_bad=True,
-        settings=Settings(scheduled=True),
+        settings=read_as(frozen.suite),
     )
     trials = {attempt.id: attempt.trial for attempt in settled}
     lines: dict[str, bytes] = {}

@@ -34,7 +34,7 @@ from twoarm.run.sealing import Sealer
 from twoarm.run.setting import RunOptions, Setting, default_jobs
 from twoarm.run.settle import RunReader
 from twoarm.run.shard import sharded
-from twoarm.run.suite import SuiteTask
+from twoarm.run.suite import SuiteTask, read_as
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.tree import lies_in
 from twoarm.runs.study import SCHEDULE, StopReason
@@ -214,6 +214,7 @@ class Session:
             acceptance_commands={t.id: t.whole_acceptance for t in setting.checked.tasks},
             graders=prepared.graders,
             models={arm: model_of(setting.checked, arm) for arm in setting.checked.arms},
+            settings=read_as(setting.frozen.suite),
         )
 
     def lines_before(self, look: int) -> list[bytes]:

@@ -45,6 +45,7 @@ class RunReader(msgspec.Struct, frozen=True, kw_only=True):
     graders: Mapping[str, str]
     # By arm.
     models: dict[str, str | None]
+    settings: Settings = Settings(scheduled=True)
 
 
 def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attempted:
@@ -67,7 +68,7 @@ def settle(folder: OpenFolder, attempted: Attempted, reader: RunReader) -> Attem
         _say_failure(folder, "infra", f"the agent could not be run: {facts['not_started']}")
     never_ran = bool(facts["setup_exit_code"]) or "not_started" in facts
     name = UNREAD if never_ran else reader.format
-    reading = _read(folder.path, attempted.arm, name, reader.prices)
+    reading = _read(folder.path, attempted.arm, name, reader)
     if isinstance(reading, str):
         return _unread(folder, attempted, facts, f"its output cannot be read: {reading}")
     run = reading.run
@@ -110,7 +111,7 @@ def regraded(
     success = False
     # Output that nobody can read is a failed run, whatever it left.
     if run.format is not None:
-        reading = _read(folder.path, run.arm, run.format, reader.prices)
+        reading = _read(folder.path, run.arm, run.format, reader)
         if isinstance(reading, str):
             return f"its output cannot be read: {reading}"
         success = reading.run.success
@@ -261,11 +262,9 @@ class _Reading(NamedTuple):
     unread: str | None
 
 
-def _read(
-    folder: str, arm: str, format_name: str, prices: Mapping[str, Prices] | None
-) -> _Reading | str:
+def _read(folder: str, arm: str, format_name: str, reader: RunReader) -> _Reading | str:
     """The record of a run folder, or why there is none."""
-    options = CollectOptions(prices=prices, settings=Settings(scheduled=True))
+    options = CollectOptions(prices=reader.prices, settings=reader.settings)
     try:
         with gather(format_name, [ArmPath(arm=arm, path=folder)], options) as collection:
             unread = (

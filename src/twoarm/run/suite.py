@@ -4,8 +4,9 @@ import re
 from typing import Annotated, Any
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta
 
+from twoarm.programs.format import Settings
 from twoarm.programs.settings import Program, Slug, Text, Variable
 from twoarm.runs.record import MOST_TASK_TAGS, tidied
 
@@ -141,6 +142,14 @@ class Suite(_Table, frozen=True, kw_only=True):
     tasks: tuple[SuiteTask, ...] = ()
 
 
+def read_as(suite: Suite) -> Settings:
+    """How the runs of a suite are read."""
+    agent = suite.agent
+    chosen = {"scorer": agent and agent.scorer, "threshold": agent and agent.threshold}
+    given = {name: value for name, value in chosen.items() if value is not UNSET}
+    return msgspec.convert({"scheduled": True, **given}, Settings)
+
+
 _NAMED = re.compile(r"\{\{([a-z_]+)\}\}|\{([a-z_]+)\}")
 _SHELL = re.compile(r"(?<!\$)\{(" + "|".join(SHELL_PLACEHOLDERS) + r")\}")
 
@@ -218,6 +227,9 @@ _MEANINGS = {
         "argv": "command: the program and its arguments",
         "output": "command: the name under which standard output is kept",
         "format": "command: the format that collect reads the output as; none for no output",
+        "scorer": "harbor: the reward that decides success; needed where a task has several and "
+        "none is called reward",
+        "threshold": "harbor: the least reward that is a success; default: 1",
         "mounts": "paths that every step may read in a sandbox or container",
         "network": "none, host, or a network of podman or docker; default: as the isolation has it",
     },

@@ -4,9 +4,11 @@ import os
 import tomllib
 from collections.abc import Iterator, Mapping
 from itertools import combinations
+from math import isfinite
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from twoarm.errors import InputError, Position, Problem, UsageError
 from twoarm.programs.agent import why_unknown
@@ -200,6 +202,12 @@ def _program(path: str, agent: Program) -> Iterator[Problem]:
         for key in ("argv", "output", "format"):
             if getattr(agent, key):
                 yield _problem(path, f"agent.{key}", 'only with program = "command"; use args')
+    if agent.program != HARBOR:
+        for key in ("scorer", "threshold"):
+            if getattr(agent, key) is not UNSET:
+                yield _problem(path, f"agent.{key}", 'only with program = "harbor"')
+    elif not isfinite(agent.threshold or 0.0):
+        yield _problem(path, "agent.threshold", "expected a number")
     texts = {"argv": agent.argv, "args": agent.args, "env": tuple(agent.env.values())}
     yield from _undefined(path, "agent", texts)
 

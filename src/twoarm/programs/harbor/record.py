@@ -198,13 +198,28 @@ class Harbor:
         steps, results = trial.steps, trial.results
         caveats: list[str] = []
         failure = _failure(trial, steps, sidecar)
-        reward, others = _rewards(folder, trial, steps, settings)
+        reward: float | None = None
+        others: dict[str, float | None] = {}
+        try:
+            reward, others = _rewards(trial, steps, settings.scorer)
+        except _UnchosenError as unchosen:
+            if not settings.scheduled:
+                why = f"rewards {unchosen}; choose one with {option('scorer')}"
+                raise folder.refuse(why, RESULT) from None
+            if failure is None or failure.failure == "agent":
+                # Nobody knows whether the task was solved.
+                failure = infra(
+                    "nobody knows which reward decides; write scorer in [agent] of the suite, one "
+                    f"of {unchosen}"
+                )
         threshold = FULL_REWARD if settings.threshold is None else settings.threshold
         passed = reward is not None and reward >= threshold
         if failure is None and reward is None:
             failure = infra("no reward: the verifier did not run")
         if reward is not None and not passed and reward > 0:
             caveats.append("partial_reward")
+        if reward is not None and as_score(reward) is None:
+            caveats.append("reward_off_scale")
         # An exception that is not the agent's makes every reward invalid.
         valid = failure is None or failure.failure == "agent"
         duration = _agent_time(steps)
@@ -301,9 +316,11 @@ def _failure(trial: HarborTrial, steps: Sequence[_Step], sidecar: Sidecar | None
 _Rewards = tuple[float | None, dict[str, float | None]]
 
 
-def _rewards(
-    folder: Folder, trial: HarborTrial, steps: Sequence[_Step], settings: Settings
-) -> _Rewards:
+class _UnchosenError(Exception):
+    """Several rewards, and none of them is the one that decides; in words, those that there are."""
+
+
+def _rewards(trial: HarborTrial, steps: Sequence[_Step], scorer: str | None) -> _Rewards:
     """The reward of the trial, and the others by name.
 
     Of a trial in steps that has none of its own, each is the least of its steps.
@@ -319,12 +336,11 @@ def _rewards(
         rewards = result.rewards or {}
         if not rewards:
             return None, {}
-        key = settings.scorer or ("reward" if "reward" in rewards else None)
+        key = scorer or ("reward" if "reward" in rewards else None)
         if key is None and len(rewards) == 1:
             key = next(iter(rewards))
         if key is None or key not in rewards:
-            listing = ", ".join(named(name) for name in sorted(rewards))
-            raise folder.refuse(f"rewards {listing}; choose one with {option('scorer')}", RESULT)
+            raise _UnchosenError(", ".join(named(name) for name in sorted(rewards)))
         value = rewards[key]
         if value is None:
             return None, {}
