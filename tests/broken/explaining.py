@@ -137,6 +137,8 @@ EXPLAINING = [
     Broken("how use varies is counted", "where_used.fieller", "square = used**2 - reach * math.fsum(apart**2) / freedom", "square = used**2", WHERE_USED),
     Broken("no success changes by more than all of it", "where_used._shown", "max(-1.0, min(1.0, value)) if runs.metric in BOUNDED else value", "value", WHERE_USED),
     Broken("success that never varies is not certain", "where_used.where_used", "PSEUDO_TASKS / tasks**2 if tasks and runs.metric in BOUNDED else 0.0", "0.0", WHERE_USED),
+    Broken("more than all of success is no effect", "where_used.where_used", "runs.metric in BOUNDED and (ends[0] >= 1.0 or ends[1] <= -1.0)", "False", WHERE_USED),
+    Broken("unknown use is the reason", "where_used.where_used", "withheld=NOT_KNOWN if not tasks else None", "withheld=TOO_EXTREME if not tasks else None", WHERE_USED),
     Broken("an effect where used takes six tasks", "where_used.where_used", "if 0 < tasks < FEWEST_TASKS:", "if 0 < tasks < 2:", WHERE_USED),
     Broken("both see the same runs", "find_where_used", "measured = ~np.isnan(raw.values) & ~np.isnan(used)", "measured = ~np.isnan(used)", WHERE_USED),
     Broken("runs whose uses are not known are left out", "find_where_used", "raw.on_test_scale().among(measured)", "raw.on_test_scale()", WHERE_USED),

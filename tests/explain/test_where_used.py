@@ -10,7 +10,14 @@ from scipy import stats
 
 import twoarm as library
 from tests.conftest import WITH, WITHOUT, run
-from twoarm.explain.where_used import ASSUMPTION, NOT_MORE_USED, WhereUsed, fieller
+from twoarm.explain.where_used import (
+    ASSUMPTION,
+    BEYOND_ALL,
+    NOT_KNOWN,
+    NOT_MORE_USED,
+    WhereUsed,
+    fieller,
+)
 from twoarm.runs.arrays import Floats
 
 ALL, NOBODY = [1] * 4, [0] * 4
@@ -153,14 +160,40 @@ def test_success_is_cut_and_never_certain() -> None:
     assert effect.estimate == 0.0
     assert -0.5 < effect.interval.low < -0.05
     assert 0.05 < effect.interval.high < 0.5
-    # One use in four, and all of the candidate's runs pass where none of the baseline's do.
+    # One use in four, and half of the candidate's runs pass where none of the baseline's do.
     made = [
-        one | {"success": one["arm"] == WITH}
-        for one in runs([[1, 0, 0, 0], [1, 1, 0, 0]] * 4, [NOBODY] * 8)
+        one | {"success": one["arm"] == WITH and one["repeat"] > 2 - int(one["task_id"][1:]) % 2}
+        for one in runs([[1, 0, 0, 0], [1, 1, 1, 0]] * 4, [NOBODY] * 8)
     ]
     cut = effects(made)["success"]
     assert cut.estimate == 1.0
-    assert cut.withheld is not None
+    assert cut.interval is not None
+    assert cut.interval.low < 1.0 == cut.interval.high
+
+
+@pytest.mark.parametrize("better", [WITH, WITHOUT])
+def test_more_than_all_of_success_means_that_the_assumption_fails(better: str) -> None:
+    """One use in four or two, and all runs of one arm pass where none of the other do."""
+    made = [
+        one | {"success": one["arm"] == better}
+        for one in runs([[1, 0, 0, 0], [1, 1, 0, 0]] * 4, [NOBODY] * 8)
+    ]
+    report = library.score(made)
+    effect = effects(made)["success"]
+    assert (effect.estimate, effect.interval) == (None, None)
+    assert effect.withheld == BEYOND_ALL
+    text = " ".join(report.to_text(full=True, width=200).split())
+    assert f"{BEYOND_ALL.message.removesuffix('.')} (success)." in text
+    assert "too extreme" not in text
+
+
+def test_runs_that_do_not_tell_what_they_used_are_the_reason_that_is_given() -> None:
+    unknown = [[None] * 4] * 8
+    effect = effects(runs([ALL] * 8, unknown))
+    assert {each.withheld for each in effect.values()} == {NOT_KNOWN}
+    text = library.score(runs([ALL] * 8, unknown)).to_text(full=True, width=200)
+    assert NOT_KNOWN.message in text
+    assert "No task has this metric in both arms" not in text
 
 
 def test_repeats_that_are_all_alike_have_no_interval() -> None:

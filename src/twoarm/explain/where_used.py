@@ -14,7 +14,6 @@ from twoarm.compare.comparison import Comparison
 from twoarm.evidence.cells import BOUNDED, TaskRuns, lay_out, task_runs
 from twoarm.evidence.interval import (
     IDENTICAL_TASKS,
-    NO_RUNS,
     TOO_EXTREME,
     between,
     no_interval_over,
@@ -61,6 +60,18 @@ NOT_MORE_USED = Withheld(
     message="The candidate does not clearly use the change more often than the baseline: there is "
     "nothing to divide the difference by.",
 )
+NOT_KNOWN = Withheld(
+    code="use_not_known",
+    scope=None,
+    message="No task has runs in both arms that have this metric and show whether they used the "
+    "change.",
+)
+BEYOND_ALL = Withheld(
+    code="beyond_all",
+    scope="tasks_like_these",
+    message="More than all of success would have changed, so runs that did not use the change must "
+    "differ, too: the assumption fails.",
+)
 
 
 def find_where_used(comparison: Comparison, level: float) -> dict[str, WhereUsed]:
@@ -93,7 +104,7 @@ def where_used(runs: TaskRuns, more_used: Floats, level: float) -> WhereUsed:
         ratio=runs.logs,
         estimate=None,
         interval=None,
-        withheld=NO_RUNS if not tasks else None,
+        withheld=NOT_KNOWN if not tasks else None,
     )
     if 0 < tasks < FEWEST_TASKS:
         return msgspec.structs.replace(effect, withheld=no_interval_over(tasks, noun=noun))
@@ -102,6 +113,8 @@ def where_used(runs: TaskRuns, more_used: Floats, level: float) -> WhereUsed:
     ends = fieller(deltas, more_used, level, guard) if tasks else None
     if ends is None:
         return msgspec.structs.replace(effect, withheld=effect.withheld or NOT_MORE_USED)
+    if runs.metric in BOUNDED and (ends[0] >= 1.0 or ends[1] <= -1.0):
+        return msgspec.structs.replace(effect, withheld=BEYOND_ALL)
     middle = math.fsum(deltas) / math.fsum(more_used)
     low, estimate, high = (_shown(value, runs) for value in (ends[0], middle, ends[1]))
     if no_width(low, high):
@@ -127,8 +140,8 @@ def fieller(
 ) -> tuple[float, float] | None:
     """Every effect for which a t test on `deltas - effect * more_used` does not reject.
 
-    None if a t test does not find `more_used` above zero: then no effect is too large to be true.
-    `guard` is added to the variance of the effect.
+    None if a t test does not find `more_used` above zero: then any effect size is consistent
+    with the data. `guard` is added to the variance of the effect.
     """
     tasks = len(deltas)
     reach = student((1.0 + level) / 2.0, tasks - 1.0) ** 2
