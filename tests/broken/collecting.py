@@ -20,7 +20,7 @@ COLLECTING = [
     Broken("harbor: an agent's own exceptions", "AGENT_EXCEPTIONS", '"AgentTimeoutError",', "", "tests/programs/test_harbor.py"),
     Broken("harbor: other exceptions are infra", "harbor.record._failure", "if exception.exception_type not in AGENT_EXCEPTIONS:", "if False:", "tests/programs/test_harbor.py"),
     Broken("harbor: a full reward", "FULL_REWARD", "FULL_REWARD = 1.0", "FULL_REWARD = 0.5", "tests/programs/test_harbor.py"),
-    Broken("harbor: the agent's own time", "Harbor.read", "duration = _agent_time(steps)", "duration = None", "tests/programs/test_harbor.py"),
+    Broken("harbor: the agent's own time", "harbor.record._duration", "duration = _agent_time(steps)", "duration = None", "tests/programs/test_harbor.py"),
     Broken("harbor: steps are added up", "HarborTrial.steps", "return self.step_results or (self,)", "return (self,)", "tests/programs/test_harbor.py"),
     Broken("harbor: the least reward of steps", "_rewards", "reward = value if reward is None else min(reward, value)", "reward = value", "tests/programs/test_harbor.py"),
     Broken("harbor: no reward is infra", "Harbor.read", "if failure is None and reward is None:", "if False:", "tests/programs/test_harbor.py"),

@@ -3,7 +3,7 @@
 from tests.broken.entry import Broken
 
 COMMENT = "tests/forge/test_comment.py"
-WORKFLOW = "tests/forge/test_workflow.py"
+WORKFLOW = "tests/forge/workflows/test_workflow.py"
 WHICH = "tests/forge/test_pull_request.py"
 
 COMMENTING = [

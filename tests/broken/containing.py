@@ -49,7 +49,7 @@ CONTAINING = [
     Broken("an engine has to answer", "find_engine", "if done.returncode:", "if False:", f"{REFUSED}::test_an_engine_that_does_not_answer"),
     Broken("a program has to be in the image", "look_into", "if program and not parts[3]:", "if False:", f"{REFUSED}::test_an_image_without_the_program_of_the_agent"),
     Broken("the program is in the image of every task", "_in_images", "for task in tasks}", "for task in tasks[:1]}", f"{REFUSED}::test_the_program_is_looked_for_in_the_image_of_every_task"),
-    Broken("files belong to who runs twoarm", "look_into", "if os.stat(probe).st_uid != os.geteuid():", "if False:", f"{REFUSED}::test_an_image_whose_user_is_another"),
+    Broken("files belong to who runs twoarm", "_refuse_user", "if owner != ours:", "if False:", f"{REFUSED}::test_an_image_whose_user_is_another"),
     Broken("an engine sees the folders of this machine", "look_into", "if not there or", "if", f"{REFUSED}::test_an_engine_that_does_not_see_the_folders_of_this_machine"),
     Broken("an engine writes to the folders of this machine", "look_into", 'or ("written" in there and not os.path.exists(probe))', "", f"{REFUSED}::test_an_engine_that_sees_a_copy_of_the_folders_of_this_machine"),
     Broken("an engine is tried where workspaces are", "look_into", "dir=root", "dir=None", f"{REFUSED}::test_an_engine_that_does_not_see_the_folders_of_this_machine"),

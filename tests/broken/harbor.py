@@ -56,5 +56,5 @@ HARBOR = [
     Broken("only Harbor has rewards", "suite_file._program", "if getattr(agent, key) is not UNSET:", "if False:", REWARDS),
     Broken("a threshold is a number", "suite_file._program", "elif not isfinite(agent.threshold or 0.0):", "elif False:", REWARDS),
     Broken("older schedules have the digests that they had", "settings.Program", "scorer: Text | UnsetType | None = UNSET", "scorer: Text | UnsetType | None = None", REWARDS),
-    Broken("a reward that is no score is said", "Harbor.read", "if reward is not None and as_score(reward) is None:", "if False:", REWARDS),
+    Broken("a reward that is no score is said", "harbor.record._caveats", "if as_score(reward) is None:", "if False:", REWARDS),
 ]  # fmt: skip

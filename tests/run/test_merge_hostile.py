@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from tests.conftest import twoarm
 from tests.run.test_merge import changed_place, merged
 from tests.run.test_shards import QUICK, sharded, tasks
-from tests.support.run_folders import WITHOUT_PAGE, journal, records, runs
+from tests.support.run_folders import WITHOUT_PAGE, journal, records
 from tests.support.suite_files import wait_for
 from twoarm.run.parts import sealed_anew
 from twoarm.run.schedule import frozen_bytes, thaw
@@ -77,19 +77,20 @@ def test_an_empty_folder_will_do(tmp_path: Path) -> None:
 # A merge that did not come to its end.
 
 
-def test_a_killed_merge_looks_like_nothing_else(tmp_path: Path) -> None:
+@pytest.mark.parametrize("step", ["_copy_runs", "_merge_files"])
+def test_a_killed_merge_looks_like_nothing_else(tmp_path: Path, step: str) -> None:
     outs = sharded(tmp_path, 2, "--repeats", "1")
     out = tmp_path / "all"
     script = WITHOUT_PAGE.replace(
         "from twoarm.commands.cli",
         "import time, twoarm.run.merge as merge\n"
-        "merge._merge_files = lambda *given: time.sleep(60)\n"
+        f"merge.{step} = lambda *given: (open('there', 'x').close(), time.sleep(60))\n"
         "from twoarm.commands.cli",
     )
     words = ["merge", *map(str, outs), "--out", str(out)]
-    process = subprocess.Popen([sys.executable, "-c", script, *words], env={**os.environ})
+    process = subprocess.Popen([sys.executable, "-c", script, *words], cwd=tmp_path)
     try:
-        wait_for(lambda: len(runs(out)) == 4 or process.poll() is not None, 30)
+        wait_for(lambda: (tmp_path / "there").exists() or process.poll() is not None, 30)
         assert "a merge into it" in merged(out, outs).err
     finally:
         process.send_signal(signal.SIGKILL)

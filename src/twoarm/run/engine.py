@@ -165,19 +165,26 @@ def look_into(
                 f"--isolation {engine.name}: {engine.name} does not see {visible(root)}, where "
                 "workspaces are; it must run on this machine, or share that folder"
             )
-        if "written" not in there:
-            raise InputError(
-                f"{what} runs as user {visible(parts[1])}, who cannot write to folders of user "
-                f"{os.geteuid()}; let it run as root (USER root), or use podman as another user"
-            )
-        if os.stat(probe).st_uid != os.geteuid():
-            raise InputError(
-                f"{what}: what it writes belongs to user {os.stat(probe).st_uid}, and not to "
-                f"{os.geteuid()}, who runs twoarm; let it run as that user"
-            )
+        owner = os.stat(probe).st_uid if "written" in there else None
+        _refuse_user(what, parts[1], owner)
     if program and not parts[3]:
         raise InputError(f"{what} has no program {named(program)}; install it in the image")
     return InImage(path=parts[3] if program else "", printed=parts[4] if program else "")
+
+
+def _refuse_user(what: str, user: str, owner: int | None) -> None:
+    """Refuse an image whose user cannot write to our folders, or writes as somebody else."""
+    ours = os.geteuid()
+    if owner is None:
+        raise InputError(
+            f"{what} runs as user {visible(user)}, who cannot write to folders of user {ours}; "
+            "add `USER root` to the image, or use podman as another user"
+        )
+    if owner != ours:
+        raise InputError(
+            f"{what}: what it writes belongs to user {owner}, and not to {ours}, who runs twoarm; "
+            f"add `USER {ours}` to the image"
+        )
 
 
 def last_line(text: bytes) -> str:

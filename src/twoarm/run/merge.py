@@ -238,11 +238,12 @@ def merge(shards: Sequence[ShardFolder], out: str) -> MergedShards:
         # Until it is gone, nobody takes the folder for a run.
         folder.folder.write(MERGING, b"")
         folder.hold(machine.token)
+        # Who looks at a folder without a schedule would not look for the mark.
+        folder.change(machine)
+        folder.folder.write(SCHEDULE, frozen_bytes(first.frozen))
         folder.folder.made("runs").close()
         for shard in shards:
             _copy_runs(shard, folder)
-        folder.change(machine)
-        folder.folder.write(SCHEDULE, frozen_bytes(first.frozen))
         _merge_files(shards, folder, merged)
         folder.folder.remove(MERGING)
     except BaseException as error:

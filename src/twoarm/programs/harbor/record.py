@@ -196,42 +196,27 @@ class Harbor:
         where = folder.where(RESULT)
         trajectory = folder.decode_if_there(trajectory_of(folder), _TRAJECTORY)
         steps, results = trial.steps, trial.results
-        caveats: list[str] = []
         failure = _failure(trial, steps, sidecar)
-        reward: float | None = None
-        others: dict[str, float | None] = {}
         try:
             reward, others = _rewards(trial, steps, settings.scorer)
         except _UnchosenError as unchosen:
             if not settings.scheduled:
                 why = f"rewards {unchosen}; choose one with {option('scorer')}"
                 raise folder.refuse(why, RESULT) from None
+            reward, others = None, {}
             if failure is None or failure.failure == "agent":
-                # Nobody knows whether the task was solved.
-                failure = infra(
-                    "nobody knows which reward decides; write scorer in [agent] of the suite, one "
-                    f"of {unchosen}"
-                )
+                failure = _undecided(unchosen)
         threshold = FULL_REWARD if settings.threshold is None else settings.threshold
         passed = reward is not None and reward >= threshold
         if failure is None and reward is None:
             failure = infra("no reward: the verifier did not run")
-        if reward is not None and not passed and reward > 0:
-            caveats.append("partial_reward")
-        if reward is not None and as_score(reward) is None:
-            caveats.append("reward_off_scale")
+        caveats = [] if reward is None else list(_caveats(reward, passed=passed))
         # An exception that is not the agent's makes every reward invalid.
         valid = failure is None or failure.failure == "agent"
-        duration = _agent_time(steps)
-        if duration is None:
-            duration = between(seconds(trial.started_at), seconds(trial.finished_at))
-            caveats.append("duration_whole_trial")
+        duration = _duration(trial, steps, caveats)
         if duration is None:
             raise folder.refuse("no times of the agent or of the trial in it", RESULT)
-        info = trial.agent_info
-        model = None
-        if info.model_info is not None and info.model_info.name:
-            model = model_name(info.model_info.provider, info.model_info.name)
+        info, model = trial.agent_info, _model(trial)
         spend = spend_of(results, trajectory, info, model, where, caveats)
         attempt = Attempt(
             where=where,
@@ -263,6 +248,26 @@ class Harbor:
 
 
 record: type[Format] = Harbor
+
+
+def _caveats(reward: float, *, passed: bool) -> Iterator[str]:
+    if not passed and reward > 0:
+        yield "partial_reward"
+    if as_score(reward) is None:
+        yield "reward_off_scale"
+
+
+def _model(trial: HarborTrial) -> str | None:
+    info = trial.agent_info.model_info
+    return model_name(info.provider, info.name) if info is not None and info.name else None
+
+
+def _duration(trial: HarborTrial, steps: Sequence[_Step], caveats: list[str]) -> float | None:
+    duration = _agent_time(steps)
+    if duration is None:
+        duration = between(seconds(trial.started_at), seconds(trial.finished_at))
+        caveats.append("duration_whole_trial")
+    return duration
 
 
 def _configuration(trial: HarborTrial) -> tuple[tuple[str, Any], ...]:
@@ -318,6 +323,14 @@ _Rewards = tuple[float | None, dict[str, float | None]]
 
 class _UnchosenError(Exception):
     """Several rewards, and none of them is the one that decides; in words, those that there are."""
+
+
+def _undecided(unchosen: _UnchosenError) -> Failed:
+    """Nobody knows whether the task was solved."""
+    return infra(
+        "nobody knows which reward decides; write scorer in [agent] of the suite, one "
+        f"of {unchosen}"
+    )
 
 
 def _rewards(trial: HarborTrial, steps: Sequence[_Step], scorer: str | None) -> _Rewards:
