@@ -43,6 +43,8 @@ SIZES: dict[str, tuple[int, int, dict[str, int]]] = {
 MOST_MEGABYTES = 800
 # As a user starts it: how many threads numpy has is up to each program.
 ENVIRONMENT = {name: text for name, text in os.environ.items() if not name.endswith("_NUM_THREADS")}
+# As the command sets it; with more threads, an import alone would cost more than a score.
+ONE_THREAD = "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'"
 
 
 class Bar(NamedTuple):
@@ -145,8 +147,8 @@ def measure(path: Path, rounds: dict[str, int]) -> dict[str, dict[str, float]]:
         EVIDENCE: [TWOARM, "score", path, "--format", "json"],
         VERSION: [TWOARM, "--version"],
         NOTHING: [PYTHON, "-c", "pass"],
-        IMPORTS: [PYTHON, "-c", "import msgspec, numpy"],
-        SCIPY: [PYTHON, "-c", "import msgspec, numpy, scipy.special"],
+        IMPORTS: [PYTHON, "-c", f"{ONE_THREAD}; import msgspec, numpy"],
+        SCIPY: [PYTHON, "-c", f"{ONE_THREAD}; import msgspec, numpy, scipy.special"],
         JQ: ["jq", "-c", "-s", "-f", HERE / "score.jq", path],
         PLAIN: [PYTHON, HERE / "plain.py", path],
         RAW: [PYTHON, HERE / "parse.py", path],

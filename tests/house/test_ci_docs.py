@@ -83,7 +83,7 @@ def test_one_line_says_which_tests_were_skipped_and_how_to_have_them(tmp_path: P
 def test_nobody_is_told_to_install_a_name_that_is_not_registered() -> None:
     root = DOCUMENT.parent.parent
     files = [root / "README.md", root / "CONTRIBUTING.md", root / "CHANGELOG.md"]
-    files += [*root.glob("docs/*.md"), *root.rglob("src/**/*.py"), *root.glob("examples/**/*")]
+    files += [*root.glob("docs/**/*.md"), *root.rglob("src/**/*.py"), *root.glob("examples/**/*")]
     told = [
         f"{path.relative_to(root)}: {line.strip()}"
         for path in files

@@ -248,9 +248,10 @@ def _in_images(
     program = "" if made else fill(name, {"suite": checked.shown})
     if os.sep in program:
         program = checked.at(program)
-    images = {sealer.image(task.id): task.image or "of the suite" for task in tasks}
+    workspace = checked.workspace.image or checked.workspace.dockerfile or ""
+    images = {sealer.image(task.id): task.image or workspace for task in tasks}
     if WORKSPACE_IMAGE in chosen.images:
-        images[chosen.images[WORKSPACE_IMAGE]] = checked.workspace.image or "of the suite"
+        images[chosen.images[WORKSPACE_IMAGE]] = workspace
     root = place_root(os.environ)
     check_mounts([root])
     versions = {}
@@ -283,7 +284,7 @@ def clear_containers(chosen: ChosenIsolation, token: str) -> None:
 
 _HELD = {
     "copy": "nothing holds an agent back; it can read, write and kill whatever you can",
-    "bwrap": "agents see their own folders, what programs need, and the network",
+    "bwrap": "agents see their own folders and what programs need",
     "podman": "agents see their own folders and their image",
     "docker": "agents see their own folders and their image",
 }

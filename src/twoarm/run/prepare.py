@@ -291,9 +291,9 @@ class Preparation:
             what = f"{sealer.isolation}: acceptance of task {named(task.id)}"
             if inside != outside:
                 codes = f"{outside.acceptance_exit_code} outside, {inside.acceptance_exit_code}"
-                return f"{what} ends otherwise there: exit code {codes} inside"
+                return f"{what} ends differently inside: exit code {codes} inside"
             if logs[0] != logs[1]:
-                return f"{what} prints something else there; see {visible(job.folder)}"
+                return f"{what} prints something different inside; see {visible(job.folder)}"
         return ""
 
     def _log_of(self, task: SuiteTask) -> str:
