@@ -112,7 +112,7 @@ def test_an_image_whose_user_is_another(tmp_path: Path, podman: Podman) -> None:
     said = refused(contained(tmp_path, workspace={"image": OWN}))
     assert said == (
         f"image `{OWN}`: what it writes belongs to user 1234, and not to {os.geteuid()}, who runs "
-        "twoarm; let it run as that user"
+        f"twoarm; add `USER {os.geteuid()}` to the image"
     )
 
 
