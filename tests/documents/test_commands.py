@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.forge.workflows.test_workflow import OPENCODE, SUITE, git
-from tests.support.collect_fixtures import FIXTURES, cat
+from tests.support.collect_fixtures import FIXTURES, cat, sidecar
 from tests.support.documents import DOCS, ROOT, bash, block_with, blocks
 from twoarm.commands.cli import _parse
 from twoarm.commands.console import Streams
@@ -97,8 +97,8 @@ def workplace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             if (behaviour == "solve") is (arm == "ours"):
                 shutil.copytree(trial.parent, here / "jobs" / arm / trial.parent.name)
         shutil.copytree(FIXTURES / "mini-swe-agent" / "ok", here / "swe" / arm)
-        for sidecar in (here / "swe" / arm).glob("run.json"):
-            sidecar.unlink()
+        for path in (here / "swe" / arm).glob("run.json"):
+            path.unlink()
         names = [path.name.split(".")[0] for path in (here / "swe" / arm).glob("*.traj.json")]
         told = {"schema_version": 2, "resolved_ids": names, "unresolved_ids": []}
         (here / "swe" / f"{arm}.json").write_text(json.dumps(told))
@@ -158,11 +158,10 @@ def test_what_the_readme_collects_from_harbor(workplace: Path) -> None:
 
 def test_runs_of_claude_code_are_explained_as_they_are_written(workplace: Path) -> None:
     guide = DOCS / "explain.md"
-    told = {"task_id": "sql-pagination", "repeat": 3, "acceptance_exit_code": 0}
     for arm in ("with_x", "without_x"):
         folder = workplace / "runs" / arm / "sql-pagination-3"
         shutil.copytree(FIXTURES / "claude-code" / "ok", folder)
-        (folder / "run.json").write_text(json.dumps(told))
+        sidecar(folder, task_id="sql-pagination", repeat=3)
     bash(block_with(guide, "twoarm collect claude-code"), workplace)
     for record in (workplace / "collected.jsonl").read_text().splitlines():
         assert "uptake_count" in json.loads(record)
