@@ -14,11 +14,10 @@ import pytest
 import yaml
 
 from tests.forge.workflows.test_workflow import COMMIT, checked
-from tests.run.test_merge import timeless
-from tests.run.test_shards import SAME
 from tests.support.actions_runner import Machine, filled
 from tests.support.documents import DOCS, ROOT, bash, block_with, blocks
 from tests.support.run_folders import runs
+from tests.support.shards import SAME, timeless
 from tests.support.suite_files import wait_for
 
 pytestmark = pytest.mark.usefixtures("cache")

@@ -8,8 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from tests.conftest import Result, twoarm
-from tests.run.test_shards import shard_run
 from tests.support.run_folders import QUICK, run, runs
+from tests.support.shards import shard_run
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.run.ledger import RunFolder
 from twoarm.run.parts import sealed_anew

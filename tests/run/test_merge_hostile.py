@@ -14,9 +14,16 @@ import pytest
 from msgspec.structs import replace
 
 from tests.conftest import twoarm
-from tests.run.test_merge import changed_place, merged
-from tests.run.test_shards import QUICK, sharded, tasks
 from tests.support.run_folders import WITHOUT_PAGE, journal, records
+from tests.support.shards import (
+    QUICK,
+    changed_place,
+    changed_receipt,
+    merged,
+    sharded,
+    tasks,
+    vouched,
+)
 from tests.support.suite_files import wait_for
 from twoarm.run.parts import sealed_anew
 from twoarm.run.schedule import frozen_bytes, thaw
@@ -32,11 +39,6 @@ def refused(tmp_path: Path, outs: list[Path], message: str, *more: str) -> None:
     assert message in done.err
     assert "a bug in twoarm" not in done.err
     assert not (tmp_path / "all").exists()
-
-
-def changed_receipt(out: Path, **changed: Any) -> None:
-    path = out / "receipt.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changed))
 
 
 # Where it is written.
@@ -131,7 +133,7 @@ RECEIPTS: dict[str, Any] = {
     "end": ["done"],
     "agent": [1],
     "digests": [1],
-    "run_json_sha256": 3,
+    "files_sha256": 3,
     "budget": 3,
     "twoarm": 7,
 }
@@ -198,6 +200,7 @@ def with_line(out: Path, change: Callable[[list[dict[str, Any]]], None]) -> None
     change(lines)
     text = "".join(json.dumps(line) + "\n" for line in lines)
     (out / "collected.jsonl").write_text(text)
+    vouched(out)
 
 
 def test_lines_that_are_not_of_its_runs(tmp_path: Path) -> None:
@@ -215,6 +218,7 @@ def test_lines_that_are_not_of_its_runs(tmp_path: Path) -> None:
         with_line(outs[0], change)
         refused(tmp_path, outs, message)
         (outs[0] / "collected.jsonl").write_text(text)
+        vouched(outs[0])
     with_line(outs[0], lambda lines: lines.clear())
     refused(tmp_path, outs, "does not have all of its runs")
 
@@ -224,7 +228,7 @@ def test_a_run_that_is_gone_is_not_done(tmp_path: Path) -> None:
     shutil.rmtree(next(outs[0].glob("runs/with/*")))
     refused(tmp_path, outs, "1 of 6 trials are not done")
     done = merged(tmp_path / "all", outs, "--partial")
-    assert "is of no run that is there" in done.err
+    assert "/run.json: changed since receipt.json was written" in done.err
     # As its advice says.
     assert twoarm("run", "--resume", str(outs[0]), *QUICK).code == 0
     assert merged(tmp_path / "all", outs).code == 0
@@ -236,7 +240,7 @@ def test_a_shard_that_grew_and_was_killed_is_not_done(tmp_path: Path) -> None:
     for out in outs:
         assert twoarm("run", "--resume", str(out), "--repeats", "3", "--yes", *QUICK).code == 0
     (outs[1] / "receipt.json").write_bytes(earlier)
-    refused(tmp_path, outs, "did not come to its end; finish it with twoarm run --resume")
+    refused(tmp_path, outs, "ended before it wrote receipt.json again; finish it with twoarm run")
 
 
 def test_no_file_of_a_run_comes_from_another_shard(tmp_path: Path) -> None:

@@ -8,50 +8,18 @@ import sys
 from collections import Counter
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.conftest import Result, twoarm
+from tests.conftest import twoarm
 from tests.support.deterministic import given, settings, st
 from tests.support.run_folders import USAGE, WITHOUT_PAGE, records, runs
+from tests.support.shards import QUICK, SAME, shard_run, sharded, tasks
 from tests.support.suite_files import present, suite_of, wait_for
 from twoarm.run.schedule import arrange
 from twoarm.run.shard import Shard, dealt
 
 pytestmark = pytest.mark.usefixtures("cache")
-# What no page and no evidence takes.
-QUICK = ("--display", "quiet")
-# The same figures for the same trial, wherever it runs.
-SAME = """
-echo fixed > answer.txt
-used='{"input_tokens": %d, "output_tokens": 7, "cost_usd": 0.01}'
-printf "$used" $((100 + ${#TASK})) > $TWOARM_USAGE
-"""
-
-
-def sharded(folder: Path, shards: int, *more: str, **changed: Any) -> list[Path]:
-    """A suite whose shards are run one by one, the last first, each as on a machine of its own."""
-    suite = suite_of(folder / "suite", SAME, **{"agent": {"env": {"TASK": "{task_id}"}}, **changed})
-    outs = []
-    for number in range(shards, 0, -1):
-        out = folder / f"shard{number}"
-        result = shard_run(suite, out, f"{number}/{shards}", *more)
-        assert (result.code, result.out) == (0, ""), result.err
-        outs.append(out)
-    return outs[::-1]
-
-
-def shard_run(suite: Path, out: Path, shard: str, *more: str) -> Result:
-    repeats = () if "--repeats" in more else ("--repeats", "3")
-    return twoarm("run", str(suite), "--shard", shard, "--out", str(out), *repeats, *QUICK, *more)
-
-
-def tasks(count: int, **changed: Any) -> list[dict[str, Any]]:
-    return [
-        {"id": f"t{n}", "prompt": "p", "acceptance_command": "test -f answer.txt"} | changed
-        for n in range(count)
-    ]
 
 
 # Dealing.

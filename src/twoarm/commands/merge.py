@@ -28,7 +28,8 @@ def add_options(parser: ArgumentParser) -> None:
     group.add_argument(
         "--partial",
         action="store_true",
-        help="merge what is there, though shards are missing or not finished",
+        help="merge what is there, though shards are missing or were stopped; one that was killed "
+        "has to be resumed or left out",
     )
     output = add_report_options(parser, out="the run folder to make")
     add_run_pages_option(output, "all")

@@ -25,7 +25,7 @@ from twoarm.text.escape import named, shortened, visible
 _WAIT_SECONDS = 120.0
 OUTCOME = "outcome"
 TRIAL = "trial.json"
-_DOUBTS = "doubts.json"
+DOUBTS = "doubts.json"
 # What depends on the machine.
 _PLACE = "place.json"
 # The digests of the trees that trials start from.
@@ -295,7 +295,7 @@ class RunFolder:
         """Remember that runs may have started from trees that somebody had changed."""
         started = {run.trial.id: run.started for run in self.runs() if run.trial.id in trials}
         if started:
-            self.folder.write(_DOUBTS, msgspec.json.encode(self._doubts() | started))
+            self.folder.write(DOUBTS, msgspec.json.encode(self._doubts() | started))
 
     def doubtful(self) -> list[str]:
         """The trials whose runs are in doubt, and were not made again since."""
@@ -304,9 +304,9 @@ class RunFolder:
 
     def _doubts(self) -> dict[str, str]:
         """When each of them was started."""
-        if self.folder.look(_DOUBTS) is None:
+        if self.folder.look(DOUBTS) is None:
             return {}
-        return self._read(_DOUBTS, msgspec.json.Decoder(dict[str, str]).decode)
+        return self._read(DOUBTS, msgspec.json.Decoder(dict[str, str]).decode)
 
     def since_whole(self) -> list[str]:
         """The trials that were run since the trees were last seen to be whole."""

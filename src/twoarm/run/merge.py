@@ -11,15 +11,15 @@ from msgspec.structs import replace
 from twoarm.errors import InputError, OutputError, UsageError
 from twoarm.files.copy import copy_tree
 from twoarm.files.write import Output, write
-from twoarm.programs.sidecar import NAME
 from twoarm.run.changes import shown
-from twoarm.run.ledger import MERGING, TREES, RunFolder, unwritable
+from twoarm.run.ledger import DOUBTS, MERGING, TREES, TRIAL, RunFolder, unwritable
 from twoarm.run.merged import SHARDS, FromShard, MergedShards
 from twoarm.run.parts import refuse_forged
 from twoarm.run.place import new_token
 from twoarm.run.receipt import (
     RECEIPT,
     REGRADED,
+    file_digests,
     receipt_output,
     regraded_from,
     told_by_folder,
@@ -34,7 +34,7 @@ from twoarm.text.escape import counted, named, series, visible
 # How a shard may have ended to be merged: all done, or its share of the budget spent.
 _ENDED = ("done", "budget")
 # Tables that are put together: of trees by task, and of doubts by trial.
-_TABLES = (TREES, "doubts.json")
+_TABLES = (TREES, DOUBTS)
 
 
 class _Agent(msgspec.Struct, frozen=True):
@@ -51,7 +51,7 @@ class _Receipt(msgspec.Struct, frozen=True, kw_only=True):
     agent: _Agent
     digests: dict[str, str | None]
     budget: dict[str, Any]
-    run_json_sha256: dict[str, str]
+    files_sha256: dict[str, str]
 
 
 # What is the same for all shards, or that of the first.
@@ -87,7 +87,7 @@ class ShardFolder:
             told = msgspec.json.decode(text, type=dict[str, Any])
             receipt = msgspec.convert(told, _Receipt)
         except FileNotFoundError as error:
-            raise self._unfinished("did not come to its end") from error
+            raise self._unfinished(f"ended before it wrote {RECEIPT}") from error
         except (OSError, ValueError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise InputError(
@@ -96,7 +96,7 @@ class ShardFolder:
             ) from error
         if receipt.schedule_sha256 != file_digest(self.folder.at(SCHEDULE)):
             # It has grown since.
-            raise self._unfinished("did not come to its end")
+            raise self._unfinished(f"ended before it wrote {RECEIPT} again")
         return receipt, told
 
     def _unfinished(self, how: str, partial: str = "leave it out") -> UsageError:
@@ -117,11 +117,16 @@ class ShardFolder:
     def check(self, *, partial: bool) -> None:
         """Refuse a shard that is not whole, not finished, or has what is not its own."""
         own = {trial.id for trial in self.planned.trials}
+        now = dict(file_digests(self.folder, self.runs.values(), self.attempts))
+        then = self.receipt.files_sha256
         for made in (*self.runs.values(), *self.attempts):
             if made.trial.id not in own:
                 raise InputError(
                     f"{visible(self.path)}: {visible(made.trial.id)} is no trial of {self.shard}"
                 )
+        if any(path.endswith(TRIAL) for path in now.keys() - then.keys()):
+            # It was resumed since.
+            raise self._unfinished(f"ended before it wrote {RECEIPT} again")
         infra = [attempt for attempt in self.attempts if attempt.state == "infra"]
         left = own - self.runs.keys()
         if self.receipt.end == "done":
@@ -130,6 +135,13 @@ class ShardFolder:
         if left and self.receipt.end != "budget" and not partial:
             trials = f"{len(left)} of {counted(len(own), 'trial')} are not done"
             raise self._unfinished(f"has not ended: {trials}", "merge what is there")
+        for path in sorted(now.keys() | then.keys()):
+            if now.get(path) != then.get(path):
+                raise InputError(
+                    f"{visible(self.folder.at(path))}: changed since {RECEIPT} was written; put it "
+                    f"back, or let twoarm run --resume {visible(self.path)} collect the runs as "
+                    "they are now"
+                )
         settled = (*self.runs.values(), *infra)
         if not is_collected(self.folder, self.planned, settled):
             raise UsageError(
@@ -137,14 +149,8 @@ class ShardFolder:
                 f"--resume {visible(self.path)} write it anew"
             )
         refuse_other_lines(self.folder, self.shard, self.planned, settled)
-        for name, run in self.runs.items():
+        for run in self.runs.values():
             self.folder.check_whole(run)
-            path = os.path.join(self.folder.run_of(run.trial), NAME)
-            if file_digest(path) != self.receipt.run_json_sha256.get(name):
-                raise InputError(
-                    f"{visible(path)}: not what {RECEIPT} says of it; put it back, or let twoarm "
-                    f"run --resume {visible(self.path)} look at it"
-                )
 
 
 def open_shards(paths: Sequence[str], *, partial: bool) -> list[ShardFolder]:
@@ -298,7 +304,9 @@ def _merge_files(shards: Sequence[ShardFolder], folder: RunFolder, merged: Merge
     collected = Output(
         path=folder.at(COLLECTED), content=[b"".join(lines)], append=False, named=False
     )
-    write([collected, receipt_output(folder, _receipt(shards, merged, folder))])
+    write([collected])
+    # With the digests of all that is there by now.
+    write([receipt_output(folder, _receipt(shards, merged, folder))])
 
 
 def _events(shard: ShardFolder) -> Iterator[dict[str, Any]]:

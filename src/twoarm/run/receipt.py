@@ -1,28 +1,32 @@
 """The receipt: how a run was made, for who trusts nothing else; and what was graded again."""
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from hashlib import sha256
 from typing import Any
 
 import msgspec
 
 from twoarm._version import __version__
 from twoarm.errors import InputError
+from twoarm.files.safe import OpenFolder
 from twoarm.files.write import Output, write
+from twoarm.programs.sidecar import NAME
 from twoarm.run.attempted import Attempted
 from twoarm.run.freeze import ProgramFile
-from twoarm.run.ledger import RunFolder
+from twoarm.run.ledger import DOUBTS, TREES, TRIAL, RunFolder
 from twoarm.run.merged import shards_told
 from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen
 from twoarm.run.tree import file_digest
-from twoarm.runs.study import SCHEDULE
+from twoarm.runs.study import COLLECTED, SCHEDULE
 from twoarm.text.escape import visible
 
 RECEIPT = "receipt.json"
 # What a folder of runs that were graded again has besides.
 REGRADED = "regraded.json"
+# What stands beside the runs and is taken for what it was when the receipt was written.
+_BESIDE = (COLLECTED, TREES, DOUBTS, REGRADED)
 # In the facts of a run: when it was graded again, or why it was not.
 REGRADED_AT, NOT_REGRADED = "regraded_at_utc", "not_regraded"
 
@@ -92,11 +96,27 @@ def told_by_folder(folder: RunFolder, frozen: Frozen) -> dict[str, Any]:
             for attempt in attempts
         ],
         **_nodes(runs),
-        "run_json_sha256": {
-            run.trial.id: file_digest(os.path.join(folder.run_of(run.trial), "run.json"))
-            for run in runs
-        },
+        "files_sha256": dict(file_digests(folder, runs, attempts)),
     }
+
+
+def file_digests(
+    folder: RunFolder, runs: Iterable[Attempted], attempts: Iterable[Attempted]
+) -> Iterator[tuple[str, str]]:
+    """The digest of each file that says how a run went, by its path in the folder."""
+    yield from _digests(folder.folder, _BESIDE)
+    places = [f"runs/{run.trial.id}" for run in runs]
+    places += [f".attempts/{attempt.id}" for attempt in attempts]
+    for place in places:
+        with folder.folder.within(place) as opened:
+            for name, digest in _digests(opened, (NAME, TRIAL)):
+                yield f"{place}/{name}", digest
+
+
+def _digests(folder: OpenFolder, names: Iterable[str]) -> Iterator[tuple[str, str]]:
+    for name in names:
+        if folder.is_file(name):
+            yield name, sha256(folder.read(name)).hexdigest()
 
 
 def _nodes(runs: Sequence[Attempted]) -> dict[str, Any]:

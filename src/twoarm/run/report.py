@@ -214,7 +214,7 @@ def is_collected(folder: RunFolder, frozen: Frozen, settled: Iterable[Attempted]
         return False
     ids, parts = {line.run_id for line in lines}, {line.part for line in lines}
     # The first was there when the file was written, whether or not its lines say so.
-    grown = {part.number for part in frozen.parts[1:]}
+    grown = {part.number for part in frozen.parts[1:] if part.trials}
     return all(made.id in ids for made in settled) and grown <= parts
 
 
