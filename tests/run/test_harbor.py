@@ -161,7 +161,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tasks": [{"harbor": "tasks", "id": "x"}]}, "tasks[0].id: `tasks` is a folder of tasks"),
     ({"tasks": [{"harbor": "half"}]}, "tasks[0].harbor: `a` has instruction.md and no task.toml"),
     ({"tasks": [{"harbor": "mute"}]}, "tasks[0].harbor: `mute/instruction.md` is missing or empty"),
-    ({"tasks": [{"harbor": "odd"}]}, "tasks[0].harbor: `odd/task.toml` is not TOML"),
+    (
+        {"tasks": [{"harbor": "latin"}]},
+        "tasks[0].harbor: `latin/instruction.md` is not UTF-8; save",
+    ),
+    ({"tasks": [{"harbor": "nil"}]}, "tasks[0].harbor: `nil/instruction.md` has a zero byte in it"),
+    ({"tasks": [{"harbor": "dir"}]}, "tasks[0].harbor: `dir/instruction.md` cannot be read: Is a"),
+    ({"tasks": [{"harbor": "odd"}]}, "tasks[0].harbor: `odd/task.toml` is not TOML: "),
     ({"tasks": [{"harbor": "a b"}]}, "tasks[0].harbor: `a b` is no name for a task"),
     ({"tasks": [{"harbor": "linked"}]}, "tasks[0].harbor: `linked/more` is a link out of the task"),
     (
@@ -185,6 +191,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"arms": {"nop": {"remove": ["x"]}}}, "arms.nop.remove: no effect: the workspace is Harbor's"),
     ({"agent": {"args": ["--path=x"]}}, "agent.args: `--path=x` is given for each trial"),
+    ({"arms": {"nop": {"args": ["-p/x"]}}}, "arms.nop.args: `-p/x` is given for each trial"),
     ({"tasks": [{}]}, "tasks[0].id: missing"),
 ]
 
@@ -192,9 +199,13 @@ BAD: list[tuple[dict[str, Any], str]] = [
 @pytest.mark.parametrize(("changed", "said"), BAD, ids=[said for _, said in BAD])
 def test_mistakes_are_told_by_key(folder: Path, changed: dict[str, Any], said: str) -> None:
     (folder / "empty").mkdir()
-    for name in ("mute", "odd", "a b", "linked"):
+    for name in ("mute", "latin", "nil", "dir", "odd", "a b", "linked"):
         task_folder(folder, name)
     (folder / "mute" / "instruction.md").write_text("\n")
+    (folder / "latin" / "instruction.md").write_bytes(b"R\xe9pare-le.\n")
+    (folder / "nil" / "instruction.md").write_bytes(b"Do it.\0\n")
+    (folder / "dir" / "instruction.md").unlink()
+    (folder / "dir" / "instruction.md").mkdir()
     (folder / "odd" / "task.toml").write_text("= 1")
     (folder / "linked" / "more").symlink_to(folder / "tasks")
     task_folder(folder / "half", "a")

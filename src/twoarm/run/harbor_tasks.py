@@ -24,10 +24,10 @@ _OF_TASK = (
 )
 # What an arm could change in a workspace of ours.
 _OF_ARM = ("files", "remove", "prompt_template", "setup_commands")
-# Options of `harbor trial start` that are given for each trial.
-_OWN_OPTIONS = (
-    *("-p", "--path", "--trial-name", "--trials-dir", "--task-git-url", "--task-git-commit"),
-)
+# Options of `harbor trial start` that are given for each trial, with their values as words of their
+# own or, behind a short one, in the same word.
+_OWN_OPTIONS = ("--path", "--trial-name", "--trials-dir", "--task-git-url", "--task-git-commit")
+_OWN_SHORT = "-p"
 
 
 class Spelled(NamedTuple):
@@ -133,9 +133,7 @@ def _config_of(path: str) -> dict[str, Any]:
         with open(os.path.join(path, _CONFIG), "rb") as file:
             return tomllib.load(file)
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else str(error)
-        where = named(os.path.join(os.path.basename(path), _CONFIG))
-        raise _UnfitError(f"{where} is not TOML: {visible(reason or '')}") from None
+        raise _unreadable(path, _CONFIG, error, "is not TOML") from None
 
 
 def _prompt_of(path: str) -> str:
@@ -145,18 +143,38 @@ def _prompt_of(path: str) -> str:
     if isinstance(steps, list) and steps:
         known = [step.get("name") for step in steps if isinstance(step, dict)]
         names = [os.path.join(_STEPS, str(name), _PROMPT) for name in known]
-    texts = []
-    for name in names:
-        try:
-            with open(os.path.join(path, name), encoding="utf-8") as file:
-                text = file.read(_LONGEST_PROMPT)
-        except (OSError, ValueError):
-            text = ""
-        if not text.strip() or "\0" in text:
-            where = named(os.path.join(os.path.basename(path), name))
-            raise _UnfitError(f"{where} is missing or empty; it is what the agent is asked")
-        texts.append(text)
-    return "\n".join(texts)
+    return "\n".join(_text_of(path, name) for name in names)
+
+
+def _text_of(path: str, name: str) -> str:
+    """What a file of a task asks."""
+    try:
+        with open(os.path.join(path, name), encoding="utf-8") as file:
+            text = file.read(_LONGEST_PROMPT)
+    except FileNotFoundError:
+        text = ""
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, name, error, "cannot be read") from None
+    where = _shown(path, name)
+    if "\0" in text:
+        raise _UnfitError(f"{where} has a zero byte in it, which no prompt may have")
+    if not text.strip():
+        raise _UnfitError(f"{where} is missing or empty; it is what the agent is asked")
+    return text
+
+
+def _unreadable(path: str, name: str, error: OSError | ValueError, malformed: str) -> _UnfitError:
+    """Why a file of a task cannot be used."""
+    where = _shown(path, name)
+    if isinstance(error, UnicodeDecodeError):
+        return _UnfitError(f"{where} is not UTF-8; save it as UTF-8")
+    if isinstance(error, OSError):
+        return _UnfitError(f"{where} cannot be read: {error.strerror}")
+    return _UnfitError(f"{where} {malformed}: {visible(str(error))}")
+
+
+def _shown(path: str, name: str) -> str:
+    return named(os.path.join(os.path.basename(path), name))
 
 
 def _refuse_links(path: str) -> None:
@@ -197,7 +215,7 @@ def misplaced(path: str, suite: Suite, tasks: Sequence[Spelled]) -> Iterator[Mis
                 yield Mistake(path, f"arms.{name}.{key}", message)
     for key, args in words.items():
         for word in args:
-            if word.partition("=")[0] in _OWN_OPTIONS:
+            if word.partition("=")[0] in _OWN_OPTIONS or word.startswith(_OWN_SHORT):
                 message = f"{named(word)} is given for each trial; leave it out"
                 yield Mistake(path, f"{key}.args", message)
 
