@@ -132,6 +132,9 @@ def test_a_shard_has_its_share_of_the_budget(tmp_path: Path) -> None:
     receipt = json.loads((tmp_path / "out" / "receipt.json").read_text())
     assert receipt["budget"]["usd"] == pytest.approx(3.6)
     assert json.loads((tmp_path / "out" / "place.json").read_text())["budget_usd"] == 12.0
+    status = twoarm("run", "--status", str(tmp_path / "out")).out
+    assert "$0.06 of $3.60 spent (its share of $12.00)\n" in status
+    assert "$0.06 of $3.60 spent\n" in done.err
     small = suite_of(tmp_path / "small", SAME, limits={"budget_usd": 1.0, "trial_usd": 0.5})
     refused = shard_run(small, tmp_path / "small-out", "1/3")
     assert refused.code == 2

@@ -5,6 +5,7 @@ from twoarm.commands.exit_codes import DONE
 from twoarm.run.display import counts_by_arm, money_so_far
 from twoarm.run.ledger import STOP, RunFolder
 from twoarm.run.looks import looks_taken, looks_told
+from twoarm.run.shard import share_of
 from twoarm.text.escape import counted, visible
 
 
@@ -30,7 +31,11 @@ def status(path: str, streams: Streams) -> int:
     done = {run.trial.id for run in runs}
     running = sum(attempt.state == "running" for attempt in attempts) if at_work else 0
     infra = {attempt.trial.id for attempt in attempts if attempt.state == "infra"} - done
-    money = money_so_far(runs, attempts, machine.budget_usd)
+    whole = machine.budget_usd
+    share = None if whole is None else share_of(whole, folder.frozen(), machine.shard)
+    money = money_so_far(runs, attempts, share)
+    if machine.shard is not None and whole is not None:
+        money += f" (its share of ${whole:.2f})"
     counts = [
         counts_by_arm(frozen, runs),
         f"{running} running",

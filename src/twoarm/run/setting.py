@@ -28,7 +28,7 @@ from twoarm.run.isolation import (
 from twoarm.run.job_maker import check_arguments, missing_files, model_of
 from twoarm.run.parts import sealed
 from twoarm.run.schedule import Frozen
-from twoarm.run.shard import Shard, refuse_moving, sharded
+from twoarm.run.shard import Shard, refuse_moving, sharded, share_of
 from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
 from twoarm.text.escape import counted, named, visible
@@ -151,13 +151,13 @@ def _share(terms: Terms, frozen: Frozen, shard: Shard | None) -> Terms:
     if shard is None or terms.budget_usd is None:
         return terms
     own, every = len(sharded(frozen, shard).trials), len(frozen.trials)
-    share = msgspec.structs.replace(terms, budget_usd=terms.budget_usd * own / every)
-    if terms.trial_usd is not None and own and share.budget_usd < terms.trial_usd:  # type: ignore[operator]
+    share = share_of(terms.budget_usd, frozen, shard)
+    if terms.trial_usd is not None and own and share < terms.trial_usd:
         raise UsageError(
-            f"{shard} has {own} of {every} trials and so ${share.budget_usd:.2f} of the budget, "
-            "and a trial may cost more than that; raise the budget, or use fewer shards"
+            f"{shard} has {own} of {every} trials and so ${share:.2f} of the budget, and a trial "
+            "may cost more than that; raise the budget, or use fewer shards"
         )
-    return share
+    return msgspec.structs.replace(terms, budget_usd=share)
 
 
 def plain_env(environment: Mapping[str, str]) -> dict[str, str]:

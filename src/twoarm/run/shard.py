@@ -89,6 +89,11 @@ def sharded(frozen: Frozen, shard: Shard | None) -> Frozen:
     return replace(frozen, parts=tuple(parts))
 
 
+def share_of(budget_usd: float, frozen: Frozen, shard: Shard | None) -> float:
+    """How much of a budget a shard may spend: as much of it as it has of the trials."""
+    return budget_usd * len(sharded(frozen, shard).trials) / len(frozen.trials)
+
+
 def refuse_moving(checked: CheckedSuite, commits: dict[str, str]) -> None:
     """Refuse a branch or a tag, which may mean another commit on another machine.
 
