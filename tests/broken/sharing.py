@@ -26,6 +26,8 @@ SHARING = [
     Broken("a shard is given once", "open_shards", "if earlier is not shard:", "if False:", REFUSED),
     Broken("a missing shard is named", "open_shards", "if missing and not partial:", "if False:", REFUSED),
     Broken("shards are of one schedule", "merge._refuse_other", "for key, ours, theirs in first.frozen.differences(other.frozen):", "for key, ours, theirs in ():", REFUSED),
+    Broken("another commit has the key of its ref", "Frozen.differences", 'if place is not None and place.copy else "workspace.ref"', 'if True else ""', f"{REFUSED}::test_another_commit_is_refused_by_the_key_of_its_ref"),
+    Broken("another commit of an arm has the key of its ref", "Frozen.differences", 'key = f"arms.{arm}.source.ref"', 'key = f"sources.{arm}"', f"{REFUSED}::test_another_commit_is_refused_by_the_key_of_its_ref"),
     Broken("shards are of one number", "merge._refuse_other", "if other.shard.of != first.shard.of:", "if False:", REFUSED),
     Broken("shards are isolated alike", "merge._refuse_other", 'for key in ("isolation", "trial_usd"):', 'for key in ("trial_usd",):', REFUSED),
     Broken("shards are graded alike", "merge._refuse_other", "if unlike[0] != unlike[1]:", "if False:", MERGE),

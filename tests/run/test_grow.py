@@ -243,7 +243,7 @@ def test_what_has_changed_is_refused_by_its_key_when_tasks_are_added(
 
 
 FILES: dict[str, tuple[str, str]] = {
-    "a folder that is copied": ("app/README.md", "origin"),
+    "a folder that is copied": ("app/README.md", "digests.workspace.copy"),
     "a file of an arm": ("note.md", "digests.arms.with.files.NOTE.md"),
     "a prompt": ("prompt.md", "digests.prompts.one"),
 }

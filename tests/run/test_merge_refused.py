@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import twoarm
-from tests.support.run_folders import records, runs, unaccounted
+from tests.support.run_folders import committed, records, runs, unaccounted
 from tests.support.shards import (
     QUICK,
     SAME,
@@ -20,6 +20,7 @@ from tests.support.shards import (
     vouched,
 )
 from tests.support.suite_files import suite_of
+from twoarm.run.tree import commit_of
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -73,7 +74,7 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     ),
     "limit": ({"limits": {"timeout_seconds": 21}}, "limits.timeout_seconds is 21, and 20"),
     "arm": ({"arms": {"with": {"env": {"HINT": "2"}}}}, "arms.with.env.HINT is 2, and 1"),
-    "file": ({}, "origin is "),
+    "file": ({}, "digests.workspace.copy is "),
 }
 
 
@@ -89,6 +90,25 @@ def test_another_schedule_is_refused_by_the_key_that_differs(tmp_path: Path, wha
     assert refused.code == 2
     assert f"{tmp_path / 'two'}: {message}" in refused.err
     assert "these are shards of different schedules" in refused.err
+
+
+@pytest.mark.parametrize("key", ["workspace.ref", "arms.with.source.ref"])
+def test_another_commit_is_refused_by_the_key_of_its_ref(tmp_path: Path, key: str) -> None:
+    repo = committed(tmp_path / "repo")
+    place = {"repo": str(repo), "ref": "HEAD"}
+    changed: dict[str, Any] = {"workspace": {"copy": None, **place}}
+    if key != "workspace.ref":
+        changed = {"arms": {"with": {"source": place}}}
+    suite = suite_of(tmp_path / "suite", SAME, **changed)
+    commits = []
+    for number, name in enumerate(("one", "two"), 1):
+        committed(repo)
+        done = shard_run(suite, tmp_path / name, f"{number}/2", "--repeats", "1")
+        assert done.code == 0, done.err
+        commits.append(commit_of(str(repo), "HEAD"))
+    refused = merged(tmp_path / "all", [tmp_path / "one", tmp_path / "two"])
+    assert refused.code == 2
+    assert f"{tmp_path / 'two'}: {key} is {commits[1]}, and {commits[0]} in" in refused.err
 
 
 def test_another_seed_or_number_of_repeats_is_another_schedule(tmp_path: Path) -> None:

@@ -82,7 +82,7 @@ def test_what_has_changed_since_the_schedule_was_frozen_is_named(tmp_path: Path)
         assert f"twoarm: {said.replace(' ~', frozen)}change it back, or start over with" in told
     suite_of(tmp_path / "s", **usual)
     (tmp_path / "s" / "app" / "README.md").write_text("changed\n")
-    assert f"origin{frozen}" in twoarm("run", "--resume", str(out), *QUICK).err
+    assert f"digests.workspace.copy{frozen}" in twoarm("run", "--resume", str(out), *QUICK).err
 
 
 def test_a_folder_and_a_suite_that_were_moved_go_on(tmp_path: Path) -> None:

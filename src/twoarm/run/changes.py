@@ -90,7 +90,8 @@ def _refuse(differences: Sequence[Difference], way: str) -> None:
         return
     key, then, now = differences[0]
     # They follow from what the suite spells.
-    others = [name for name, _, _ in differences[1:] if not name.startswith("digests.")]
+    names = dict.fromkeys(name for name, _, _ in differences[1:] if name != key)
+    others = [name for name in names if not name.startswith("digests.")]
     also = f"; {listed(others, 3)} changed as well" if others else ""
     before, after = _both(shown(then), shown(now))
     if way == _BACK and key.rpartition(".")[2].startswith("acceptance_"):

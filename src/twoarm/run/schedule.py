@@ -144,10 +144,19 @@ class Frozen(msgspec.Struct, frozen=True, kw_only=True):
         return [trials[at : at + arms] for at in range(0, len(trials), arms)]
 
     def differences(self, other: "Frozen") -> Iterator["Difference"]:
-        """What differs between two schedules; what the suite spells comes first."""
+        """What differs between two schedules; what the suite spells comes first.
+
+        A commit has the key of its ref, and a digest that of what it is of.
+        """
         yield from _differences("", self.suite, other.suite)
+        place = self.suite.workspace
+        origin = "digests.workspace.copy" if place is not None and place.copy else "workspace.ref"
+        yield from _differences(origin, self.origin, other.origin)
+        for arm in sorted({*self.sources, *other.sources}):
+            key = f"arms.{arm}.source.ref"
+            yield from _differences(key, self.sources.get(arm), other.sources.get(arm))
         for name in self.__struct_fields__:
-            if name != "suite":
+            if name not in ("suite", "origin", "sources"):
                 yield from _differences(name, getattr(self, name), getattr(other, name))
 
 
