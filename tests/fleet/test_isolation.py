@@ -13,7 +13,9 @@ from tests.support.containers import IMAGE, Podman
 from tests.support.suite_files import suite_of
 
 # It tells what it can see: the run folder's parent is in no sandbox.
-LOOK = 'test -e "$1" && echo seen > answer.txt || echo sealed > answer.txt; cat answer.txt'
+LOOK = """#!/bin/sh
+test -e "$1" && echo seen > answer.txt || echo sealed > answer.txt; cat answer.txt
+"""
 TASKS = [{"id": "one", "prompt": "Do it.", "acceptance_command": "sh {suite}/check.sh"}]
 _STEP = {
     "type": "step_finish",
@@ -53,12 +55,11 @@ def test_what_a_trial_sees_there(
     suite = suite_of(
         tmp_path / "s",
         LOOK,
-        agent={
-            "argv": ["sh", "{suite}/agent.sh", str(tmp_path)[:-1] + "[" + str(tmp_path)[-1] + "]"]
-        },
+        agent={"argv": ["{suite}/agent.sh", str(tmp_path)[:-1] + "[" + str(tmp_path)[-1] + "]"]},
         workspace=contained,
         tasks=TASKS,
     )
+    (tmp_path / "s" / "agent.sh").chmod(0o755)
     (tmp_path / "s" / "check.sh").write_text("test -s answer.txt\n")
     out = tmp_path / "out"
     words = ("run", str(suite), *ON, "--repeats", "1", "--isolation", isolation)

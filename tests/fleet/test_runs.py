@@ -46,11 +46,11 @@ def everything(folder: Path) -> Path:
         "source": {"repo": "tool", "ref": "HEAD"},
         "build_commands": [f"{install} && chmod +x {{build}}/bin/built-tool"],
     }
-    return suite_of(
+    suite = suite_of(
         folder,
-        AGENT.replace("{suite}", "$1"),
+        "#!/bin/sh\n" + AGENT.replace("{suite}", "$1"),
         agent={
-            "argv": ["sh", "{suite}/agent.sh", "{suite}"],
+            "argv": ["{suite}/agent.sh", "{suite}"],
             "home": {".config/agent": "login"},
             "secrets": ["MY_KEY"],
         },
@@ -60,6 +60,9 @@ def everything(folder: Path) -> Path:
             for name in ("one", "two", "three")
         ],
     )
+    # The agent travels as well: no node has one of its own.
+    (folder / "agent.sh").chmod(0o755)
+    return suite
 
 
 def lines_of(out: Path) -> list[dict[str, Any]]:

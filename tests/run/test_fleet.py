@@ -295,6 +295,23 @@ def test_a_program_that_is_not_there(setting: Setting, place: Place) -> None:
     assert problem.startswith("agent `command`: no program `sh` on PATH")
 
 
+@pytest.mark.parametrize("program", ["{suite}/agent.sh", "./agent.sh"])
+def test_a_program_beside_the_suite_is_not_looked_for_before_it_travels(
+    tmp_path: Path, place: Place, program: str
+) -> None:
+    suite = suite_of(tmp_path / "s", "#!/bin/sh\n", agent={"argv": [program]})
+    (suite.parent / "agent.sh").chmod(0o755)
+    setting = set_up(str(suite), RunOptions(executor="ray"), {"PATH": "/bin"})
+    checked = msgspec.structs.replace(setting.checked, copied=f"{tmp_path}/of-the-runner/suite")
+    travels = msgspec.structs.replace(setting, checked=checked)
+    assert asked(travels, place)["problems"] == ()
+    elsewhere = {"argv": [str(tmp_path / "elsewhere" / "agent.sh")]}
+    agent = msgspec.structs.replace(checked.agent, **elsewhere)
+    checked = msgspec.structs.replace(checked, agent=agent)
+    (problem,) = asked(msgspec.structs.replace(setting, checked=checked), place)["problems"]
+    assert problem.endswith("/elsewhere/agent.sh: no such file")
+
+
 def test_an_isolation_that_is_not_there(
     setting: Setting, place: Place, monkeypatch: pytest.MonkeyPatch
 ) -> None:

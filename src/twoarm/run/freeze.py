@@ -16,6 +16,7 @@ from twoarm.programs.version import numbers
 from twoarm.run.beside import beside_digests
 from twoarm.run.parts import first_part
 from twoarm.run.schedule import SCHEMA, Frozen, task_keys
+from twoarm.run.shown import lies
 from twoarm.run.suite import SuiteTask, fill, placeholders
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
@@ -42,6 +43,9 @@ def find_program(agent: Agent, checked: CheckedSuite, path: str | None = None) -
         return ProgramFile(path=name, digest="", version=None)
     name = fill(name, {"suite": checked.shown})
     path = checked.shown_at(name) if os.sep in name else shutil.which(name, path=looked_up)
+    # A copy of the suite comes with the first trial, and was made of what had been looked at.
+    if path is not None and checked.copied and lies(path, checked.copied):
+        return ProgramFile(path=path, digest="", version=None)
     if path is None:
         raise InputError(
             f"agent {named(agent.name)}: no program {named(name)} on PATH; install it, "
