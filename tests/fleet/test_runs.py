@@ -140,6 +140,7 @@ def test_a_dry_run_looks_at_the_nodes(cluster: TestCluster, tmp_path: Path) -> N
     done = cluster.run("run", suite, "--executor", "ray", "--dry-run", "--jobs", "3")
     assert done.returncode == 0, done.stderr
     assert "3 jobs on 2 nodes: n1 (2) and n2 (1)" in done.stdout
+    assert "no such file" not in done.stdout
     assert done.stdout.endswith(f"twoarm run {suite} --executor ray --jobs 3\n")
     assert os.listdir(cluster.cache_of("n1")) == []
 

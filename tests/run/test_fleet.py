@@ -1,5 +1,6 @@
 """`--executor`: what it may say, what nodes are asked, and what becomes of the answers."""
 
+import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
@@ -26,7 +27,9 @@ from twoarm.run.executors.survey import (
 )
 from twoarm.run.fleet import Fleet, join
 from twoarm.run.isolation import ChosenIsolation, sealer_of
+from twoarm.run.job_maker import missing_files
 from twoarm.run.place import Place, choose_place, new_token
+from twoarm.run.rehearse import rehearse
 from twoarm.run.setting import RunOptions, Setting, set_up
 
 HERE = NodeFacts(node="", twoarm=__version__, ray="2.60.0", python="3.11.7")
@@ -235,6 +238,20 @@ def test_what_commands_name_travels_with_the_suite(
     assert checked.shown == checked.copied
     assert checked.at("app") == f"{beside}/app"
     assert checked.shown_at("agent.sh") == f"{checked.copied}/agent.sh"
+
+
+def test_a_dry_run_looks_for_files_where_they_are(
+    setting: Setting, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And not in the copy that travels, which is gone once it has looked at the nodes."""
+    monkeypatch.setattr(joining, "Cluster", Cluster)
+    assert list(missing_files(setting.checked)) == []
+    checked = rehearse(setting).setting.checked
+    assert not os.path.exists(checked.copied)
+    assert list(missing_files(checked)) == []
+    os.unlink(checked.at("agent.sh"))
+    (missing,) = missing_files(checked)
+    assert missing == "agent.argv names {suite}/agent.sh, and there is no such file"
 
 
 def test_what_nobody_names_stays(

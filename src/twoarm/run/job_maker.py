@@ -263,5 +263,6 @@ def missing_files(checked: CheckedSuite) -> Iterator[str]:
     for key, texts in words.items():
         for text in texts:
             fixed = text.startswith("{suite}/") and placeholders(text) == ["suite"]
-            if fixed and not os.path.exists(fill(text, {"suite": checked.shown})):
+            # A copy that commands are shown may be gone by now.
+            if fixed and not os.path.exists(fill(text, {"suite": checked.folder})):
                 yield f"{key} names {visible(text)}, and there is no such file"
