@@ -230,11 +230,13 @@ def test_what_commands_name_travels_with_the_suite(
     beside = Path(setting.checked.folder)
     (beside / "runs-of-yesterday").mkdir()
     (beside / "runs-of-yesterday" / "schedule.json").write_text("{}")
-    (beside / ".git").mkdir()
+    (beside / "latest").symlink_to("runs-of-yesterday")
+    (beside / "history").mkdir()
+    (beside / ".git").symlink_to("history")
     checked = joined(setting, place, monkeypatch).setting.checked
     assert checked.copied == f"{place.path}/suite"
     there = {path.name for path in Path(checked.copied).iterdir()}
-    assert there == {"suite.json", "agent.sh", "app"}
+    assert there == {"suite.json", "agent.sh", "app", "history"}
     assert checked.shown == checked.copied
     assert checked.at("app") == f"{beside}/app"
     assert checked.shown_at("agent.sh") == f"{checked.copied}/agent.sh"

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -145,7 +144,7 @@ def _with_suite(checked: CheckedSuite, place: Place) -> CheckedSuite:
             folders.remove(".git")
             left.append(os.path.join(at, ".git"))
         for name in [name for name in folders if os.path.lexists(os.path.join(at, name, SCHEDULE))]:
-            # The runs of this suite, or of others.
+            # The runs of this suite, or of others; or a link to them.
             folders.remove(name)
             left.append(os.path.join(at, name))
         size += sum(os.lstat(os.path.join(at, name)).st_size for name in names)
@@ -169,5 +168,8 @@ def _copy(source: str, folder: OpenFolder, left: Sequence[str]) -> None:
     if done.returncode:
         reason = done.stderr.decode("utf-8", "replace").strip()
         raise InputError(f"cannot copy {visible(source)}: {visible(reason[-300:])}")
-    for path in left:
-        shutil.rmtree(os.path.join(folder.at(_SUITE), os.path.relpath(path, source)))
+    with folder.enter(_SUITE) as copied:
+        for path in left:
+            above, name = copied.parent_of(os.path.relpath(path, source))
+            with above:
+                above.remove(name)
