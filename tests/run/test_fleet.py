@@ -1,5 +1,6 @@
 """`--executor`: what it may say, what nodes are asked, and what becomes of the answers."""
 
+import json
 import os
 import pickle
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from twoarm.run.isolation import ChosenIsolation, sealer_of
 from twoarm.run.job_maker import missing_files
 from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.rehearse import rehearse
-from twoarm.run.setting import RunOptions, Setting, set_up
+from twoarm.run.setting import RunOptions, Setting, default_jobs, set_up
 
 HERE = NodeFacts(node="", twoarm=__version__, ray="2.60.0", python="3.11.7")
 
@@ -219,6 +220,37 @@ def test_a_node_without_the_best_isolation_takes_it_from_all(
         chosen = joined(sealed, place, monkeypatch, answers=without).setting.isolation
         assert chosen.name == "copy"
         assert chosen.reason == "bwrap: node n2: bubblewrap is not installed"
+
+
+def test_a_resume_takes_the_nodes_that_are_there_now(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No more than `--jobs` said; elsewhere, what that says of a cluster is no number to go by."""
+    monkeypatch.setattr(joining, "Cluster", Cluster)
+    out = tmp_path / "out"
+
+    def jobs(*words: str, nodes: int = 2) -> tuple[int, int | None]:
+        there = tuple(node(f"n{number}", 2) for number in range(nodes))
+        monkeypatch.setattr(Cluster, "nodes_there", there)
+        done = twoarm("run", *words, "--no-evidence", "--display", "quiet", "--format", "json")
+        assert done.code == 0, done.err
+        told = json.loads((out / "place.json").read_bytes())
+        return told["jobs"], told["jobs_asked"]
+
+    suite = str(suite_of(tmp_path / "s"))
+    first = ("--executor", "ray", "--repeats", "1", "--out", str(out), "--isolation", "copy")
+    resume = ("--resume", str(out))
+    assert jobs(suite, *first, nodes=1) == (2, None)
+    assert jobs(*resume) == (4, None)
+    assert jobs(*resume, "--executor", "local") == (default_jobs(), None)
+    assert jobs(*resume, "--executor", "ray", "--jobs", "3") == (3, 3)
+    assert jobs(*resume, nodes=1) == (2, 3)
+    assert jobs(*resume) == (3, 3)
+    assert jobs(*resume, "--executor", "local") == (3, 3)
+    # Of another machine, on which that was half of the cores.
+    place = json.loads((out / "place.json").read_bytes()) | {"jobs": 7, "jobs_asked": None}
+    (out / "place.json").write_text(json.dumps(place))
+    assert jobs(*resume) == (7, None)
 
 
 # What lies beside the suite.

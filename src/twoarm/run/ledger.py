@@ -70,6 +70,8 @@ class MachineSettings(msgspec.Struct, frozen=True, kw_only=True):
     shard: Shard | None = None
     # Where trials run, as it was given.
     executor: str = "local"
+    # What `--jobs` said; None for as many as there is room for.
+    jobs_asked: int | None = None
 
 
 class _Told(msgspec.Struct, frozen=True, kw_only=True):

@@ -235,6 +235,7 @@ def merge(shards: Sequence[ShardFolder], out: str) -> MergedShards:
         first.machine,
         token=new_token(),
         jobs=max(shard.machine.jobs for shard in shards),
+        jobs_asked=max(shard.machine.jobs_asked or 0 for shard in shards) or None,
         budget_usd=max(shard.machine.budget_usd or 0.0 for shard in shards) or None,
         shard=None,
     )

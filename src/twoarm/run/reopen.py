@@ -91,7 +91,7 @@ def reopen(
         judging=then.judging,
         only=_wanted(then, checked.tasks),
         tags=(),
-        jobs=options.jobs or machine.jobs,
+        jobs=options.jobs or machine.jobs_asked,
         executor=options.executor or machine.executor,
         shard=machine.shard,
         # Nothing, if it was never settled.
@@ -99,6 +99,9 @@ def reopen(
     )
     setting = set_up(suite, options, environment, then)
     refuse_changes(then, setting.frozen)
+    if setting.jobs_asked is None and setting.executor == machine.executor:
+        # As before; on a cluster, until it is known what nodes there are now.
+        setting = replace(setting, jobs=machine.jobs)
     reopened = Reopened(folder=folder, then=then, machine=machine, setting=setting, suite=suite)
     if then.looks is not None and reopened.more:
         raise UsageError(

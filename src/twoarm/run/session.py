@@ -381,6 +381,7 @@ def start(path: str, out: str, options: RunOptions, setting: Setting) -> Session
         trial_usd=setting.terms.trial_usd,
         shard=setting.shard,
         executor=setting.executor,
+        jobs_asked=setting.jobs_asked,
     )
     folder = RunFolder(out)
     stale = folder.machine().token if os.path.exists(folder.at("place.json")) else None
@@ -420,6 +421,7 @@ def resume(reopened: Reopened) -> Session:
             jobs=setting.jobs,
             budget_usd=setting.budget_usd,
             executor=setting.executor,
+            jobs_asked=setting.jobs_asked,
         )
         folder.change(machine)
         folder.say("resumed", jobs=machine.jobs, jobs_before=before)
