@@ -66,6 +66,8 @@ def test_what_a_trial_sees_there(
     done = sealed.run(*words, "--out", str(out), **podman_store.env)
     assert "2 of 2 trials done" in done.stderr, done.stderr
     assert f"isolation {isolation}: " in done.stderr
+    # Without a token, they reach Ray as well.
+    assert ("agents in their sandboxes among them" in done.stderr) == (isolation == "bwrap")
     assert [line["success"] for line in lines_of(out)] == [True, True]
     assert set(json.loads((out / "receipt.json").read_bytes())["nodes"].values()) == {"n1"}
     assert podman_store.containers() == []

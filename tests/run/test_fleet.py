@@ -5,7 +5,8 @@ import os
 import pickle
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, ClassVar
+from types import SimpleNamespace
+from typing import Any, ClassVar, Literal
 
 import msgspec
 import pytest
@@ -17,6 +18,7 @@ from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
 from twoarm.run import fleet as joining
 from twoarm.run.executor import cluster_address
+from twoarm.run.executors.cluster import Cluster as RayCluster
 from twoarm.run.executors.node import NodeRun
 from twoarm.run.executors.slots import room, slots_of
 from twoarm.run.executors.survey import (
@@ -188,6 +190,48 @@ def test_whoever_could_use_the_cluster_is_warned_of(
 ) -> None:
     (warning,) = joined(setting, place, monkeypatch, open_to_all=True).warnings
     assert "RAY_AUTH_MODE=token" in warning
+    assert "agents" not in warning
+
+
+@pytest.mark.parametrize(
+    ("name", "network", "shared"),
+    [
+        ("bwrap", None, True),
+        ("bwrap", "none", False),
+        ("podman", "host", True),
+        ("podman", None, False),
+    ],
+)
+def test_an_agent_in_a_sandbox_reaches_a_cluster_that_is_open(
+    setting: Setting,
+    place: Place,
+    monkeypatch: pytest.MonkeyPatch,
+    name: Literal["bwrap", "podman"],
+    network: str | None,
+    shared: bool,
+) -> None:
+    agent = msgspec.structs.replace(setting.checked.agent, network=network)
+    sealed = msgspec.structs.replace(
+        setting,
+        checked=msgspec.structs.replace(setting.checked, agent=agent),
+        isolation=ChosenIsolation(name=name, tool=f"/usr/bin/{name}"),
+    )
+    (warning,) = joined(sealed, place, monkeypatch, open_to_all=True).warnings
+    assert ("this cluster, agents in their sandboxes among them, can" in warning) == shared
+
+
+def test_two_nodes_of_one_name_are_told_apart() -> None:
+    """In every message, and in the receipt."""
+
+    def alive(name: str, number: str) -> dict[str, Any]:
+        address = {"NodeManagerAddress": "10.0.0.1", "NodeManagerPort": 1}
+        return {"Alive": True, "NodeName": name, "NodeID": number * 56, "Resources": {}} | address
+
+    cluster = object.__new__(RayCluster)
+    there = [alive("host", "b"), alive("other", "c"), alive("host", "a")]
+    cluster._ray = SimpleNamespace(nodes=lambda: there)
+    names = [each.name for each in cluster.nodes()]
+    assert names == ["host (aaaaaa)", "host (bbbbbb)", "other"]
 
 
 def test_a_node_that_is_gone_is_left_out(

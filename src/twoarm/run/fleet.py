@@ -77,7 +77,7 @@ def join(setting: Setting, place: Place, token: str, kept_back: Sequence[str] = 
             setting=replace(setting, checked=checked, isolation=isolation, jobs=len(names)),
             slots={name: names.count(name) for name in rooms if name in names},
             note=_dealt(rooms, names),
-            warnings=tuple(_warnings(cluster)),
+            warnings=tuple(_warnings(cluster, isolation, checked.agent.network)),
         )
     except BaseException:
         cluster.close()
@@ -119,12 +119,14 @@ def _dealt(rooms: Mapping[str, int], names: Sequence[str]) -> str:
     return f"{counted(len(names), 'job')} on {counted(len(each), 'node')}: {series(each)}"
 
 
-def _warnings(cluster: Cluster) -> Iterator[str]:
+def _warnings(cluster: Cluster, isolation: ChosenIsolation, network: str | None) -> Iterator[str]:
     """Who else could use the cluster."""
     if cluster.open_to_all:
+        shared = network == "host" or (network is None and isolation.name == "bwrap")
+        agents = ", agents in their sandboxes among them," if shared else ""
         yield (
-            "whoever reaches the ports of this cluster can run programs on it and read what is "
-            "sent; start it with RAY_AUTH_MODE=token, in a network of its own"
+            f"whoever reaches the ports of this cluster{agents} can run programs on it and read "
+            "what is sent; start it with RAY_AUTH_MODE=token, in a network of its own"
         )
 
 
