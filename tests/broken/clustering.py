@@ -68,5 +68,11 @@ CLUSTERING = [
     Broken("groups are compared with themselves", "compare_nodes", "within = _centered(which, group, counts)", "within = which", SPEEDS),
     Broken("only what is connected is compared", "evidence.nodes._comparable", "and np.abs(unknown[:, each] - unknown[:, other]).max() < 1e-6", "", f"{SPEEDS}::test_nodes_without_a_common_group_are_no_pair"),
     Broken("a little slower is not worth saying", "NodeSpeeds.clear", "and self.ratio >= LEAST_RATIO", "", SPEEDS),
+    Broken("runs from trees that nobody saw are named", "whole.check_trees", "folder.doubt(unseen, UNCHECKED)", "pass", f"{FLEET}::test_runs_on_a_node_that_was_lost_are_named"),
+    Broken("the journal says where a trial began", "Loop._begin", '{"node": attempted.node}', "{}", f"{FLEET}::test_runs_on_a_node_that_was_lost_are_named"),
+    Broken("what was cleared was not looked at", "NodePlace.changed", "return told if here else None", "return told", NODES),
+    Broken("nodes that were cleared were not looked at", "Ray.changed", "elif changed is not None:", "else:", NODES),
+    Broken("nobody changes trees from a sandbox", "studies._unchecked", 'and folder.machine().isolation == "copy"', "", f"{FLEET}::test_runs_on_a_node_that_was_lost_are_named"),
+    Broken("runs from trees that nobody saw are counted", "nodes_of", "unchecked += key in unseen", "pass", SPEEDS),
     Broken("split blocks are counted", "nodes_of", "sum(len(blocks[block]) > 1 for block in whole)", "0", SPEEDS),
 ]  # fmt: skip

@@ -28,7 +28,7 @@ GROWING = [
     Broken("two suites take two folders", "refuse_another_suite", "if frozen.suite_id != checked.suite_id:", "if False:", f"{GROW}::test_two_suites_for_one_folder_are_refused"),
     Broken("what was resumed meanwhile is not overwritten", "session.resume", "if folder.frozen() != reopened.then:", "if False:", f"{GROW}::test_two_who_grow_one_folder_do_not_overwrite_each_other"),
     Broken("added tasks are set up", "session._known_prepared", "all(task.id in prepared.untouched for task in tasks)", "True", "tests/attacks/test_run_grows.py::test_tasks_that_are_added_to_half_a_run_are_set_up"),
-    Broken("trees are those of then", "session._keep_trees", "if made[key] != earlier[key]:", "if False:", f"{GROW}::test_trees_are_those_of_then"),
+    Broken("trees are those of then", "keep_trees", "if made[key] != earlier[key]:", "if False:", f"{GROW}::test_trees_are_those_of_then"),
     Broken("somebody is asked before a run grows", "run._resume", '"yes" not in given and not _agreed(reopened.more, budget, out, streams)', "False", f"{GROW}::test_somebody_is_asked_before_more_money_is_spent"),
     Broken("a line says its part", "report._completed", '"part": part_of.get(trial)', '"part": None', f"{GROW}::test_every_line_says_which_part_it_is_of"),
     Broken("a run of a later part says so", "facts_of", "record.part is not None and record.part > 1", "False", f"{GROW}::test_receipt_and_status_tell_the_parts"),

@@ -126,19 +126,24 @@ def test_no_spread_at_all() -> None:
 # The caveats.
 
 
-def told(nodes: dict[tuple[str, str, int], str], seconds: dict[str, float]) -> dict[str, str]:
+def told(
+    nodes: dict[tuple[str, str, int], str],
+    seconds: dict[str, float],
+    unchecked: frozenset[tuple[str, str, int]] = frozenset(),
+) -> dict[str, str]:
     """The caveats about nodes of runs that take as long as their node says."""
     rng = random.Random(1)
     runs: list[dict[str, Any]] = [
         run(task, arm, repeat, duration_seconds=seconds[node] * rng.uniform(0.95, 1.05))
         for (task, arm, repeat), node in nodes.items()
     ]
-    read = msgspec.structs.replace(package.read(runs), studies=(study(nodes=nodes),))
+    studies = (study(nodes=nodes, unchecked=unchecked),)
+    read = msgspec.structs.replace(package.read(runs), studies=studies)
     report = package.compare(read, candidate=WITH, baseline=WITHOUT, evidence=False)
     return {
         caveat.code: str(caveat.message)
         for caveat in report.caveats
-        if caveat.code in ("split_blocks", "nodes_differ")
+        if caveat.code in ("split_blocks", "nodes_differ", "trees_unchecked")
     }
 
 
@@ -167,6 +172,16 @@ def test_split_blocks_are_counted() -> None:
     assert told(dealt(3), {"n1": 10.0, "n2": 10.0}) == {
         "split_blocks": "3 of 24 blocks ran on more than one node, because a node was lost: "
         "whatever differs between these nodes is part of the difference"
+    }
+
+
+def test_runs_from_trees_that_nobody_could_look_at_are_counted() -> None:
+    others = frozenset({("a", "another", 1), ("z", WITH, 1)})
+    unchecked = frozenset({("a", WITH, 1), ("a", WITHOUT, 1)})
+    assert told(dealt(), {"n1": 10.0, "n2": 10.0}, others) == {}
+    assert told(dealt(), {"n1": 10.0, "n2": 10.0}, unchecked | others) == {
+        "trees_unchecked": "2 runs started from trees on nodes that nobody could look at "
+        "afterwards: a trial before may have changed them"
     }
 
 

@@ -273,7 +273,7 @@ def test_a_journal_with_any_time_in_it(tmp_path: Path) -> None:
     assert {"a", "b"} <= {event["event"] for event in journal(tmp_path / "all")}
 
 
-@pytest.mark.parametrize("name", ["trees.json", "doubts.json"])
+@pytest.mark.parametrize("name", ["trees.json", "doubts.json", "unchecked.json"])
 def test_a_table_that_is_none(tmp_path: Path, name: str) -> None:
     outs = sharded(tmp_path, 2, "--repeats", "1")
     (outs[1] / name).write_text('{"trees.one": [1]}')

@@ -221,6 +221,7 @@ def test_trees_that_came_are_compared_with_what_they_were(
         trees.append(target)
     tree = Tree(path=trees[0], manifest=trees[1])
     absent = Tree(path=f"{far.path}/trees/other", manifest="")
+    assert far.changed((absent,)) is None
     assert far.changed((tree, absent)) == []
     Path(tree.path, "tests", "check.sh").write_text("true\n")
     assert far.changed((tree, absent)) == [f"{tree.path}/tests/check.sh"]
@@ -234,9 +235,13 @@ def test_trees_that_came_are_compared_with_what_they_were(
 def test_changes_are_told_with_their_node(near: NearbyRun) -> None:
     near.cluster.changes = {"n2": ["/x/tree0/a"]}
     assert near.executor.changed([]) == ["/x/tree0/a on node n2"]
+    assert near.executor.looked_at == {"n1", "n2"}
     near.cluster.gone = {"n1"}
     assert near.executor.changed([]) == ["/x/tree0/a on node n2"]
-    assert near.executor.unchecked() == ["n1"]
+    assert near.executor.looked_at == {"n2"}
+    near.cluster.changes = {"n2": None}
+    assert near.executor.changed([]) == []
+    assert near.executor.looked_at == set()
 
 
 # Lost.

@@ -31,7 +31,7 @@ class Nearby:
         # Nodes that are gone, and what an attempt tells in place of what it would.
         self.gone: set[str] = set()
         self.told: dict[str, list[Any]] = {}
-        self.changes: dict[str, list[str]] = {}
+        self.changes: dict[str, list[str] | None] = {}
         self.fetched: Counter[int] = Counter()
         self._run: NodeRun
         self._started: dict[int, Iterator[Any]] = {}

@@ -91,6 +91,8 @@ class NodesOfRuns(msgspec.Struct, frozen=True, kw_only=True):
     # Blocks whose arms ran on different machines, and all blocks of which that is known.
     split: int
     blocks: int
+    # Runs that started from trees which nobody could look at afterwards.
+    unchecked: int
 
 
 def nodes_of(comparison: Comparison) -> NodesOfRuns | None:
@@ -100,6 +102,8 @@ def nodes_of(comparison: Comparison) -> NodesOfRuns | None:
     names = tuple(sorted(set(known.values())))
     if not names:
         return None
+    unseen = {key for study in runs.studies for key in study.unchecked}
+    unchecked = 0
     seconds, groups, nodes = [], [], []
     blocks: dict[tuple[int, int], set[str]] = defaultdict(set)
     arms: dict[tuple[int, int], int] = defaultdict(int)
@@ -107,9 +111,11 @@ def nodes_of(comparison: Comparison) -> NodesOfRuns | None:
         durations = arm.values[DURATION.name]
         for row, duration in zip(arm.rows, durations, strict=True):
             task, repeat = int(runs.task[row]), int(runs.repeat[row])
-            node = known.get((runs.tasks[task], arm.arm, repeat))
+            key = runs.tasks[task], arm.arm, repeat
+            node = known.get(key)
             if node is None:
                 continue
+            unchecked += key in unseen
             blocks[task, repeat].add(node)
             arms[task, repeat] += 1
             if duration > 0:
@@ -124,4 +130,5 @@ def nodes_of(comparison: Comparison) -> NodesOfRuns | None:
         else None,
         split=sum(len(blocks[block]) > 1 for block in whole),
         blocks=len(whole),
+        unchecked=unchecked,
     )

@@ -182,6 +182,13 @@ def _on_nodes(comparison: Comparison) -> Iterator[Caveat]:
             known.split,
             counted(known.blocks, "block"),
         )
+    if known.unchecked:
+        yield Caveat.say(
+            "trees_unchecked",
+            "{} started from trees on nodes that nobody could look at afterwards: a trial before "
+            "may have changed them",
+            counted(known.unchecked, "run"),
+        )
     speeds = known.speeds
     if speeds is not None and speeds.clear:
         yield Caveat.say(

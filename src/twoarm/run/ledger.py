@@ -25,7 +25,8 @@ from twoarm.text.escape import named, shortened, visible
 _WAIT_SECONDS = 120.0
 OUTCOME = "outcome"
 TRIAL = "trial.json"
-DOUBTS = "doubts.json"
+# Runs that may have started from changed trees; and those of whose trees nobody can tell.
+DOUBTS, UNCHECKED = "doubts.json", "unchecked.json"
 # What depends on the machine.
 _PLACE = "place.json"
 # The digests of the trees that trials start from.
@@ -79,6 +80,7 @@ class _Told(msgspec.Struct, frozen=True, kw_only=True):
 
     event: str
     attempt: str | None = None
+    node: str | None = None
 
 
 # What the journal says when the trees have been looked at, and nobody has changed them.
@@ -293,26 +295,29 @@ class RunFolder:
         line = msgspec.json.encode({"at": round(time.time(), 3), "event": event, **fields})
         os.write(self._journal, line + b"\n")
 
-    def doubt(self, trials: list[str]) -> None:
+    def doubt(self, trials: list[str], name: str = DOUBTS) -> None:
         """Remember that runs may have started from trees that somebody had changed."""
         started = {run.trial.id: run.started for run in self.runs() if run.trial.id in trials}
         if started:
-            self.folder.write(DOUBTS, msgspec.json.encode(self._doubts() | started))
+            self.folder.write(name, msgspec.json.encode(self._doubts(name) | started))
 
-    def doubtful(self) -> list[str]:
+    def doubtful(self, name: str = DOUBTS) -> list[str]:
         """The trials whose runs are in doubt, and were not made again since."""
-        doubts = self._doubts()
+        doubts = self._doubts(name)
         return [run.trial.id for run in self.runs() if doubts.get(run.trial.id) == run.started]
 
-    def _doubts(self) -> dict[str, str]:
+    def _doubts(self, name: str) -> dict[str, str]:
         """When each of them was started."""
-        if self.folder.look(DOUBTS) is None:
+        if self.folder.look(name) is None:
             return {}
-        return self._read(DOUBTS, msgspec.json.Decoder(dict[str, str]).decode)
+        return self._read(name, msgspec.json.Decoder(dict[str, str]).decode)
 
-    def since_whole(self) -> list[str]:
-        """The trials that were run since the trees were last seen to be whole."""
-        begun: set[str] = set()
+    def since_whole(self) -> dict[str, str | None]:
+        """The trials that were run since the trees were last seen to be whole, and where: on a
+        node, or here."""
+        begun: dict[str, str | None] = {}
+        if self.folder.look("journal.jsonl") is None:
+            return {}
         for line in self.folder.read("journal.jsonl").splitlines():
             try:
                 told = _TOLD.decode(line)
@@ -322,8 +327,8 @@ class RunFolder:
             if told.event == WHOLE:
                 begun.clear()
             elif told.event == BEGUN and told.attempt is not None:
-                begun.add(told.attempt)
-        return [run.trial.id for run in self.runs() if run.id in begun]
+                begun[told.attempt] = told.node
+        return {run.trial.id: begun[run.id] for run in self.runs() if run.id in begun}
 
     # Attempts.
 

@@ -257,7 +257,8 @@ class Loop:
             self._stop = StoppedError(str(error))
             return
         self._folder.begin(attempted)
-        self._folder.mention(BEGUN, attempt=attempted.id)
+        where = {} if attempted.node is None else {"node": attempted.node}
+        self._folder.mention(BEGUN, attempt=attempted.id, **where)
         limit = self._budget.terms.trial_usd
         slot.watch = self._executor.submit(attempted.id, job, meter, limit, slot.number)
         slot.attempted, slot.since = attempted, time.monotonic()

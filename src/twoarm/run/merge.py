@@ -12,7 +12,7 @@ from twoarm.errors import InputError, OutputError, UsageError
 from twoarm.files.copy import copy_tree
 from twoarm.files.write import Output, write
 from twoarm.run.changes import shown
-from twoarm.run.ledger import DOUBTS, MERGING, TREES, TRIAL, RunFolder, unwritable
+from twoarm.run.ledger import DOUBTS, MERGING, TREES, TRIAL, UNCHECKED, RunFolder, unwritable
 from twoarm.run.merged import SHARDS, FromShard, MergedShards
 from twoarm.run.parts import refuse_forged
 from twoarm.run.place import new_token
@@ -34,7 +34,7 @@ from twoarm.text.escape import counted, named, series, visible
 # How a shard may have ended to be merged: all done, or its share of the budget spent.
 _ENDED = ("done", "budget")
 # Tables that are put together: of trees by task, and of doubts by trial.
-_TABLES = (TREES, DOUBTS)
+_TABLES = (TREES, DOUBTS, UNCHECKED)
 
 
 class _Agent(msgspec.Struct, frozen=True):

@@ -14,7 +14,7 @@ from twoarm.files.write import Output, write
 from twoarm.programs.sidecar import NAME
 from twoarm.run.attempted import Attempted
 from twoarm.run.freeze import ProgramFile
-from twoarm.run.ledger import DOUBTS, TREES, TRIAL, RunFolder
+from twoarm.run.ledger import DOUBTS, TREES, TRIAL, UNCHECKED, RunFolder
 from twoarm.run.merged import shards_told
 from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen
@@ -26,7 +26,7 @@ RECEIPT = "receipt.json"
 # What a folder of runs that were graded again has besides.
 REGRADED = "regraded.json"
 # What stands beside the runs and is taken for what it was when the receipt was written.
-_BESIDE = (COLLECTED, TREES, DOUBTS, REGRADED)
+_BESIDE = (COLLECTED, TREES, DOUBTS, UNCHECKED, REGRADED)
 # In the facts of a run: when it was graded again, or why it was not.
 REGRADED_AT, NOT_REGRADED = "regraded_at_utc", "not_regraded"
 
@@ -77,6 +77,8 @@ def told_by_folder(folder: RunFolder, frozen: Frozen) -> dict[str, Any]:
         "schedule_sha256": file_digest(folder.at(SCHEDULE)),
         "origin": frozen.origin,
         "doubtful_runs": folder.doubtful(),
+        # Trees of a node that was lost cannot be compared with what they were.
+        "unchecked_runs": folder.doubtful(UNCHECKED),
         "sources": frozen.sources,
         "candidates": frozen.candidates,
         "baseline": frozen.baseline,

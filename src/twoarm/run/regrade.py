@@ -40,17 +40,18 @@ from twoarm.run.prepare import Prepared
 from twoarm.run.receipt import NOT_REGRADED, REGRADED, REGRADED_AT, RegradedFrom, regraded_from
 from twoarm.run.report import Collected
 from twoarm.run.schedule import SCHEMA, Frozen
-from twoarm.run.session import Session, check_outside, earlier_trees, own_share
+from twoarm.run.session import Session, check_outside, own_share
 from twoarm.run.setting import Setting, default_jobs, plain_env
 from twoarm.run.settle import abandon, regraded
 from twoarm.run.suite_file import read_suite
 from twoarm.run.tree import lies_in
+from twoarm.run.whole import earlier_trees
 from twoarm.runs.study import COLLECTED
 from twoarm.text.escape import counted, named, shortened, visible
 
 _TICK_SECONDS = 0.25
 # What a folder says of its runs besides, which holds for them however they are graded.
-_CARRIED = ("doubts.json", "reports.jsonl", SHARDS)
+_CARRIED = ("doubts.json", "unchecked.json", "reports.jsonl", SHARDS)
 # How the facts that acceptance tells begin, and how its logs do.
 _GRADED = ("acceptance_", "check", "score", "broken")
 _LOG = "acceptance"

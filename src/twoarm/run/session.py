@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from twoarm.errors import InputError, UsageError
+from twoarm.errors import UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
 from twoarm.run.executor import LOCAL, Executor
 from twoarm.run.isolation import ChosenIsolation, clear_containers, sealer_of
 from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, clear_engines, model_of
-from twoarm.run.ledger import TREES, WHOLE, MachineSettings, RunFolder
+from twoarm.run.ledger import WHOLE, MachineSettings, RunFolder
 from twoarm.run.looks import (
     EarlyEnd,
     Judge,
@@ -37,8 +37,9 @@ from twoarm.run.shard import sharded
 from twoarm.run.suite import SuiteTask, read_as
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.tree import lies_in
+from twoarm.run.whole import check_trees, keep_trees
 from twoarm.runs.study import SCHEDULE, StopReason
-from twoarm.text.escape import counted, named, shortened, visible
+from twoarm.text.escape import visible
 
 if TYPE_CHECKING:
     from twoarm.run.fleet import Fleet
@@ -108,7 +109,7 @@ class Session:
                 prepared = prepare_trials(
                     self.setting, self.place, self.here, logs, token, 1, (out,)
                 )
-            _keep_trees(self.folder, prepared.digests)
+            keep_trees(self.folder, prepared.digests)
             self.machine = msgspec.structs.replace(self.machine, isolation=prepared.isolation)
             self.folder.change(self.machine)
             place.write(_PREPARED, msgspec.json.encode(prepared))
@@ -117,31 +118,13 @@ class Session:
 
     def check_trees(self, prepared: Prepared) -> None:
         """Stop if the trees that trials start from are not what they were."""
-        changed = list(prepared.changed())
-        if self.fleet is not None:
-            changed += self.fleet.executor.changed(prepared.different())
-            if gone := self.fleet.executor.unchecked():
-                self.folder.say("trees not looked at", nodes=gone)
-        if not changed:
-            self.folder.say(WHOLE)
-            return
-        doubtful = self.folder.since_whole()
-        self.folder.doubt(doubtful)
-        self.folder.say("trees changed", files=changed[:20], runs=doubtful)
-        # Made anew by the next runner.
-        self.place.forget(_PREPARED)
-        more = f" and {counted(len(changed) - 1, 'more file')}" if len(changed) > 1 else ""
-        doubts = (
-            f"{counted(len(doubtful), 'run')} since the last check may have started from it or "
-            f"been judged by it: {visible(shortened(', '.join(doubtful), 500))}; remove their "
-            f"folders below {visible(self.folder.at('runs'))} to run them again"
-            if doubtful
-            else "no run was made since the last check"
-        )
-        raise StoppedError(
-            f"a trial, or somebody else, changed the trees that trials start from: "
-            f"{visible(changed[0])}{more}; {doubts}"
-        )
+        nodes = None if self.fleet is None else self.fleet.executor
+        try:
+            check_trees(self.folder, prepared, nodes)
+        except StoppedError:
+            # Made anew by the next runner.
+            self.place.forget(_PREPARED)
+            raise
 
     def run(
         self,
@@ -298,30 +281,6 @@ def _known_prepared(place: OpenFolder, tasks: Iterable[SuiteTask]) -> Prepared |
         return None
     complete = all(task.id in prepared.untouched for task in tasks)
     return prepared if complete and all(map(os.path.isdir, prepared.paths())) else None
-
-
-def earlier_trees(folder: RunFolder) -> dict[str, str]:
-    """The digests of the trees that the trials of a folder started from."""
-    if folder.folder.look(TREES) is None:
-        return {}
-    try:
-        return msgspec.json.decode(folder.folder.read(TREES), type=dict[str, str])
-    except ValueError as error:
-        raise InputError(f"{visible(folder.at(TREES))}: {visible(str(error))}") from error
-
-
-def _keep_trees(folder: RunFolder, digests: Mapping[str, str]) -> None:
-    """Remember the trees that trials start from; refuse others than those of earlier trials."""
-    made = {key: digest for key, digest in digests.items() if key.startswith("trees.")}
-    earlier = earlier_trees(folder)
-    for key in sorted(made.keys() & earlier.keys()):
-        if made[key] != earlier[key]:
-            raise InputError(
-                f"task {named(key.removeprefix('trees.'))}: its setup made other files than for "
-                f"the runs that are there (digest {earlier[key][:12]} then, {made[key][:12]} now); "
-                "make it repeatable, or start over with another --out"
-            )
-    folder.folder.write(TREES, msgspec.json.encode(earlier | made, order="sorted"))
 
 
 def prepare_trials(

@@ -10,7 +10,7 @@ import msgspec
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.prices import Prices, read_prices
 from twoarm.run.attempted import Attempted
-from twoarm.run.ledger import RunFolder
+from twoarm.run.ledger import UNCHECKED, RunFolder
 from twoarm.run.looks import looks_taken, saved
 from twoarm.run.merged import merged_shards
 from twoarm.run.receipt import NOT_REGRADED, regraded_from
@@ -80,6 +80,7 @@ def open_study(path: str) -> OpenStudy:
                 shards=0 if merged is None else merged.of,
                 missing_shards=() if merged is None else merged.still_missing(frozen, settled),
                 nodes={(r.task, r.arm, r.repeat): r.node for r in runs if r.node is not None},
+                unchecked=frozenset(_unchecked(folder, runs)),
             ),
         )
     except OSError as error:
@@ -87,6 +88,13 @@ def open_study(path: str) -> OpenStudy:
         raise InputError(f"{where}: cannot be read: {error.strerror}") from error
     finally:
         folder.release()
+
+
+def _unchecked(folder: RunFolder, runs: Iterable[Attempted]) -> Iterator[tuple[str, str, int]]:
+    """The runs whose trees nobody could look at afterwards, where an agent can change them."""
+    left = folder.doubtful(UNCHECKED)
+    if left and folder.machine().isolation == "copy":
+        yield from ((r.task, r.arm, r.repeat) for r in runs if r.trial.id in left)
 
 
 def _suite_digest(frozen: Frozen) -> str:

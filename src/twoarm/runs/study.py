@@ -84,6 +84,8 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     missing_shards: tuple[int, ...] = ()
     # By task, arm and repeat: the machine of a cluster that a run was made on.
     nodes: dict[tuple[str, str, int], str] = {}
+    # The same of runs that started from trees there which nobody could look at afterwards.
+    unchecked: frozenset[tuple[str, str, int]] = frozenset()
 
     def ended_for(self, candidate: str, baseline: str) -> StopReason | None:
         """Why it ended at a planned look, where these are its arms."""

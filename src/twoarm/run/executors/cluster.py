@@ -181,8 +181,8 @@ class Cluster:
 
     def changed(
         self, nodes: Sequence[ClusterNode], trees: tuple[Tree, ...]
-    ) -> "Iterator[LostError | list[str]]":
-        """What is not as it came, of these trees on each node."""
+    ) -> "Iterator[LostError | list[str] | None]":
+        """What is not as it came, of these trees on each node; None where none of them is."""
         yield from self._everywhere(self._changed, nodes, self._run, trees)
 
     def _everywhere(
@@ -241,7 +241,7 @@ def _sweep(run: NodeRun) -> None:
     sweep(run)
 
 
-def _changed(run: NodeRun, trees: tuple[Tree, ...]) -> list[str]:
+def _changed(run: NodeRun, trees: tuple[Tree, ...]) -> list[str] | None:
     return worker_of(run).place.changed(trees)
 
 

@@ -139,17 +139,18 @@ class NodePlace:
                     above.clear(new)
             self._arrived.write(parcel.mark, b"")
 
-    def changed(self, trees: tuple[Tree, ...]) -> list[str]:
-        """What is not as it came, of the trees that came here."""
+    def changed(self, trees: tuple[Tree, ...]) -> list[str] | None:
+        """What is not as it came, of the trees that came here; None if none is here."""
         if self.is_the_drivers():
             # Whose own check sees it.
             return []
-        return [
+        here = [tree for tree in trees if os.path.lexists(tree.path)]
+        told = [
             os.path.normpath(os.path.join(tree.path, path))
-            for tree in trees
-            if os.path.lexists(tree.path)
+            for tree in here
             for path in tree.changed()
         ]
+        return told if here else None
 
     def close(self) -> None:
         """Give the folders back."""

@@ -94,6 +94,8 @@ class Ray:
         self._running: dict[str, _Running] = {}
         # Ray takes a while to see that a node is gone; what was lost there tells at once.
         self._gone: set[str] = set()
+        # The nodes whose trees were compared last time.
+        self.looked_at: set[str] = set()
         cluster.share(run)
 
     @property
@@ -236,17 +238,15 @@ class Ray:
     def changed(self, trees: Sequence[Tree]) -> list[str]:
         """The files of trees on nodes that are not as they came there."""
         nodes = self._left()
+        self.looked_at.clear()
         told = []
         for node, changed in zip(nodes, self._cluster.changed(nodes, tuple(trees)), strict=True):
             if isinstance(changed, LostError):
                 self._gone.add(node.name)
-            else:
+            elif changed is not None:
+                self.looked_at.add(node.name)
                 told += [f"{path} on node {node.name}" for path in changed]
         return told
-
-    def unchecked(self) -> list[str]:
-        """The nodes that are gone, and with them what trials there started from."""
-        return sorted(self._gone)
 
     def close(self) -> None:
         """End whatever still runs, and leave nothing on the nodes."""
