@@ -33,12 +33,19 @@ def test_a_node_without_the_agent_is_named(cluster: TestCluster, out: Path) -> N
     assert "n3" not in again.stderr
 
 
-def test_where_nobody_answers_it_is_said_at_once(cluster: TestCluster, out: Path) -> None:
+@pytest.mark.parametrize(
+    ("executor", "env"), [("ray:127.0.0.1:1", {}), ("ray", {"RAY_ADDRESS": "127.0.0.1:1"})]
+)
+def test_where_nothing_listens_it_is_said_at_once(
+    cluster: TestCluster, out: Path, executor: str, env: dict[str, str]
+) -> None:
     suite = str(suite_of(out.parent / "s"))
-    done = cluster.run("run", suite, "--executor", "ray:127.0.0.1:1", "--out", str(out))
+    done = cluster.run("run", suite, "--executor", executor, "--out", str(out), **env)
     assert done.returncode == 2
-    assert done.stderr.splitlines()[-1] == (
-        "twoarm: --executor ray:127.0.0.1:1: nobody answers there; name the head of a cluster, as "
+    shown = "RAY_ADDRESS=127.0.0.1:1" if env else f"--executor {executor}"
+    (line,) = done.stderr.splitlines()
+    assert line == (
+        f"twoarm: {shown}: nothing is listening there; name the head of a cluster, as "
         "`ray start --head` printed it"
     )
 

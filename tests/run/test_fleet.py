@@ -72,6 +72,20 @@ def test_the_address_of_a_client_is_refused_with_the_way_that_works(tmp_path: Pa
     )
 
 
+@pytest.mark.parametrize("address", ["local", "http://10.0.0.1:8265", "10.0.0.1"])
+def test_an_address_of_the_environment_is_that_of_a_head(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch, address: str
+) -> None:
+    """With some of these Ray would start a cluster of its own, or ask for ever."""
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    result = twoarm("run", str(suite_of(tmp_path)), "--executor", "ray", "--dry-run")
+    assert result.code == 2
+    assert result.err == (
+        f"twoarm: RAY_ADDRESS: expected the HOST:PORT of a head, got `{address}`; unset it to join "
+        "the cluster of this machine, or name a head: --executor ray:HOST:PORT\n"
+    )
+
+
 def test_without_ray_it_is_said_what_to_install(
     tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -56,8 +56,10 @@ class TestCluster:
 
     __test__ = False
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **env: str) -> None:
         self.folder = folder
+        # Variables of all of them, besides the usual ones.
+        self._env = env
         self.cache = folder / "cache"
         self.home = folder / "home"
         # What all of them have on PATH, besides what the machine has.
@@ -92,7 +94,7 @@ class TestCluster:
         """The variables of everything there."""
         plain = {"PATH": self.path, "HOME": str(self.home), "LANG": "C.UTF-8"}
         quiet = {"RAY_USAGE_STATS_ENABLED": "0"}
-        return {**plain, **quiet, "TWOARM_CACHE": str(self.cache), **more}
+        return {**plain, **quiet, "TWOARM_CACHE": str(self.cache), **self._env, **more}
 
     def start(self, *words: str, **env: str) -> "subprocess.Popen[str]":
         """Start twoarm among the nodes."""
@@ -221,10 +223,10 @@ class TestCluster:
 
 
 @contextlib.contextmanager
-def a_cluster(folder: Path) -> Iterator[TestCluster]:
+def a_cluster(folder: Path, **env: str) -> Iterator[TestCluster]:
     """A cluster with a head and no nodes, which is gone afterwards."""
     need_ray()
-    cluster = TestCluster(folder)
+    cluster = TestCluster(folder, **env)
     try:
         yield cluster
     finally:

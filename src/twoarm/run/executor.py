@@ -51,6 +51,11 @@ class Executor(Protocol):
         ...
 
 
+def is_address(text: str) -> bool:
+    """Whether a text is HOST:PORT."""
+    return _ADDRESS.fullmatch(text) is not None
+
+
 def cluster_address(text: str) -> str | None:
     """The address in a value of `--executor`: None for this machine alone, and nothing for the
     cluster that this machine is in."""
@@ -63,7 +68,7 @@ def cluster_address(text: str) -> str | None:
             "for half a minute when their run is gone; start twoarm on the head or on a node of "
             "the cluster, with --executor ray"
         )
-    if kind != _CLUSTER or (colon and not _ADDRESS.fullmatch(address)):
+    if kind != _CLUSTER or (colon and not is_address(address)):
         raise UsageError(
             f"--executor: expected {LOCAL}, {_CLUSTER} or {_CLUSTER}:HOST:PORT, got {named(text)}"
         )

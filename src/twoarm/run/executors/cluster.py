@@ -2,27 +2,51 @@
 
 import os
 import pickle
+import signal
 import socket
+import threading
+import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
 from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
-from twoarm.run.executor import cluster_address
-from twoarm.run.executors.node import NodeRun, Order, sweep, worker_of
+from twoarm.run.executor import cluster_address, is_address
+from twoarm.run.executors.node import WAITING, NodeRun, Order, sweep, worker_of
 from twoarm.run.executors.survey import NodeFacts, NodeNeeds
 from twoarm.run.prepare import Tree
-from twoarm.text.escape import visible
+from twoarm.text.escape import named, visible
 
 NAME = "ray"
 _CONNECT_SECONDS = 5.0
 _ALIVE_SECONDS = 1.0
 # How long a node may take to look at itself, or to clean up.
 _NODE_SECONDS = 120.0
+# How long something may be on its way between this machine and a node, that is known to be up.
+_PROBE_SECONDS = 20.0
+_COMING_SECONDS = 120.0
+# How long one look at it takes at most; whoever waits wants to hear signals as well.
+_TICK_SECONDS = 0.25
+# How Ray behaves in this process; it reads these when it is imported, and when it joins.
+_SETTINGS = {
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0",
+    # How often and how long it asks a head that does not let it join.
+    "RAY_NUM_REDIS_GET_RETRIES": "2",
+    "RAY_py_gcs_connect_timeout_s": "10",
+}
+
+
+_SAME_TOKEN = "RAY_AUTH_MODE and ~/.ray/auth_token have to be the same on all machines"
+_NOTHING_ARRIVES = (
+    "what is sent between it and this machine does not arrive; open their ports to each other, and "
+    f"check the token: {_SAME_TOKEN}"
+)
 
 
 class ClusterNode(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,39 +73,37 @@ class Cluster:
     """A connection to a cluster."""
 
     def __init__(self, address: str) -> None:
-        # Ray reads these when it is imported.
-        os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-        os.environ["RAY_ENABLE_UV_RUN_RUNTIME_ENV"] = "0"
+        where = address or _address_of_environment()
+        os.environ.update(_SETTINGS)
         try:
             import ray
         except ImportError as error:
             raise UsageError(
                 "--executor ray: no Ray here; install twoarm with its extra `ray`, on nodes as well"
             ) from error
-        where = address or os.environ.get("RAY_ADDRESS", "")
-        if "://" in where:
-            # What is set for other programs may be an address of the client.
-            cluster_address(f"{NAME}:{where.partition(':')[2]}")
-        shown = f"{NAME}:{address}" if address else NAME
-        if address:
-            _check_answers(address, shown)
+        shown = f"--executor {NAME}"
+        if where:
+            shown = f"{shown}:{address}" if address else f"RAY_ADDRESS={where}"
+            _check_answers(where, shown)
         try:
-            ray.init(
-                address=address or "auto",
-                log_to_driver=False,
-                logging_level="ERROR",
-                configure_logging=False,
-                # Whatever is set for jobs of Ray, nothing is to travel but what is in the orders.
-                runtime_env={},
-            )
+            with _sigterm_kept():
+                ray.init(
+                    address=where or "auto",
+                    log_to_driver=False,
+                    logging_level="ERROR",
+                    configure_logging=False,
+                    # Whatever is set for jobs of Ray, nothing is to travel but what is in orders.
+                    runtime_env={},
+                )
         # Ray raises whatever it likes.
         except Exception as error:
-            raise InputError(f"--executor {shown}: {_why_not_joined(error, address)}") from error
+            raise InputError(f"{shown}: {_why_not_joined(error)}") from error
         self._ray = ray
         self._attempt = ray.remote(
             max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
         )(_attempt)
         self._ask = ray.remote(max_retries=0, num_cpus=0)(_survey_there())
+        self._probe = ray.remote(max_retries=0, num_cpus=0, num_returns="streaming")(_echo_there())
         self._sweep = ray.remote(max_retries=0, num_cpus=0)(_sweep)
         self._changed = ray.remote(max_retries=0, num_cpus=0)(_changed)
         self._run: Any = None
@@ -132,42 +154,88 @@ class Cluster:
             name=order.attempt, num_cpus=cpus, scheduling_strategy=self._on(node)
         )
         # In a list it is fetched by who has not got it, and not for every attempt.
-        return task.remote([self._run], self._driver, order, secrets)
+        return _Stream(task.remote([self._run], self._driver, order, secrets))
 
-    def ready(self, handles: Sequence[Any], seconds: float) -> list[Any]:
+    def ready(self, handles: "Sequence[_Stream]", seconds: float) -> "list[_Stream]":
         """Those of some attempts that have something to tell; waits so long for the first one."""
-        ready, _ = self._ray.wait(
-            list(handles), num_returns=1, timeout=max(0.0, seconds), fetch_local=False
-        )
-        return list(ready)
+        coming = [stream for stream in handles if stream.coming is not None]
+        others = {stream.told: stream for stream in handles if stream.coming is None}
+        if others:
+            seconds = 0.0 if coming else max(0.0, seconds)
+            ready, _ = self._ray.wait([*others], num_returns=1, timeout=seconds, fetch_local=False)
+            coming += [others[told] for told in ready]
+        return coming
 
-    def take(self, handle: Any, node: ClusterNode) -> tuple[str, Any] | None:
-        """The next that an attempt tells; None if that was all. LostError if there is no more."""
+    def take(self, handle: "_Stream", node: ClusterNode) -> tuple[str, Any] | None:
+        """The next that an attempt tells, or that it is on its way; None if that was all.
+
+        LostError if there is no more.
+        """
         try:
-            told: tuple[str, Any] = self._ray.get(next(handle))
+            if handle.coming is None:
+                handle.coming = next(handle.told)
+                handle.give_up = time.monotonic() + _COMING_SECONDS
+            told: tuple[str, Any] = self._ray.get(handle.coming, timeout=_TICK_SECONDS)
         except StopIteration:
             return None
+        except self._ray.exceptions.GetTimeoutError as error:
+            if time.monotonic() < handle.give_up:
+                return WAITING, None
+            raise LostError(
+                f"node {visible(node.name)}: what it sent did not arrive within "
+                f"{_COMING_SECONDS:g} s",
+                node_gone=False,
+            ) from error
         except self._ray.exceptions.RayError as error:
             raise self._no_answer(error, node) from error
+        handle.coming = None
         return told
 
-    def cancel(self, handle: Any) -> None:
+    def cancel(self, handle: "_Stream") -> None:
         """Kill the worker of an attempt; its keeper ends with it, and cleans up."""
         with suppress(self._ray.exceptions.RayError):
-            self._ray.cancel(handle, force=True)
+            self._ray.cancel(handle.told, force=True)
 
     # Nodes.
 
     def survey(self, nodes: Sequence[ClusterNode], asked: NodeNeeds) -> list[NodeFacts]:
         """What each node says of itself."""
         # Pickled here: there it is read only where it can be.
-        answers = self._everywhere(self._ask, nodes, __version__, pickle.dumps(asked))
-        return [
+        answers = list(self._everywhere(self._ask, nodes, __version__, pickle.dumps(asked)))
+        facts = [
             NodeFacts(node=node.name, problems=(answer.reason,), gone=answer.node_gone)
             if isinstance(answer, LostError)
             else NodeFacts(node=node.name, **answer)
             for node, answer in zip(nodes, answers, strict=True)
         ]
+        silent = self._silent([node for node, told in zip(nodes, facts, strict=True) if told.ray])
+        return [
+            replace(told, problems=(*told.problems, _NOTHING_ARRIVES))
+            if told.node in silent
+            else told
+            for told in facts
+        ]
+
+    def _silent(self, nodes: Sequence[ClusterNode]) -> set[str]:
+        """The nodes that cannot fetch what is put here, or send back what an attempt would tell."""
+        sent = self.put(b"probe")
+        asked = {
+            self._probe.options(scheduling_strategy=self._on(node)).remote([sent]): node.name
+            for node in nodes
+        }
+        silent = set()
+        deadline = time.monotonic() + _PROBE_SECONDS
+        for handle, name in asked.items():
+            left = max(0.0, deadline - time.monotonic())
+            ready, _ = self._ray.wait([handle], timeout=left, fetch_local=False)
+            try:
+                if not ready:
+                    raise self._ray.exceptions.GetTimeoutError
+                self._ray.get(next(handle), timeout=max(1.0, deadline - time.monotonic()))
+            except self._ray.exceptions.RayError:
+                silent.add(name)
+                self._ray.cancel(handle, force=True)
+        return silent
 
     @property
     def version(self) -> str:
@@ -192,9 +260,10 @@ class Cluster:
         asked = [
             task.options(scheduling_strategy=self._on(node)).remote(*arguments) for node in nodes
         ]
+        deadline = time.monotonic() + _NODE_SECONDS
         for node, reference in zip(nodes, asked, strict=True):
             try:
-                yield self._ray.get(reference, timeout=_NODE_SECONDS)
+                yield self._ray.get(reference, timeout=max(0.0, deadline - time.monotonic()))
             except self._ray.exceptions.GetTimeoutError:
                 yield LostError(f"no answer after {_NODE_SECONDS:g} s", node_gone=False)
             except self._ray.exceptions.RayError as error:
@@ -225,6 +294,16 @@ class Cluster:
         """Leave the cluster."""
         self._run = None
         self._ray.shutdown()
+
+
+class _Stream:
+    """What an attempt tells, one thing after the other."""
+
+    def __init__(self, told: Any) -> None:
+        self.told = told
+        # What has been told and is not here yet, and how long it is waited for.
+        self.coming: Any = None
+        self.give_up = 0.0
 
 
 def _attempt(run: list[Any], driver: str, order: Order, secrets: dict[str, str]) -> Iterator[Any]:
@@ -267,12 +346,38 @@ def _survey_there() -> Callable[[str, bytes], dict[str, Any]]:
     return there
 
 
+def _echo_there() -> Callable[[list[Any]], Iterator[Any]]:
+    """What fetches and tells as an attempt does, on any node."""
+
+    def there(sent: list[Any]) -> Iterator[Any]:
+        import ray
+
+        yield ray.get(sent[0])
+
+    return there
+
+
+def _address_of_environment() -> str:
+    """The head that is set for all programs of Ray; nothing for the cluster of this machine."""
+    where = os.environ.get("RAY_ADDRESS", "")
+    if where in ("", "auto"):
+        return ""
+    if where.startswith(f"{NAME}://"):
+        cluster_address(where)
+    if not is_address(where):
+        raise UsageError(
+            f"RAY_ADDRESS: expected the HOST:PORT of a head, got {named(where)}; unset it to join "
+            f"the cluster of this machine, or name a head: --executor {NAME}:HOST:PORT"
+        )
+    return where
+
+
 def _check_answers(address: str, shown: str) -> None:
     """Refuse at once what would take Ray a minute to give up."""
     host, _, port = address.rpartition(":")
     if not _answers(host.strip("[]"), int(port), _CONNECT_SECONDS):
         raise InputError(
-            f"--executor {shown}: nobody answers there; name the head of a cluster, as `ray start "
+            f"{shown}: nothing is listening there; name the head of a cluster, as `ray start "
             "--head` printed it"
         )
 
@@ -285,11 +390,26 @@ def _answers(host: str, port: int, seconds: float) -> bool:
         return False
 
 
-def _why_not_joined(error: Exception, address: str) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    if isinstance(error, ConnectionError) and not address:
+@contextmanager
+def _sigterm_kept() -> Iterator[None]:
+    """Ray has its own way to end, which leaves everything behind."""
+    before = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, before)
+
+
+def _why_not_joined(error: Exception) -> str:
+    if type(error).__name__ == "AuthenticationError":
+        return f"RAY_AUTH_MODE is token, and there is no token on this machine; {_SAME_TOKEN}"
+    if isinstance(error, ConnectionError) and error.__cause__ is None:
         return (
             "this machine is in no cluster; start one with `ray start --head`, join one with "
             "`ray start --address=HOST:PORT`, or name one: --executor ray:HOST:PORT"
         )
+    if isinstance(error, ConnectionError):
+        return f"no head there that lets this machine join; check the token: {_SAME_TOKEN}"
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return visible(" ".join(lines)[:500]) or type(error).__name__

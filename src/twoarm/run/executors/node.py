@@ -35,6 +35,8 @@ _ARRIVED, _UNPACKING = "arrived", "unpacking"
 _PATIENCE_SECONDS = 20.0
 # What a node says of an attempt, in this order; of `REFUSED` and `PIECE` there may be any number.
 BEGUN, REFUSED, PIECE, OVER = "begun", "refused", "piece", "ended"
+# What is said of it here, as long as the next has not arrived.
+WAITING = "waiting"
 
 
 class NodeRun(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,6 +19,7 @@ from twoarm.run.executors.node import (
     DRIVER,
     OVER,
     PIECE,
+    REFUSED,
     NodePlace,
     NodeRun,
     Order,
@@ -188,6 +189,8 @@ class Ray:
         try:
             told = self._cluster.take(running.handle, running.node)
         except LostError as lost:
+            # It may still be there, where nobody hears it.
+            self._cluster.cancel(running.handle)
             return self._no_answer(running, lost.reason, node_gone=lost.node_gone)
         if told is None:
             return self._no_answer(running, "its node told no outcome", node_gone=False)
@@ -198,7 +201,7 @@ class Ray:
             running.folder.write(value)
         elif what == OVER:
             return self._ended(running, value)
-        else:
+        elif what == REFUSED:
             running.watch.told = value
         return None
 
