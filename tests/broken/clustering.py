@@ -66,6 +66,7 @@ CLUSTERING = [
     Broken("files are looked for where they are", "missing_files", '{"suite": checked.folder}', '{"suite": checked.shown}', FLEET),
     Broken("a resume takes what was asked for", "reopen.reopen", "options.jobs or machine.jobs_asked", "options.jobs or machine.jobs", f"{FLEET}::test_a_resume_takes_the_nodes_that_are_there_now"),
     Broken("a node's cache has no instructions above it", "look_around", "if why := why_no_place(run.root):", "if False:", FLEET),
+    Broken("a look at a node leaves nothing there", "look_around", "sweep(run)", "pass", FLEET),
     Broken("groups are compared with themselves", "compare_nodes", "within = _centered(which, group, counts)", "within = which", SPEEDS),
     Broken("only what is connected is compared", "evidence.nodes._comparable", "and np.abs(unknown[:, each] - unknown[:, other]).max() < 1e-6", "", f"{SPEEDS}::test_nodes_without_a_common_group_are_no_pair"),
     Broken("a little slower is not worth saying", "NodeSpeeds.clear", "and self.ratio >= LEAST_RATIO", "", SPEEDS),

@@ -25,6 +25,8 @@ def test_a_node_without_the_agent_is_named(cluster: TestCluster, out: Path) -> N
             "twoarm: node n3: agent `command`: no program `my-agent` on PATH; install it, or put "
             "the folder it is in on PATH"
         )
+        for name in ("n1", "n2", "n3"):
+            assert list(cluster.cache_of(name).iterdir()) == []
     finally:
         cluster.kill("n3")
     # It is gone, and the others will do; nothing was begun.

@@ -450,6 +450,8 @@ def asked(setting: Setting, place: Place, **changed: Any) -> dict[str, Any]:
 
 def test_a_node_that_has_everything(setting: Setting, place: Place) -> None:
     assert asked(setting, place) == {"problems": (), "isolation": "", "agent": None}
+    # The run may be refused for another node.
+    assert not os.path.exists(place.path)
 
 
 def test_a_cache_that_will_not_do(setting: Setting, place: Place, tmp_path: Path) -> None:

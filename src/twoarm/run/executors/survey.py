@@ -10,7 +10,7 @@ from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import load_agent
 from twoarm.run.engine import find_engine, last_line
-from twoarm.run.executors.node import NodePlace, NodeRun, sealer_here, sweep
+from twoarm.run.executors.node import NodeRun, sealer_here, sweep
 from twoarm.run.freeze import find_program
 from twoarm.run.isolation import inside
 from twoarm.run.place import why_no_place
@@ -53,8 +53,8 @@ def look_around(asked: bytes) -> dict[str, Any]:
         return {"problems": (f"{why}; name a folder that all nodes have in TWOARM_CACHE",)}
     problems, told = [], {}
     try:
+        # Nothing is left there, whether the run is refused or not.
         sweep(run)
-        NodePlace(run).close()
     except OSError as error:
         where = visible(str(error.filename or run.path))
         problems.append(f"{where}: {visible(error.strerror or str(error))}")
