@@ -58,5 +58,8 @@ TAGGING = [
     Broken("chosen tasks are another series", "entry._suite_digest", "if comparison.screening.chosen_tasks is None:", "if True:", "tests/history/test_log.py"),
     Broken("tags are in lines of missing shards", "merged_lines", '"task_tags": tags_of.get(trial.task) or None', '"task_tags": None', "tests/run/test_merge.py::test_the_tags_of_tasks_are_in_the_lines_of_missing_shards"),
     Broken("tags of a table have commas between them", "_Row.tags", 'value.split(",")', "[value]", TABLE),
+    Broken("tags of a cell may be a list in JSON", "_Row.tags", 'value.lstrip().startswith("[")', "False", TABLE),
+    Broken("a cell that is no JSON is refused", "_json_list", "(ValueError, RecursionError)", "RecursionError", TABLE),
+    Broken("a cell that is nested without end is refused", "_json_list", "(ValueError, RecursionError)", "ValueError", TABLE),
     Broken("tags of a suite are in the records", "_completed", '"task_tags": tags_of.get(trial.task)', '"task_tags": None', RUN),
 ]  # fmt: skip

@@ -1,5 +1,6 @@
 """`collect table`: scores, checks and tags, in columns and in objects."""
 
+import csv
 import json
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,34 @@ def test_tags_are_a_list_or_have_commas_between_them(tmp_path: Path) -> None:
     for wrong in (3, [1], {"sql": True}):
         path = table(tmp_path, {"task_tags": wrong}, kind="jsonl")
         assert "expected tags with commas between them, or a list, got" in refused("table", path)
+
+
+def tags_in_cells(folder: Path, *cells: str) -> Path:
+    """A CSV with a cell of tags for each run, quoted as a program that writes CSV does."""
+    path = folder / "t.csv"
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow([*ROW, "labels"])
+        writer.writerows([*(ROW | {"repeat": n}).values(), cell] for n, cell in enumerate(cells, 1))
+    return path
+
+
+def test_tags_of_a_cell_are_a_list_in_json(tmp_path: Path) -> None:
+    path = tags_in_cells(tmp_path, '["sql", "a, b"]', " [ ]", '["a]"]', "a [b], c")
+    records = collected("table", path, settings={"columns": {"task_tags": "labels"}})
+    tags = [["sql", "a, b"], None, ["a]"], ["a [b]", "c"]]
+    assert [record.get("task_tags") for record in records] == tags
+
+
+@pytest.mark.parametrize("cell", ['["sql", ', "[sql]", '["sql", 1]', '["sql"] x', "[" * 100_000])
+def test_a_cell_that_is_no_list_in_json_is_refused_with_line_and_column(
+    cell: str, tmp_path: Path
+) -> None:
+    path = tags_in_cells(tmp_path, "sql", cell)
+    told = refused("table", path, settings={"columns": {"task_tags": "labels"}})
+    expected = "t.csv:3: labels: expected tags with commas between them, or a list, got `"
+    assert expected in told
+    assert len(told) < 1_000
 
 
 @pytest.mark.parametrize(

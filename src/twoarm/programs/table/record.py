@@ -272,9 +272,11 @@ class _Row:
         return checks if any(passed is not None for passed in checks.values()) else None
 
     def tags(self) -> tuple[str, ...] | None:
-        """The tags of the task: a list, or text with commas between them."""
+        """The tags of the task: a list, in JSON where cells are text, or text with commas."""
         value = self.value("task_tags")
-        words = value.split(",") if isinstance(value, str) else [] if value is None else value
+        words = [] if value is None else value
+        if isinstance(value, str):
+            words = _json_list(value) if value.lstrip().startswith("[") else value.split(",")
         if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
             raise self.refuse("task_tags", "tags with commas between them, or a list", value)
         return tuple(filter(None, map(str.strip, words))) or None
@@ -304,6 +306,14 @@ class _Row:
             return msgspec.convert(value, Moment)
         except (ValueError, OverflowError):
             raise self.refuse(field, "a time such as 2026-11-15T06:21:16Z", value) from None
+
+
+def _json_list(text: str) -> object:
+    """The list that a text is in JSON; None if it is none."""
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        return None
 
 
 def _attempt(row: _Row, task: str, settings: Settings) -> Attempt:
