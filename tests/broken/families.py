@@ -5,6 +5,7 @@ from tests.broken.entry import Broken
 FAMILY = "tests/evidence/test_families.py"
 NAMED = "tests/compare/test_families.py"
 PLANNED = "tests/planning/test_planned_families.py"
+SAID = "tests/render/test_families_said.py"
 
 FAMILIES = [
     Broken("families weigh alike", "family_means", "mean[:] = np.bincount(of, values, count) / np.bincount(of, minlength=count)", "mean[:] = np.bincount(of, values, count)", f"{FAMILY}::test_a_ratio_is_a_t_interval_over_family_means"),
@@ -41,5 +42,9 @@ FAMILIES = [
     Broken("a pilot counts families", "pilot_of", "tasks=len(deltas),", "tasks=tasks,", PLANNED),
     Broken("the mean of a family has less noise", "pilot._shrunk", "float((1.0 / np.bincount(family)).mean())", "1.0", PLANNED),
     Broken("a family costs several tasks", "plan._prices", "UnitCosts(pair=each * (basis.pair_usd or 1e-9), task=each * options.task_cost)", "UnitCosts(pair=basis.pair_usd or 1e-9, task=options.task_cost)", PLANNED),
+    Broken("looks count the families of a suite", "refuse_in_vain", "can_be_clear(families or tasks,", "can_be_clear(tasks,", "tests/run/test_looks.py::test_looks_count_the_families_of_a_suite"),
+    Broken("both arms of a check are weighed by family", "evidence.scores._checks", "for arm in layout.over_families(each)]", "for arm in each]", f"{SAID}::test_both_arms_of_a_check_are_weighed_as_their_difference"),
+    Broken("an overview of candidates says which tasks it is for", "candidates._whose", "if len(said) == 1", "if False", f"{SAID}::test_an_overview_of_candidates_says_which_tasks_it_is_for"),
+    Broken("half an interval is not shown", "_Screen.first", "scope if most[4] >= len(scope) else", "self._cut(scope, most[4]) if scope else", f"{SAID}::test_an_interval_is_never_cut_in_half"),
     Broken("a calibration deals with families", "calibration.deal", "family=pool.family)", ")", PLANNED),
 ]  # fmt: skip

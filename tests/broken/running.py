@@ -32,7 +32,7 @@ RUNNING = [
     Broken("looks cannot change", "refuse_changed", 'if "looks" in given and given["looks"] != frozen.looks:', "if False:", f"{LOOKED}::test_looks_are_what_they_were_when_the_run_was_started"),
     Broken("what looks are judged by cannot change", "refuse_changed", "if now is not None and now != then:", "if False:", f"{LOOKED}::test_looks_are_what_they_were_when_the_run_was_started"),
     Broken("more tasks than looks take are refused at once", "refuse_in_vain", "if tasks > MOST_TASKS:", "if False:", f"{LOOKED}::test_more_tasks_than_looks_can_judge_are_refused"),
-    Broken("looks that can find nothing are refused at once", "refuse_in_vain", "if not can_be_clear(tasks, options.level, candidates):", "if False:", f"{LOOKED}::test_looks_that_can_find_nothing_are_refused"),
+    Broken("looks that can find nothing are refused at once", "refuse_in_vain", "if not can_be_clear(families or tasks, options.level, candidates):", "if False:", f"{LOOKED}::test_looks_that_can_find_nothing_are_refused"),
     Broken("several candidates take more tasks", "setting._on_looks", "enough = _ENDING + round(2.0 * log2(len(frozen.candidates)))", "enough = _ENDING", f"{LOOKED}::test_looks_that_can_find_nothing_are_refused"),
     Broken("a level without looks does nothing in a dry run", "Rule.refuse", "and not self._met(given)", "and (not self.without or not self.beside and not self._met(given))", "tests/commands/test_given.py"),
     Broken("a run goes on until the answer is known for each candidate", "judge_of", "if looks is None or looks.stop is None:\n    return None", "if looks is None or looks.stop is None:\n    continue", "tests/run/test_together.py::test_several_arms_run_until_the_answer_is_known_for_each"),

@@ -122,7 +122,8 @@ def named_caveats(names: list[str]) -> list[str]:
 )
 def test_ids_that_look_like_families_are_said(names: list[str]) -> None:
     (message,) = named_caveats(names)
-    assert message.startswith(f"task ids look like families (4 of {len(names)} tasks: ")
+    some = "all 4" if len(names) == 4 else f"4 of {len(names)}"
+    assert message.startswith(f"the ids of {some} tasks look like 2 families (")
     assert "--family" in message
 
 

@@ -175,7 +175,7 @@ def test_the_tags_of_most_tasks_are_looked_at() -> None:
     assert tags is not None
     assert (tags.names, len(tags.largest), tags.intervals) == (29, MOST_TAGS, 3 * MOST_TAGS)
     assert min(effect.tasks for effect in tags.largest) == 5
-    assert "20 of 29 tags: those of the most tasks." in twoarm.score(
+    assert "20 of 29 tags: those with the most tasks." in twoarm.score(
         made(many, repeats=2), resamples=99
     ).to_text(full=True)
 

@@ -302,6 +302,25 @@ def test_looks_that_can_find_nothing_are_refused(tmp_path: Path) -> None:
     assert all(word in less.out.splitlines()[-1] for word in words)
 
 
+def test_looks_count_the_families_of_a_suite(tmp_path: Path) -> None:
+    tasks = [
+        task | {"id": f"{task['id']}-{copy}", "family": task["id"]}
+        for task in TASKS
+        for copy in range(3)
+    ]
+    suite = suite_of(tmp_path / "s", tasks=tasks, arms={"third": {"env": {"HINT": "2"}}})
+    result = twoarm("run", str(suite), "--looks", "3,5", "--dry-run")
+    assert result.code == 2
+    assert result.err == (
+        "twoarm: --looks: with 6 families of 18 tasks no look could find a difference between 2 "
+        "candidates and the baseline, however large: it takes 7; add families of tasks, or leave "
+        "the option out\n"
+    )
+    less = twoarm("run", str(suite), "--looks", "3,5", "--level", "0.9", "--dry-run")
+    assert less.code == 0, less.err
+    assert "with 6 families of 18 tasks a look hardly ever ends a run" in less.out
+
+
 def test_looks_are_what_they_were_when_the_run_was_started(tmp_path: Path) -> None:
     suite, out = suite_of(tmp_path / "s", FASTER), tmp_path / "out"
     assert start(suite, out, "--looks", "1", "--level", "0.9").code == 0

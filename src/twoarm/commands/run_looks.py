@@ -13,7 +13,7 @@ from twoarm.options import Options
 from twoarm.runs.runfile import read
 from twoarm.runs.study import StopReason
 from twoarm.score import compare, compare_candidates
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, counted_tasks
 
 if TYPE_CHECKING:
     from twoarm.run.looks import Judge
@@ -41,19 +41,21 @@ def repeats_of(given: Given) -> int | None:
 
 def refuse_in_vain(frozen: "Frozen", options: Options) -> None:
     """Refuse looks that could not be judged, or never know an answer, before anything is spent."""
-    tasks, candidates = len(frozen.suite.tasks), len(frozen.candidates)
+    tasks, families = len(frozen.suite.tasks), frozen.suite.families
+    candidates = len(frozen.candidates)
     if not frozen.looks:
         return
     if tasks > MOST_TASKS:
         raise UsageError(
             f"--looks: planned looks take at most {MOST_TASKS:,} tasks, and the suite has {tasks:,}"
         )
-    if not can_be_clear(tasks, options.level, candidates):
+    if not can_be_clear(families or tasks, options.level, candidates):
         enough = fewest_tasks(1.0 - (1.0 - options.level) / candidates)
         raise UsageError(
-            f"--looks: with {counted(tasks, 'task')} no look could find a difference between "
-            f"{counted(candidates, 'candidate')} and the baseline, however large: it takes "
-            f"{enough}; add tasks, or leave the option out"
+            f"--looks: with {counted_tasks(tasks, families)} no look could find a difference "
+            f"between {counted(candidates, 'candidate')} and the baseline, however large: it takes "
+            f"{enough}; add {'tasks' if families is None else 'families of tasks'}, or leave the "
+            "option out"
         )
 
 

@@ -62,6 +62,13 @@ class Task(msgspec.Struct, frozen=True, kw_only=True):
     high_variance: tuple[str, ...]
 
 
+def families_of(tasks: Sequence[Task]) -> int | None:
+    """How many families some tasks have; None where no two are of one."""
+    # A task without a name for its family is one of its own.
+    count = len({(task.family, task.family is None and task.task_id) for task in tasks})
+    return count if count < len(tasks) else None
+
+
 def tabulate(
     runs: Runs,
     families: Families,

@@ -72,13 +72,15 @@ def _among(runs: TaskRuns, tasks: Flags) -> TaskRuns:
 def _change(runs: TaskRuns, frame: Frame) -> TagChange:
     """One metric in the tasks with a tag: for tasks like them from six families on, otherwise for
     them."""
-    many = len(runs.independent) >= FEWEST_TASKS
+    independent = len(runs.independent)
+    many = independent >= FEWEST_TASKS
     scope: Scope = "tasks_like_these" if many else "these_tasks"
     weigh = bounded_estimate if runs.metric in BOUNDED else mean_estimate
     estimate = ratio_estimate(runs, frame) or weigh(runs, frame)
     interval: Interval | None = getattr(estimate, scope)
     return TagChange(
         tasks=int(runs.shared.sum()),
+        families=None if runs.layout.family is None else independent,
         ratio=runs.logs,
         estimate=estimate.estimate,
         scope=scope,

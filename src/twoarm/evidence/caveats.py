@@ -11,7 +11,7 @@ from twoarm.evidence.harm import clearly_worse
 from twoarm.evidence.results import Evidence, Interval
 from twoarm.options import Options
 from twoarm.runs.metric import JUDGED, LABELS, SUCCESS
-from twoarm.text.escape import counted, series
+from twoarm.text.escape import counted, series, tasks_or_families
 from twoarm.text.number_format import change, share
 from twoarm.text.sentence import Name, joined, listed, say
 
@@ -44,11 +44,14 @@ def evidence_caveats(
     yield from _on_zeros(evidence)
     variance = evidence.variance
     if variance is not None and variance.repeats_share < FEW_REPEATS_HELP:
+        units = tasks_or_families(evidence.families)
         yield Caveat.say(
             "add_tasks",
-            "about {} of the uncertainty about duration comes from which tasks were used: "
-            "repeats narrow it down to that spread, more tasks beyond it",
+            "about {} of the uncertainty about duration comes from which {} were used: repeats "
+            "narrow it down to that spread, more {} beyond it",
             f"{variance.tasks_share:.0%}",
+            units,
+            units,
         )
 
 
@@ -115,7 +118,7 @@ def _on_ungated(evidence: Evidence) -> Iterator[Caveat]:
 
 
 def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
-    """Where repeats are unequal, weighing runs alike and weighing tasks alike may disagree."""
+    """Weighing runs alike and weighing tasks, or families, alike may disagree."""
     differ = []
     for gate in GATES:
         delta, unit = evidence.deltas[gate.metric.name], gate.metric.unit
@@ -125,8 +128,8 @@ def _on_weights(evidence: Evidence) -> Iterator[Caveat]:
     if differ:
         yield Caveat.say(
             "weights_differ",
-            "weighed task by task, as in the evidence, mean differences are not those over "
-            "pairs: {}",
+            "weighed {}, as in the evidence, mean differences are not those over pairs: {}",
+            "task by task" if evidence.families is None else "family by family",
             "; ".join(differ),
         )
 

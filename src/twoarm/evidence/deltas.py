@@ -3,13 +3,13 @@
 from twoarm.evidence import means, medians
 from twoarm.evidence.cells import Grouped, TaskRuns
 from twoarm.evidence.interval import (
-    FEW_TO_RESAMPLE,
     FLAT_BOOTSTRAP,
     NO_PAIRS,
     Answer,
     Frame,
     between,
     estimated,
+    few_to_resample,
     no_width,
     withheld,
 )
@@ -57,16 +57,15 @@ def _bootstrap_mean(pairs: Grouped, frame: Frame) -> Answer:
     """Whole tasks, or families, drawn again, expanded percentile."""
     if not len(pairs):
         return NO_PAIRS
-    drawn_again = medians.resampled(pairs.noun)
-    pairs = pairs.by_family
+    noun, pairs = pairs.noun, pairs.by_family
     tasks = len(pairs.sizes)
     resamples = shared_resamples(tasks, frame)
     if tasks < FEWEST_TASKS or resamples is None:
-        return FEW_TO_RESAMPLE
+        return few_to_resample(noun)
     drawn = resamples.sums(sums(pairs.values, pairs.starts)) / resamples.sums(pairs.sizes)
     low, high = resamples.percentiles(drawn, medians.expanded_tail(frame, tasks, tasks - 1))
     if no_width(low, high):
         return FLAT_BOOTSTRAP
     exact = ", exact" if resamples.exact else ""
-    method = f"expanded percentile, {drawn_again}{exact}"
+    method = f"expanded percentile, {medians.resampled(noun)}{exact}"
     return between(low=low, high=high, method=method, caveats=())

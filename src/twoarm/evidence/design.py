@@ -8,7 +8,7 @@ import numpy as np
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import decide, figures, judge
 from twoarm.compare.screen import ArmRuns
-from twoarm.compare.tasks import Task
+from twoarm.compare.tasks import Task, families_of
 from twoarm.errors import Caveat
 from twoarm.evidence.kernel import chance_of_at_least, log_choose
 from twoarm.evidence.results import RunOrder
@@ -187,9 +187,10 @@ def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:
         yield Caveat.say(
             "unequal_repeats",
             "unequal repeats, {} to {} per task and arm: tasks with more repeats weigh more in "
-            "the gates and paired deltas; in the evidence every task weighs alike",
+            "the gates and paired deltas; in the evidence every {} weighs alike",
             min(counts),
             max(counts),
+            "task" if families_of(tasks) is None else "family, and every task inside it,",
         )
 
 

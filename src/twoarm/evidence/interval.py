@@ -13,7 +13,7 @@ from twoarm.evidence.results import (
     fewest_tasks,
 )
 from twoarm.runs.metric import Better
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, plural
 
 # An interval, or why there is none.
 Answer = Interval | Withheld
@@ -87,11 +87,6 @@ class Frame(msgspec.Struct, frozen=True, kw_only=True):
         return student((1.0 + self.level) / 2.0, df)
 
 
-IDENTICAL_TASKS = Withheld(
-    code="identical_tasks",
-    scope="tasks_like_these",
-    message="No variation between tasks: interval not estimable (replayed or cached runs?).",
-)
 ONE_REPEAT = Withheld(
     code="one_repeat",
     scope="these_tasks",
@@ -109,16 +104,25 @@ FURTHEST = 700.0
 TOO_EXTREME = Withheld(
     code="too_extreme", scope=None, message="The ratio is too extreme for a number."
 )
-FEW_TO_RESAMPLE = Withheld(
-    code="few_to_resample",
-    scope="bootstrap",
-    message=f"Fewer than {FEWEST_TASKS} tasks: a bootstrap would be far too narrow.",
-)
 FLAT_BOOTSTRAP = Withheld(
     code="flat_bootstrap",
     scope="bootstrap",
     message="The bootstrap has no width: every resample has the same mean.",
 )
+
+
+def identical(noun: str) -> Withheld:
+    """Why tasks, or families, that all show the same have no interval over others."""
+    message = (
+        f"No variation between {plural(noun)}: interval not estimable (replayed or cached runs?)."
+    )
+    return Withheld(code="identical_tasks", scope="tasks_like_these", message=message)
+
+
+def few_to_resample(noun: str) -> Withheld:
+    """Why so few tasks, or families, are not drawn again."""
+    message = f"Fewer than {FEWEST_TASKS} {plural(noun)}: a bootstrap would be far too narrow."
+    return Withheld(code="few_to_resample", scope="bootstrap", message=message)
 
 
 def only_one(noun: str) -> Withheld:

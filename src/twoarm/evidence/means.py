@@ -13,7 +13,6 @@ from twoarm.evidence.cells import TaskRuns
 from twoarm.evidence.interval import (
     FURTHEST,
     IDENTICAL_REPEATS,
-    IDENTICAL_TASKS,
     NO_RUNS,
     ONE_REPEAT,
     TOO_EXTREME,
@@ -23,6 +22,7 @@ from twoarm.evidence.interval import (
     borrowed,
     estimated,
     few_tasks,
+    identical,
     no_interval_over,
     no_width,
     only_one,
@@ -100,7 +100,7 @@ def mean_estimate(runs: TaskRuns, frame: Frame) -> Estimate:
         error = over_tasks(deltas)
         size = float(np.abs(runs.means[:, runs.shared]).max())
         if math.sqrt(error.variance) <= 1e-12 * size:
-            like = IDENTICAL_TASKS
+            like = identical(noun)
         else:
             few = (few_tasks(count, noun),) if count < FEWEST_TASKS else ()
             notes = few or _unseen(count, noun) if runs.logs else (*few, LOPSIDED)

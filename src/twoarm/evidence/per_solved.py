@@ -14,7 +14,6 @@ from twoarm.evidence.exclusions import p_of_losses
 from twoarm.evidence.interval import (
     FURTHEST,
     IDENTICAL_REPEATS,
-    IDENTICAL_TASKS,
     NO_RUNS,
     ONE_REPEAT,
     TOO_EXTREME,
@@ -23,6 +22,7 @@ from twoarm.evidence.interval import (
     between,
     borrowed,
     estimated,
+    identical,
     no_interval_over,
     no_width,
 )
@@ -241,7 +241,7 @@ def _ratio_over_tasks(
         return few
     error = _left_out(ours.without - theirs.without, _equal_tasks(ours, theirs))
     reach = frame.quantile(error.df) * math.sqrt(error.variance)
-    return _interval(ratio, (reach, reach), OVER[noun], notes, IDENTICAL_TASKS)
+    return _interval(ratio, (reach, reach), OVER[noun], notes, identical(noun))
 
 
 def _arm_here(side: Solving, frame: Frame) -> Answer:
@@ -274,7 +274,7 @@ def _arm_over_tasks(side: Solving, frame: Frame) -> Answer:
     # would for lognormal totals.
     spread = (tasks * math.fsum(side.weights**2) - 1.0) / (tasks - 1.0)
     ends = reach, reach + frame.quantile(tasks - 1.0) ** 2 * spread
-    return _interval(figure, ends, OVER[noun], (), IDENTICAL_TASKS)
+    return _interval(figure, ends, OVER[noun], (), identical(noun))
 
 
 def _no_figure(side: Solving) -> Withheld | None:

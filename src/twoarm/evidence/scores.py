@@ -76,13 +76,16 @@ def _checks(
     there = np.flatnonzero(tasks_of).tolist()
     compared = sorted(there, key=lambda code: (-tasks_of[code], names[code]))[:MOST_COMPARED]
     deltas = np.full((len(compared), len(layout.tasks)), np.nan)
-    sides = []
-    for row, code in zip(deltas, compared, strict=True):
+    passed = np.full((len(compared), 2, len(layout.tasks)), np.nan)
+    for place, code in enumerate(compared):
         at = check == code
         # Shares of unequal repeats may differ by rounding alone.
-        row[task[at]] = np.round(shares[0, at] - shares[1, at], 12)
-        sides.append(shares[:, at].mean(axis=1).tolist())
+        deltas[place, task[at]] = np.round(shares[0, at] - shares[1, at], 12)
+        passed[place][:, task[at]] = shares[:, at]
     deltas = layout.over_families(deltas)
+    sides = [
+        [float(arm[~np.isnan(arm)].mean()) for arm in layout.over_families(each)] for each in passed
+    ]
     tested = deltas.copy()
     # A check of too few tasks could never be clear.
     tested[(~np.isnan(deltas)).sum(axis=1) < frame.fewest_tasks] = np.nan

@@ -8,12 +8,14 @@ import msgspec
 class TagChange(msgspec.Struct, frozen=True, kw_only=True):
     """The change of one metric over the `tasks` with a tag that both arms have it in.
 
+    `families` is how many these are of, null where no two of all tasks are of one.
     `ratio` says whether it is a ratio, of which 1 is no change. `low` and `high` are the ends of an
     interval that allows for all tags and metrics; `scope` is what it is for, and `withheld` says
     why there is none. It is better or worse only if the interval says so.
     """
 
     tasks: int
+    families: int | None
     ratio: bool
     estimate: float | None
     scope: Literal["these_tasks", "tasks_like_these"]

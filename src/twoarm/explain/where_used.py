@@ -13,9 +13,9 @@ import numpy as np
 from twoarm.compare.comparison import Comparison
 from twoarm.evidence.cells import BOUNDED, TaskRuns, lay_out, task_runs
 from twoarm.evidence.interval import (
-    IDENTICAL_TASKS,
     TOO_EXTREME,
     between,
+    identical,
     no_interval_over,
     no_width,
 )
@@ -119,7 +119,7 @@ def where_used(runs: TaskRuns, more_used: Floats, level: float) -> WhereUsed:
     low, estimate, high = (_shown(value, runs) for value in (ends[0], middle, ends[1]))
     if no_width(low, high):
         # Of one more extreme than any number, both ends are the largest there is.
-        why = IDENTICAL_TASKS if no_width(*ends) else TOO_EXTREME
+        why = identical(noun) if no_width(*ends) else TOO_EXTREME
         return msgspec.structs.replace(effect, estimate=estimate, withheld=why)
     return msgspec.structs.replace(
         effect,

@@ -26,7 +26,7 @@ from twoarm.runs.arrays import Flags, Ints
 from twoarm.runs.metric import JUDGED
 from twoarm.runs.runfile import Progress, Source, read
 from twoarm.runs.runs import Runs
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, tasks_or_families
 
 FEWEST_TRIALS, MOST_TRIALS = 50, 20_000
 # Fewer repeats leave arms of two, in which nothing looks as it does in a real comparison.
@@ -271,7 +271,7 @@ def _caveats(
             "these_tasks",
             "with fewer than {} {} the evidence is about these very tasks only",
             fewest,
-            "tasks" if families is None else "families",
+            tasks_or_families(families),
         )
     if options.by == "split":
         yield Caveat.say(

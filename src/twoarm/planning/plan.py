@@ -36,7 +36,7 @@ from twoarm.result.plan_file import (
 )
 from twoarm.runs.metric import JUDGED, SUCCESS, Metric
 from twoarm.runs.runfile import Progress, Source, read
-from twoarm.text.escape import counted_tasks, series
+from twoarm.text.escape import counted_tasks, series, tasks_or_families
 
 # Points of a line of the chart: fewer where each of them has to be tried.
 _POINTS, _TRIED_POINTS = 16, 6
@@ -378,6 +378,7 @@ class _Designs:
 
 def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[Caveat]:
     design, pilot = basis.design, basis.pilot
+    units = tasks_or_families(pilot.families(pilot.tasks))
     if basis.comparison is not None:
         screening = basis.comparison.screening
         yield from chosen_caveats(screening, options.scoring, verdict=False)
@@ -394,7 +395,7 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
             "a pilot of {} says little about how much {} differ, so that being sure takes "
             "many more runs; one of {} or more says it better",
             counted_tasks(pilot.whole_tasks(pilot.tasks), pilot.families(pilot.tasks)),
-            "tasks" if pilot.family is None else "families",
+            units,
             FEW_TASKS,
         )
     if design.tasks < outlook.fewest_tasks:
@@ -403,13 +404,15 @@ def _caveats(basis: _Basis, outlook: Outlook, options: PlanOptions) -> Iterator[
             "with fewer than {} {} the power is that of a verdict on these very tasks; it "
             "says nothing about others",
             outlook.fewest_tasks,
-            "tasks" if pilot.family is None else "families",
+            units,
         )
     if basis.comparison is not None and not pilot.task_variance[pilot.at]:
         yield Caveat.say(
             "no_task_spread",
-            "no difference between tasks was seen beyond that of their runs: repeats look as "
-            "good as tasks, which can be luck",
+            "no difference between {} was seen beyond that of their runs: repeats look as good "
+            "as {}, which can be luck",
+            units,
+            units,
         )
     if basis.pair_usd is None:
         yield Caveat.say("no_cost", "no cost is known: dollars are left out")

@@ -12,9 +12,10 @@ from twoarm.render.tables import Cell, Column, Table, number, of_planned, why_lo
 from twoarm.render.text import Look, lay_out, render
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import DIFFERS, NOT_HOW_MUCH
+from twoarm.result.promote import here
 from twoarm.result.tested import tested_said, tested_together
 from twoarm.runs.study import STOPPED_FOR
-from twoarm.text.escape import WHOLE_NAME, counted, html, inert_lines, shortened
+from twoarm.text.escape import WHOLE_NAME, counted, counted_tasks, html, inert_lines, shortened
 from twoarm.text.number_format import NOT_MEASURED
 from twoarm.text.sentence import Name, Sentence, joined, listed, say
 
@@ -135,7 +136,7 @@ def _gates(analyses: Sequence[Analysis]) -> Table:
             )
     note = (
         f"Better and worse allow for looking at {len(analyses)} candidates and {number_of_gates()} "
-        "at once; ~ is no clear difference. Intervals are for each row alone."
+        f"at once; ~ is no clear difference. Intervals are for each row alone{_whose(analyses)}."
     )
     if any(row[-1].text == DIFFERS for row in rows):
         note += f" Where a row {DIFFERS}, {NOT_HOW_MUCH}."
@@ -152,6 +153,18 @@ def _gates(analyses: Sequence[Analysis]) -> Table:
         rows=tuple(rows),
         notes=(note,) if first is not None else (),
     )
+
+
+def _whose(analyses: Sequence[Analysis]) -> str:
+    """Which tasks all intervals are for; nothing where candidates differ in that."""
+    said = set()
+    for analysis in analyses:
+        evidence = analysis.evidence
+        if evidence is not None and evidence.tasks:
+            count = counted_tasks(evidence.tasks, evidence.families)
+            like = evidence.headline == "tasks_like_these"
+            said.add(f"tasks like these ({count})" if like else f"{here(evidence)} only")
+    return f", and for {said.pop()}" if len(said) == 1 else ""
 
 
 def text(analyses: Sequence[Analysis], look: Look) -> str:

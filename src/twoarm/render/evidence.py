@@ -35,7 +35,7 @@ from twoarm.render.uptake import uptake_tables
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import difference_range, ratio_range
 from twoarm.runs.metric import COST, JUDGED, SCORE, Metric
-from twoarm.text.escape import counted_tasks
+from twoarm.text.escape import counted_tasks, tasks_or_families
 from twoarm.text.number_format import NOT_MEASURED, at_level, change, figure, share
 
 OTHER: dict[Scope, Scope] = {
@@ -58,7 +58,7 @@ def report_tables(analysis: Analysis, most: int) -> Iterator[Table]:
         for scope in (evidence.headline, OTHER[evidence.headline]):
             yield intervals(evidence, scope)
     if evidence is not None:
-        yield from tag_table(evidence.tags, most)
+        yield from tag_table(evidence, most)
     yield tasks(analysis, most)
     if evidence is not None:
         yield from single_tasks(evidence, most)
@@ -86,14 +86,15 @@ def per_solved(evidence: Evidence) -> Iterator[tuple[str, str, ArmsPerSolved]]:
     yield "minutes", "rate", evidence.per_solved.duration_minutes
 
 
-_ALIKE = "Means are over families, which weigh alike, and inside a family its tasks do."
+_ALIKE = "Means weigh every family alike, and every task inside its family."
 
 
-def _each_by_itself(scope: Scope) -> str:
-    """What a p-value is for, and what changing the signs of whole tasks assumes."""
+def _each_by_itself(evidence: Evidence) -> str:
+    """What a p-value is for, and what changing the signs of whole tasks, or families, assumes."""
     symmetric = (
-        " and assumes that, without a difference, tasks would vary alike both ways"
-        if scope == "tasks_like_these"
+        f" and assumes that, without a difference, {tasks_or_families(evidence.families)} would "
+        "vary alike both ways"
+        if evidence.headline == "tasks_like_these"
         else ""
     )
     verdict = f"the verdict also allows for looking at {number_of_gates()}"
@@ -141,7 +142,7 @@ def intervals(evidence: Evidence, scope: Scope) -> Table:
         ),
         rows=tuple(rows),
         notes=(
-            *((_each_by_itself(scope),) if tested and scope == evidence.headline else ()),
+            *((_each_by_itself(evidence),) if tested and scope == evidence.headline else ()),
             *((_ALIKE,) if evidence.families is not None else ()),
             *(of_rows(note, labels, len(rows)) for note, labels in notes.items()),
         ),

@@ -9,7 +9,7 @@ from twoarm.render.tables import Cell, Column, Table, number, tasks_counted, wor
 from twoarm.result.plan_advice import often, percent, what_to_run
 from twoarm.result.plan_file import Plan, PlanKind, PlanOption, UpperLimits
 from twoarm.runs.metric import BY_NAME, COST, SUCCESS
-from twoarm.text.escape import counted, counted_tasks
+from twoarm.text.escape import counted, counted_tasks, tasks_or_families
 from twoarm.text.number_format import NOT_MEASURED, dollars, figure, share
 from twoarm.text.sentence import Name, Sentence, say
 
@@ -220,7 +220,7 @@ def _dollars(option: PlanOption) -> Cell:
 def _rests_on(plan: Plan) -> Table:
     limits = plan.upper_limits
     scale = "points" if plan.metric == SUCCESS.name else "log scale"
-    units = "tasks" if plan.families is None else "families"
+    units = tasks_or_families(plan.families)
     rows = [
         (
             f"spread of the runs of a task ({scale})",

@@ -7,7 +7,7 @@ from twoarm.evidence.score_parts import Checks, CheckShift, Scores, TaskScore
 from twoarm.render.tables import Cell, Column, Role, Table, chance, more, number, words
 from twoarm.render.tools import NEVER_BLOCKS
 from twoarm.runs.metric import SCORE
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, tasks_or_families
 from twoarm.text.number_format import change, figure
 from twoarm.text.sentence import Name
 
@@ -22,7 +22,7 @@ def score_tables(evidence: Evidence, most: int) -> Iterator[Table]:
     if scores.by_task:
         yield _by_task(scores, most)
     if scores.checks is not None:
-        yield _checks(scores.checks)
+        yield _checks(scores.checks, evidence.families)
 
 
 def _by_task(scores: Scores, most: int) -> Table:
@@ -62,12 +62,13 @@ def _task_row(task: TaskScore) -> tuple[Cell, ...]:
     )
 
 
-def _checks(checks: Checks) -> Table:
+def _checks(checks: Checks, families: int | None) -> Table:
+    alike = "" if families is None else ", each family weighed alike"
     notes = [
         NEVER_BLOCKS,
-        "The share of runs that pass, as the mean over the tasks that have the check. p is for "
-        f"tasks like these, allows for {counted(checks.compared, 'check')} at once, and takes "
-        f"{FEWEST_TASKS} tasks or more.",
+        f"The share of runs that pass, as the mean over the tasks that have the check{alike}. p is "
+        f"for tasks like these, allows for {counted(checks.compared, 'check')} at once, and takes "
+        f"{FEWEST_TASKS} {tasks_or_families(families)} or more.",
     ]
     if checks.names > len(checks.largest):
         notes.append(

@@ -368,7 +368,8 @@ def _stability(analysis: Analysis) -> str:
             return "no decision to resample"
         if evidence.on_shared_tasks != analysis.decision:
             return "not available: on the tasks that both arms share, the decision is different"
-        return f"not available: with fewer than {FEWEST_TASKS} shared tasks it would mislead"
+        shared = "shared tasks" if evidence.families is None else "families of shared tasks"
+        return f"not available: with fewer than {FEWEST_TASKS} {shared} it would mislead"
     held = resampled.decision_share
     return (
         f"{stability_word(held)}: the same decision in {held:.0%} of "

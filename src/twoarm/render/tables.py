@@ -8,6 +8,7 @@ import msgspec
 
 from twoarm.compare.chosen import ChosenTasks
 from twoarm.compare.decide import Gate
+from twoarm.compare.tasks import families_of
 from twoarm.compare.trials import Trials, lost_runs, stopped_early
 from twoarm.evidence.results import Evidence, Interval
 from twoarm.result.analysis import Analysis
@@ -316,7 +317,7 @@ def overview(analysis: Analysis, *, brief: bool = False) -> str:
     runs = runs_counted(analysis, brief=brief)
     stopped = stopped_said(analysis.evidence)
     early = f"; {stopped}" if stopped else ""
-    tasks = tasks_counted(analysis.task_count, _families(analysis), analysis.chosen_tasks)
+    tasks = tasks_counted(analysis.task_count, families_of(analysis.tasks), analysis.chosen_tasks)
     return f"{tasks} x {repeats}; {runs}{_used(analysis)}{early}"
 
 
@@ -326,13 +327,6 @@ def tasks_counted(tasks: int, families: int | None, chosen: ChosenTasks | None) 
         return counted_tasks(tasks, families)
     among = f"{tasks:,} of {counted(chosen.of, 'task')}"
     return among if families is None else f"{among} in {counted(families, 'family')}"
-
-
-def _families(analysis: Analysis) -> int | None:
-    """How many families the tasks have; None where no two are of one."""
-    # A task without a name for its family is one of its own.
-    count = len({(task.family, task.family is None and task.task_id) for task in analysis.tasks})
-    return count if count < analysis.task_count else None
 
 
 def runs_counted(analysis: Analysis, *, brief: bool = False) -> str:

@@ -6,12 +6,12 @@ from twoarm.compare.decide import GATES
 from twoarm.compare.tasks import Task
 from twoarm.evidence.results import FEWEST_TASKS, Evidence
 from twoarm.evidence.single_parts import SingleChange, SingleTask
-from twoarm.evidence.tag_parts import TagChange, Tags
+from twoarm.evidence.tag_parts import TagChange
 from twoarm.render.tables import ROLES, Cell, Column, Table, more, number, words
 from twoarm.result.analysis import Analysis
 from twoarm.result.findings import always_said
 from twoarm.runs.metric import BY_NAME, JUDGED, LABELS, SUCCESS, Metric
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, tasks_or_families
 from twoarm.text.number_format import NOT_MEASURED, at_level, change, share
 from twoarm.text.sentence import Name
 
@@ -134,8 +134,9 @@ def _shown(metric: Metric, value: float | None, *, ratio: bool) -> str:
     return share(value - 1.0) if ratio else change(value, metric.unit).removesuffix(" points")
 
 
-def tag_table(tags: Tags | None, most: int) -> Iterator[Table]:
+def tag_table(evidence: Evidence, most: int) -> Iterator[Table]:
     """The change by tag; nothing where no tag tells tasks apart."""
+    tags, families = evidence.tags, evidence.families
     if tags is None:
         return
     entries = [
@@ -146,13 +147,13 @@ def tag_table(tags: Tags | None, most: int) -> Iterator[Table]:
     notes = [
         f"All {counted(tags.intervals, 'interval')} hold at once at {at_level(tags.level)}: each "
         f"alone is at {at_level(tags.level_of_each)}. A task may have several tags.",
-        f"From {FEWEST_TASKS} tasks on, an interval is for tasks like these with the tag; below, "
-        "it is for these very tasks.",
+        f"From {FEWEST_TASKS} {tasks_or_families(families)} on, an interval is for tasks like "
+        "these with the tag; below, it is for these very tasks.",
         *more(len(entries), most),
     ]
     if tags.names > len(tags.largest):
         notes.append(
-            f"{len(tags.largest)} of {counted(tags.names, 'tag')}: those of the most tasks."
+            f"{len(tags.largest)} of {counted(tags.names, 'tag')}: those with the most tasks."
         )
     why = dict.fromkeys(moved.withheld for _, _, moved in entries if moved.withheld)
     yield Table(
@@ -160,7 +161,8 @@ def tag_table(tags: Tags | None, most: int) -> Iterator[Table]:
         heading="By tag of task",
         columns=(
             Column("tag", "text"),
-            Column("tasks"),
+            Column("tasks", brief=families is None),
+            *((Column("families"),) if families is not None else ()),
             Column("metric", "text"),
             Column("change"),
             Column("interval, all at once"),
@@ -180,9 +182,12 @@ def _tagged(tag: str, name: str, moved: TagChange) -> tuple[Cell, ...]:
     )
     unit = "" if moved.ratio else " points"
     mark = _MARKS.get(moved.standing, moved.standing)
+    count = moved.families
+    families = () if count is None else (number(f"{count:,}", count),)
     return (
         words(Name(tag)),
         number(f"{moved.tasks:,}", moved.tasks),
+        *families,
         words(LABELS[name]),
         number(f"{middle}{unit}", moved.estimate),
         number(NOT_MEASURED if moved.low is None else f"{low} to {high}{unit}", moved.low),

@@ -122,7 +122,7 @@ class _Screen:
             *overview,
             *above,
             *([""] if sum(most) < room else []),
-            *self._cut(scope, most[4]),
+            *(scope if most[4] >= len(scope) else self._first_part(summary.scope)[: most[4]]),
             *self._cut(missing, most[5]),
             *notes,
             *self._cut(failed, most[3]),
@@ -232,6 +232,10 @@ class _Screen:
             last = last[:word] if word > indent else last[: fitting(last, self._width - 2)]
         return [*lines[: most - 1], f"{last} {_MORE}"]
 
+    def _first_part(self, text: str) -> list[str]:
+        """What stands before a semicolon: half of an interval after it says nothing."""
+        return self._wrapped(f"{text.partition(';')[0]}; {_MORE}")
+
     def _whole(self, blocks: list[list[str]], most: int) -> list[str]:
         """As many steps as there is room for: half of one says nothing, unless it is the first."""
         lines: list[str] = []
@@ -332,7 +336,8 @@ class _Screen:
                 parts.append(self._paint(role, padded) if role else padded)
             return "  " + "  ".join(parts).rstrip()
 
-        lines = [self._paint("strong", table.heading), line(head, ["faint"] * len(head))]
+        lines = [self._paint("strong", text) for text in self._wrapped(table.heading, rest="  ")]
+        lines.append(line(head, ["faint"] * len(head)))
         lines += [
             line(texts, [cell.role for cell in row]) for texts, row in zip(rows, cells, strict=True)
         ]

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from twoarm.evidence.results import FEWEST_TASKS
 from twoarm.explain.tools import ToolShift, ToolUse, too_few_tasks
 from twoarm.render.tables import Cell, Column, Table, number, words
-from twoarm.text.escape import counted
+from twoarm.text.escape import counted, tasks_or_families
 from twoarm.text.number_format import NOT_MEASURED, change, figure, share
 from twoarm.text.sentence import Name
 
@@ -21,11 +21,13 @@ def tool_tables(tools: ToolUse | None, *, weighed: bool) -> Iterator[Table]:
     if not weighed:
         notes.append("No intervals without the evidence.")
     elif too_few_tasks(tools):
-        notes.append(f"No intervals: they need at least {FEWEST_TASKS} tasks.")
+        units = tasks_or_families(tools.families)
+        notes.append(f"No intervals: they need at least {FEWEST_TASKS} {units}.")
     else:
+        alike = "" if tools.families is None else ", and every family weighs alike"
         notes.append(
-            "Changes are paired by task. The intervals are for tasks like these, and allow for "
-            f"{counted(tools.compared, 'comparison')} at once."
+            f"Changes are paired by task{alike}. The intervals are for tasks like these, and allow "
+            f"for {counted(tools.compared, 'comparison')} at once."
         )
     if tools.tools > len(tools.largest):
         notes.append(f"The {len(tools.largest)} largest of {tools.tools:,} tools.")

@@ -126,14 +126,18 @@ def _on_families(comparison: Comparison) -> Iterator[Caveat]:
         largest = sorted(families, key=lambda prefix: (-families[prefix], prefix))
         yield Caveat.say(
             "family_not_named",
-            "task ids look like families ({} of {}: {}), and tasks of a family are not "
-            "independent: intervals over tasks like these may be far too narrow; name families "
-            "with {}",
-            sum(families.values()),
-            counted(len(comparison.tasks), "task"),
+            "the ids of {} look like {} ({}), and tasks of a family are not independent: intervals "
+            "over tasks like these may be far too narrow; name families with {}",
+            _among(sum(families.values()), len(comparison.tasks)),
+            counted(len(families), "family"),
             listed(largest, _FAMILIES),
             Name(f"--family '{PREFIX}'"),
         )
+
+
+def _among(some: int, tasks: int) -> str:
+    """`all 32 tasks`, or `30 of 32 tasks`."""
+    return f"all {counted(tasks, 'task')}" if some == tasks else f"{some:,} of {tasks:,} tasks"
 
 
 def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:

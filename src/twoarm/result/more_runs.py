@@ -9,7 +9,7 @@ from twoarm.options import Options
 from twoarm.result.findings import has_standing
 from twoarm.result.step import Step, step
 from twoarm.runs.metric import BY_NAME, DURATION, SUCCESS
-from twoarm.text.escape import counted, counted_tasks
+from twoarm.text.escape import counted, counted_tasks, tasks_or_families
 from twoarm.text.number_format import dollars
 
 # Above this share of run-to-run noise, more repeats are the cheaper way.
@@ -37,11 +37,12 @@ def _where(evidence: Evidence, options: Options) -> Iterator[Step]:
     least = tasks_within(options.margin_success, evidence.level)
     unclear = "no clear difference"
     independent = evidence.families or evidence.tasks
+    units = "tasks" if evidence.families is None else "families of tasks"
     if independent < fewest:
         yield step(
             "add_tasks",
             "add {}: with {} nothing can be said about others; it takes at least {}",
-            "tasks" if evidence.families is None else "families of tasks",
+            units,
             counted_tasks(evidence.tasks, evidence.families),
             fewest,
         )
@@ -52,7 +53,7 @@ def _where(evidence: Evidence, options: Options) -> Iterator[Step]:
             "add_tasks",
             "add {}: to rule out a drop of {} points for tasks like these takes at least {}, "
             "even if nothing fails",
-            "tasks" if evidence.families is None else "families of tasks",
+            units,
             f"{options.margin_success * 100:g}",
             least,
         )
@@ -63,13 +64,17 @@ def _where(evidence: Evidence, options: Options) -> Iterator[Step]:
     elif has_standing(evidence, SUCCESS.name, unclear) and not has_standing(
         evidence, DURATION.name, unclear
     ):
-        yield step("add_tasks", "add tasks: whether success changes is what these runs leave open")
+        yield step(
+            "add_tasks", "add {}: whether success changes is what these runs leave open", units
+        )
     elif variance is not None and variance.repeats_share <= REPEATS_HELP:
         yield step(
             "add_tasks",
-            "add tasks{} repeats: {} of the uncertainty about duration is between tasks",
+            "add {}{} repeats: {} of the uncertainty about duration is between {}",
+            units,
             ", not" if variance.repeats_share < FEW_REPEATS_HELP else " rather than",
             _part(variance.tasks_share),
+            tasks_or_families(evidence.families),
         )
     elif variance is not None:
         yield step(

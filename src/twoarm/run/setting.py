@@ -31,7 +31,7 @@ from twoarm.run.schedule import Frozen
 from twoarm.run.shard import Shard, refuse_moving, sharded, share_of
 from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
-from twoarm.text.escape import counted, named, visible
+from twoarm.text.escape import counted_tasks, named, visible
 
 # A shorter value would be redacted from everything.
 SHORTEST_SECRET = 8
@@ -221,8 +221,9 @@ def _on_looks(frozen: Frozen) -> Iterator[str]:
         )
     # Halfway a look spends about the square of its level, of which each candidate has a share.
     enough = _ENDING + round(2.0 * log2(len(frozen.candidates)))
-    if len(frozen.suite.tasks) < enough:
-        tasks = counted(len(frozen.suite.tasks), "task")
+    count, families = len(frozen.suite.tasks), frozen.suite.families
+    if (families or count) < enough:
+        tasks = counted_tasks(count, families)
         yield f"with {tasks} a look hardly ever ends a run: it takes about {enough}"
 
 

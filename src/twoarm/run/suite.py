@@ -141,6 +141,12 @@ class Suite(_Table, frozen=True, kw_only=True):
     arms: dict[Slug, Arm] = {}
     tasks: tuple[SuiteTask, ...] = ()
 
+    @property
+    def families(self) -> int | None:
+        """How many families the tasks have; None where no two are of one."""
+        count = len({(task.family, task.family is None and task.id) for task in self.tasks})
+        return count if count < len(self.tasks) else None
+
 
 def read_as(suite: Suite) -> Settings:
     """How the runs of a suite are read."""

@@ -115,15 +115,23 @@ def markdown_code(text: str) -> str:
 
 def counted(count: int, noun: str) -> str:
     """`1 run`, `2 runs`, `2 families`."""
-    if count == 1:
-        return f"{count:,} {noun}"
-    return f"{count:,} {noun[:-1]}ies" if noun == "family" else f"{count:,} {noun}s"
+    return f"{count:,} {noun if count == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """`runs`, `families`."""
+    return "families" if noun == "family" else f"{noun}s"
 
 
 def counted_tasks(tasks: int, families: int | None) -> str:
     """`32 tasks`, or `8 families of 32 tasks`."""
     count = counted(tasks, "task")
     return count if families is None else f"{counted(families, 'family')} of {count}"
+
+
+def tasks_or_families(families: int | None) -> str:
+    """What is counted where others like them are spoken of."""
+    return "tasks" if families is None else "families"
 
 
 def series(parts: Sequence[str], word: str = "and") -> str:
