@@ -14,7 +14,7 @@ import pytest
 import yaml
 
 from tests.forge.workflows.test_workflow import COMMIT, checked
-from tests.support.actions_runner import Machine, filled
+from tests.support.actions_runner import Machine, filled, holds
 from tests.support.documents import DOCS, ROOT, bash, block_with, blocks
 from tests.support.run_folders import runs
 from tests.support.shards import SAME, timeless
@@ -60,6 +60,16 @@ esac
 for index in $(seq "${array%-*}" "${array#*-}"); do
   SLURM_ARRAY_TASK_ID=$index SLURM_CPUS_PER_TASK=1 sh "$last" >> slurm.out 2>&1 || exit 1
 done
+"""
+
+# The time is over once an agent waits.
+TIMEOUT = """#!/bin/sh
+shift
+"$@" & pid=$!
+while kill -0 $pid 2> /dev/null && [ ! -e 'REACHED' ]; do sleep 0.02; done
+kill $pid
+wait $pid && exit 0
+exit 124
 """
 
 # Comes back here, to `kubectl`.
@@ -124,10 +134,15 @@ def workflow() -> dict[str, Any]:
     return loaded
 
 
-def steps(job: dict[str, Any], machine: Machine, context: Any, kept: Path) -> Iterator[str]:
+def steps(
+    job: dict[str, Any], machine: Machine, context: Any, kept: Path, *, failing: bool = False
+) -> Iterator[str]:
     """Run the steps of a job; the actions that it uses, by their names."""
     own = {name: filled(text, context) for name, text in job.get("env", {}).items()}
+    failed = False
     for step in job["steps"]:
+        if not holds(step.get("if"), context, failed=failed):
+            continue
         given = {key: filled(value, context) for key, value in step.get("with", {}).items()}
         action = step.get("uses", "").partition("@")[0]
         if action == "actions/upload-artifact":
@@ -140,8 +155,24 @@ def steps(job: dict[str, Any], machine: Machine, context: Any, kept: Path) -> It
             assert "${{" not in step["run"], "an expression in a shell line"
             env = {name: filled(text, context) for name, text in step.get("env", {}).items()}
             code, _ = machine.bash(step["run"], {**own, **env})
-            assert code == 0, machine.log
+            failed = failed or code != 0
         yield action
+    assert failed == failing, machine.log
+
+
+def checked_out(folder: Path, evals: Path) -> Machine:
+    machine = Machine(folder, {})
+    shutil.copytree(evals, machine.workspace / "evals")
+    return machine
+
+
+def of_shard(number: int, shards: int, key: str = KEY) -> dict[str, Any]:
+    """What the expressions of its job are about."""
+    return {
+        "matrix": {"shard": number},
+        "strategy": {"job-total": shards},
+        "secrets": {"OPENAI_API_KEY": key},
+    }
 
 
 def test_a_matrix_and_its_merge(
@@ -153,14 +184,8 @@ def test_a_matrix_and_its_merge(
     shards = jobs["shard"]["strategy"]["matrix"]["shard"]
     assert shards == list(range(1, len(shards) + 1))
     for number in shards:
-        machine = Machine(tmp_path / f"machine{number}", {})
-        # As a checkout would.
-        shutil.copytree(evals, machine.workspace / "evals")
-        context = {
-            "matrix": {"shard": number},
-            "strategy": {"job-total": len(shards)},
-            "secrets": {"OPENAI_API_KEY": KEY},
-        }
+        machine = checked_out(tmp_path / f"machine{number}", evals)
+        context = of_shard(number, len(shards))
         assert "actions/checkout" in set(steps(jobs["shard"], machine, context, kept))
     assert jobs["merge"]["needs"] == "shard"
     machine = Machine(tmp_path / "merging", {})
@@ -169,6 +194,45 @@ def test_a_matrix_and_its_merge(
     bash("tar -xf kept/all/all.tar", tmp_path)
     monkeypatch.setenv("OPENAI_API_KEY", KEY)
     compared_with_one_machine(tmp_path / "all", evals, tmp_path)
+
+
+@pytest.mark.parametrize("how", ["its time is over", "it never began"])
+def test_a_shard_that_fails_is_named_by_the_merge(tmp_path: Path, programs: Path, how: str) -> None:
+    evals = suite(tmp_path, '["OPENAI_API_KEY"]')
+    gate, reached = tmp_path / "gate", tmp_path / "reached"
+    wait = f"while [ ! -e '{gate}' ]; do touch '{reached}'; sleep 0.02; done"
+    (evals / "agent.sh").write_text(f"{SAME}\nif [ $TASK = three ]; then {wait}; fi\n")
+    kept = tmp_path / "kept"
+    jobs = workflow()["jobs"]
+    first = checked_out(tmp_path / "machine1", evals)
+    gate.touch()
+    assert len(list(steps(jobs["shard"], first, of_shard(1, 2), kept))) == 6
+    gate.unlink()
+    (programs / "timeout").write_text(TIMEOUT.replace("REACHED", str(reached)))
+    (programs / "timeout").chmod(0o755)
+    second = checked_out(tmp_path / "machine2", evals)
+    key = KEY if how == "its time is over" else ""
+    # Its archive is kept all the same.
+    ran = list(steps(jobs["shard"], second, of_shard(2, 2, key), kept, failing=True))
+    assert ran[-1] == "actions/upload-artifact"
+    assert holds(jobs["merge"]["if"], {}, failed=True)
+    merging = Machine(tmp_path / "merging", {})
+    ran = list(steps(jobs["merge"], merging, {}, kept, failing=True))
+    assert "actions/upload-artifact" not in ran
+    told = "shard 2 of 2 is missing"
+    if how == "its time is over":
+        assert "twoarm: stopped; continue with" in second.log
+        told = "shards/shard-2: shard 2 of 2 has not ended: "
+    assert f"twoarm: {told}" in merging.log
+
+
+def test_no_job_waits_forever() -> None:
+    text = MATRIX.read_text()
+    told = re.search(r"run: timeout (\d+)m twoarm", text)
+    assert told is not None
+    minutes = [job["timeout-minutes"] for job in workflow()["jobs"].values()]
+    # As long as a hosted runner lets a job run, with time to keep what there is.
+    assert int(told[1]) + 15 <= max(minutes) < 360
 
 
 def test_the_workflow_is_valid_pinned_and_safe(tmp_path: Path) -> None:
@@ -184,12 +248,12 @@ def test_the_workflow_is_valid_pinned_and_safe(tmp_path: Path) -> None:
 
 def test_the_agents_key_is_where_the_agent_starts_and_nowhere_else() -> None:
     with_key = [
-        step["run"].split()[:2]
+        step["run"].split()[:4]
         for job in workflow()["jobs"].values()
         for step in job["steps"]
         if "secrets." in str(step)
     ]
-    assert with_key == [["twoarm", "run"]]
+    assert with_key == [["timeout", "330m", "twoarm", "run"]]
 
 
 # A job array.
@@ -327,6 +391,11 @@ def test_the_jobs_are_whole() -> None:
     (container,) = spec["template"]["spec"]["containers"]
     assert {"name": "SHARDS", "value": str(spec["completions"])} in container["env"]
     assert spec["completionMode"] == "Indexed"
+    # Of a pod that fails for no fault of its own; only those that are never restarted may have one.
+    (rule,) = spec["podFailurePolicy"]["rules"]
+    assert rule["action"] == "Ignore"
+    assert rule["onPodConditions"] == [{"type": "DisruptionTarget", "status": "True"}]
+    assert spec["template"]["spec"]["restartPolicy"] == "Never"
     for job in jobs.values():
         inside = job["spec"]["template"]["spec"]
         mounted = {each["name"] for each in inside["containers"][0]["volumeMounts"]}
