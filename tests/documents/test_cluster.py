@@ -122,7 +122,7 @@ def test_the_commands_of_the_document(tmp_path: Path, programs: Path) -> None:
     told = [bash(block, tmp_path) for block in blocks(DOCUMENT, "sh") if not block.startswith("#!")]
     assert "merged 2 of 2 shards into all: 20 of 20 trials done" in told[0]
     assert "merged 1 of 2 shards into some: 10 of 20 trials done" in told[1]
-    assert "1 of 2 shards are missing: 2" in told[1]
+    assert "shard 2 of 2 is missing" in told[1]
     compared_with_one_machine(tmp_path / "all", evals, tmp_path)
 
 
@@ -222,7 +222,7 @@ def test_a_shard_that_fails_is_named_by_the_merge(tmp_path: Path, programs: Path
     told = "shard 2 of 2 is missing"
     if how == "its time is over":
         assert "twoarm: stopped; continue with" in second.log
-        told = "shards/shard-2: shard 2 of 2 has not ended: "
+        told = "shards/shard-2: shard 2 of 2 is not finished, with "
     assert f"twoarm: {told}" in merging.log
 
 

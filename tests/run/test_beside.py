@@ -110,7 +110,7 @@ def test_shards_of_two_skills_are_not_merged(tmp_path: Path) -> None:
     merged = twoarm("merge", *map(str, outs), "--out", str(tmp_path / "all"), "--no-evidence")
     assert merged.code == 2
     assert f"twoarm: {outs[1]}: digests.arms.with.args.skills is " in merged.err
-    assert f"in {outs[0]}: these are shards of different schedules" in merged.err
+    assert f"in {outs[0]}: these shards have different schedules" in merged.err
     assert not (tmp_path / "all").exists()
 
 

@@ -159,7 +159,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tasks": [{"harbor": "gone"}]}, "tasks[0].harbor: no folder `gone`; paths are relative"),
     ({"tasks": [{"harbor": "empty"}]}, "tasks[0].harbor: no task in `empty`; each is a folder"),
     ({"tasks": [{"harbor": "tasks", "id": "x"}]}, "tasks[0].id: `tasks` is a folder of tasks"),
-    ({"tasks": [{"harbor": "half"}]}, "tasks[0].harbor: `a` has instruction.md and no task.toml"),
+    ({"tasks": [{"harbor": "half"}]}, "tasks[0].harbor: `a` has instruction.md but no task.toml"),
     ({"tasks": [{"harbor": "mute"}]}, "tasks[0].harbor: `mute/instruction.md` is missing or empty"),
     (
         {"tasks": [{"harbor": "latin"}]},
@@ -168,8 +168,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tasks": [{"harbor": "nil"}]}, "tasks[0].harbor: `nil/instruction.md` has a zero byte in it"),
     ({"tasks": [{"harbor": "dir"}]}, "tasks[0].harbor: `dir/instruction.md` cannot be read: Is a"),
     ({"tasks": [{"harbor": "odd"}]}, "tasks[0].harbor: `odd/task.toml` is not TOML: "),
-    ({"tasks": [{"harbor": "a b"}]}, "tasks[0].harbor: `a b` is no name for a task"),
-    ({"tasks": [{"harbor": "linked"}]}, "tasks[0].harbor: `linked/more` is a link out of the task"),
+    ({"tasks": [{"harbor": "a b"}]}, "tasks[0].harbor: `a b` cannot be the id of a task"),
+    ({"tasks": [{"harbor": "linked"}]}, "tasks[0].harbor: `linked/more` links out of the task"),
     (
         {"tasks": [{"harbor": "tasks"}, {"harbor": "tasks/one"}]},
         "tasks[1].id: `one` appears twice",
@@ -190,8 +190,8 @@ BAD: list[tuple[dict[str, Any], str]] = [
         'tasks[0].harbor: a task of Harbor; only with program = "harbor"',
     ),
     ({"arms": {"nop": {"remove": ["x"]}}}, "arms.nop.remove: no effect: the workspace is Harbor's"),
-    ({"agent": {"args": ["--path=x"]}}, "agent.args: `--path=x` is given for each trial"),
-    ({"arms": {"nop": {"args": ["-p/x"]}}}, "arms.nop.args: `-p/x` is given for each trial"),
+    ({"agent": {"args": ["--path=x"]}}, "agent.args: `--path=x`: twoarm gives this option"),
+    ({"arms": {"nop": {"args": ["-p/x"]}}}, "arms.nop.args: `-p/x`: twoarm gives this option for"),
     ({"tasks": [{}]}, "tasks[0].id: missing"),
 ]
 

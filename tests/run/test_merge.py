@@ -108,7 +108,7 @@ def test_shards_that_were_graded_again_can_be_merged_if_all_were(tmp_path: Path)
     (tmp_path / "plain" / "regraded.json").unlink()
     mixed = merged(tmp_path / "mixed", [graded[0], tmp_path / "plain"])
     assert mixed.code == 2
-    assert "not graded alike; grade all shards again" in mixed.err
+    assert "not graded the same way; regrade all shards" in mixed.err
     assert merged(tmp_path / "all", graded).code == 0
     assert {record["success"] for record in records(tmp_path / "all")} == {False}
 
@@ -177,7 +177,7 @@ def test_what_was_made_anew_elsewhere_is_said(tmp_path: Path) -> None:
     path.write_text(json.dumps(told))
     done = merged(tmp_path / "all", outs)
     assert done.code == 0
-    assert "caveat: shard 2 of 2: not the same as in shard 1 of 2: `trees.one`; what" in done.err
+    assert "caveat: shard 2 of 2: not the same as in shard 1 of 2: `trees.one`; its" in done.err
     assert "the agent's program is not the same file as in shard 1 of 2" in done.err
     receipt = json.loads((tmp_path / "all" / "receipt.json").read_text())
     assert receipt["shards"]["merged"][1]["other_digests"] == {"trees.one": "0" * 64}

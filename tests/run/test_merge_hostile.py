@@ -50,7 +50,7 @@ def test_nothing_is_written_into_a_shard(tmp_path: Path, inside: str) -> None:
     before = sorted(outs[0].rglob("*"))
     done = merged(outs[0] / inside, outs)
     assert done.code == 2
-    assert f"in {outs[0]}, which stays as it is" in done.err
+    assert f"inside {outs[0]}, and nothing is written to a shard" in done.err
     assert sorted(outs[0].rglob("*")) == before
 
 
@@ -97,7 +97,7 @@ def test_a_killed_merge_looks_like_nothing_else(tmp_path: Path, step: str) -> No
     finally:
         process.send_signal(signal.SIGKILL)
         process.communicate()
-    message = "a merge into it did not come to its end; remove it, and merge again"
+    message = "a merge into it did not finish; remove the folder, and merge again"
     for words in (
         ["score", str(out)],
         ["run", "--status", str(out)],
@@ -164,13 +164,13 @@ def test_a_layout_from_before_there_were_shards(tmp_path: Path) -> None:
     told["schema"], (part,) = "twoarm.schedule/1", told.pop("parts")
     (candidate,) = told.pop("candidates")
     path.write_text(json.dumps(told | {"trials": part["trials"], "candidate": candidate}))
-    refused(tmp_path, outs, f"{outs[0]}: of a layout that has no shards")
+    refused(tmp_path, outs, f"{outs[0]}: schedule.json is from a version of twoarm")
 
 
 def test_another_limit_for_a_trial(tmp_path: Path) -> None:
     outs = sharded(tmp_path, 2, "--repeats", "1")
     changed_place(outs[1], trial_usd=2.5)
-    refused(tmp_path, outs, f"{outs[1]}: trial_usd is 2.5, and ")
+    refused(tmp_path, outs, f"{outs[1]}: trial_usd is 2.5, but ")
 
 
 def test_numbers_are_those_of_the_runs_and_not_of_a_receipt(tmp_path: Path) -> None:
@@ -209,10 +209,10 @@ def test_lines_that_are_not_of_its_runs(tmp_path: Path) -> None:
     (other, *_), (own, *_) = records(outs[1]), records(outs[0])
     unmade = {key: value for key, value in own.items() if key != "run_id"}
     changes: list[tuple[Callable[[list[dict[str, Any]]], None], str]] = [
-        (lambda lines: lines.append(other), "is no trial of shard 1 of 2"),
-        (lambda lines: lines.append(own), "is there twice"),
-        (lambda lines: lines.append(own | {"run_id": "x"}), "is of no run that is there"),
-        (lambda lines: lines.append(unmade), "is of no run that is there"),
+        (lambda lines: lines.append(other), "is not a trial of shard 1 of 2"),
+        (lambda lines: lines.append(own), "is in it twice"),
+        (lambda lines: lines.append(own | {"run_id": "x"}), "is not of any run in the folder"),
+        (lambda lines: lines.append(unmade), "is not of any run in the folder"),
     ]
     for change, message in changes:
         with_line(outs[0], change)
@@ -226,7 +226,7 @@ def test_lines_that_are_not_of_its_runs(tmp_path: Path) -> None:
 def test_a_run_that_is_gone_is_not_done(tmp_path: Path) -> None:
     outs = sharded(tmp_path, 2)
     shutil.rmtree(next(outs[0].glob("runs/with/*")))
-    refused(tmp_path, outs, "1 of 6 trials are not done")
+    refused(tmp_path, outs, "1 of 6 trials not done")
     done = merged(tmp_path / "all", outs, "--partial")
     assert "/run.json: changed since receipt.json was written" in done.err
     # As its advice says.
@@ -262,7 +262,7 @@ def test_an_attempt_at_the_trial_of_another(tmp_path: Path) -> None:
     outs = sharded(tmp_path, 2)
     other = next(outs[1].glob("runs/with/*"))
     shutil.copytree(other, outs[0] / ".attempts" / "with" / f"{other.name}.1")
-    refused(tmp_path, outs, f"with/{other.name} is no trial of shard 1 of 2")
+    refused(tmp_path, outs, f"with/{other.name} is not a trial of shard 1 of 2")
 
 
 def test_a_journal_with_any_time_in_it(tmp_path: Path) -> None:
@@ -344,12 +344,15 @@ def test_a_missing_shard_is_missing_until_its_trials_are_run(tmp_path: Path) -> 
     outs = sharded(tmp_path, 3, tasks=tasks(3))
     out = tmp_path / "some"
     more = ("--run-pages", "none", "--no-evidence")
-    assert "1 of 3 shards are missing: 2" in merged(out, [outs[0], outs[2]], "--partial").out
+    assert (
+        "shard 2 of 3 is missing; merge again with it, or run its"
+        in merged(out, [outs[0], outs[2]], "--partial").out
+    )
     digests = json.loads((out / "receipt.json").read_text())["shards"]["merged"]
     done = twoarm("run", "--resume", str(out), *more, *QUICK)
     assert done.code == 0
-    assert "shards are missing" not in done.out
-    assert "shards are missing" not in twoarm("score", str(out), "--no-evidence", "--full").out
+    assert "is missing" not in done.out
+    assert "is missing" not in twoarm("score", str(out), "--no-evidence", "--full").out
     # Where most of the runs are from is still in the receipt.
     told = json.loads((out / "receipt.json").read_text())["shards"]
     assert told == {"of": 3, "missing": [2], "merged": digests}
@@ -361,8 +364,9 @@ def test_another_budget_is_said(tmp_path: Path) -> None:
     changed_place(outs[1], budget_usd=24.0)
     done = merged(tmp_path / "all", outs)
     assert done.code == 0
-    assert "caveat: shard 2 of 2: its share is of a budget of $24, and that of shard 1 of 2" in (
-        done.err
+    assert (
+        "caveat: shard 2 of 2 was run with a budget of $24, and shard 1 of 2 with a budget of $12"
+        in (done.err)
     )
     assert json.loads((tmp_path / "all" / "receipt.json").read_text())["budget"]["usd"] == 24.0
 
@@ -384,4 +388,4 @@ def test_another_version_of_twoarm_or_of_the_agent(tmp_path: Path, key: str) -> 
     there = sealed_anew(replace(thaw(path.read_bytes()), **{key: "9\x1b[31m"}))
     path.write_bytes(frozen_bytes(there))
     changed_receipt(outs[1], schedule_sha256=file_digest(str(path)))
-    refused(tmp_path, outs, rf"{outs[1]}: {key} is 9\x1b[31m, and ")
+    refused(tmp_path, outs, rf"{outs[1]}: {key} is 9\x1b[31m, but ")

@@ -29,14 +29,14 @@ def test_a_missing_shard_is_named(tmp_path: Path) -> None:
     outs = sharded(tmp_path, 4)
     refused = merged(tmp_path / "all", [outs[1], outs[3]])
     assert refused.code == 2
-    assert "twoarm: shards 1 and 3 of 4 are missing; give all of them" in refused.err
+    assert "twoarm: shards 1 and 3 of 4 are missing; name every shard, or merge" in refused.err
     assert not (tmp_path / "all").exists()
     partial = twoarm("merge", str(outs[1]), str(outs[3]), "--out", str(tmp_path / "some"),
                      "--partial", "--run-pages", "none", "--full")  # fmt: skip
     assert partial.code == 0
     assert "merged 2 of 4 shards" in partial.err
     told = " ".join(partial.out.split())
-    assert "2 of 4 shards are missing: 1 and 3; merge all of them" in told
+    assert "shards 1 and 3 of 4 are missing; merge again with them, or run their trials" in told
     assert unaccounted(tmp_path / "some") == []
     reasons = {each.get("failure_reason") for each in records(tmp_path / "some")}
     assert reasons >= {
@@ -64,16 +64,16 @@ def test_shards_of_other_numbers(tmp_path: Path) -> None:
     other = tmp_path / "other"
     assert shard_run(suite, other, "3/3").code == 0
     refused = merged(tmp_path / "all", [outs[0], other])
-    assert f"{other} is shard 3 of 3, and {outs[0]} is shard 1 of 2" in refused.err
+    assert f"{other} is shard 3 of 3, but {outs[0]} is shard 1 of 2" in refused.err
 
 
 CHANGES: dict[str, tuple[dict[str, Any], str]] = {
     "prompt": (
         {"tasks": [{"id": "one", "prompt": "another", "acceptance_command": "true"}]},
-        "tasks.one.acceptance_command is true, and test -f answer.txt",
+        "tasks.one.acceptance_command is true, but test -f answer.txt",
     ),
-    "limit": ({"limits": {"timeout_seconds": 21}}, "limits.timeout_seconds is 21, and 20"),
-    "arm": ({"arms": {"with": {"env": {"HINT": "2"}}}}, "arms.with.env.HINT is 2, and 1"),
+    "limit": ({"limits": {"timeout_seconds": 21}}, "limits.timeout_seconds is 21, but 20"),
+    "arm": ({"arms": {"with": {"env": {"HINT": "2"}}}}, "arms.with.env.HINT is 2, but 1"),
     "file": ({}, "digests.workspace.copy is "),
 }
 
@@ -89,7 +89,7 @@ def test_another_schedule_is_refused_by_the_key_that_differs(tmp_path: Path, wha
     refused = merged(tmp_path / "all", [tmp_path / "one", tmp_path / "two"])
     assert refused.code == 2
     assert f"{tmp_path / 'two'}: {message}" in refused.err
-    assert "these are shards of different schedules" in refused.err
+    assert "these shards have different schedules" in refused.err
 
 
 @pytest.mark.parametrize("key", ["workspace.ref", "arms.with.source.ref"])
@@ -108,7 +108,7 @@ def test_another_commit_is_refused_by_the_key_of_its_ref(tmp_path: Path, key: st
         commits.append(commit_of(str(repo), "HEAD"))
     refused = merged(tmp_path / "all", [tmp_path / "one", tmp_path / "two"])
     assert refused.code == 2
-    assert f"{tmp_path / 'two'}: {key} is {commits[1]}, and {commits[0]} in" in refused.err
+    assert f"{tmp_path / 'two'}: {key} is {commits[1]}, but {commits[0]} in" in refused.err
 
 
 def test_another_seed_or_number_of_repeats_is_another_schedule(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_another_seed_or_number_of_repeats_is_another_schedule(tmp_path: Path) -
     assert shard_run(suite, tmp_path / "one", "1/2").code == 0
     assert shard_run(suite, tmp_path / "two", "2/2", "--seed", "2").code == 0
     refused = merged(tmp_path / "all", [tmp_path / "one", tmp_path / "two"])
-    assert "seed is 2, and 1 in" in refused.err
+    assert "seed is 2, but 1 in" in refused.err
 
 
 def test_an_unfinished_shard(tmp_path: Path) -> None:
@@ -134,7 +134,10 @@ def test_an_unfinished_shard(tmp_path: Path) -> None:
     vouched(outs[1], end="stopped")
     refused = merged(tmp_path / "all", outs)
     assert refused.code == 2
-    assert "1 of 6 trials are not done; finish it with twoarm run --resume" in refused.err
+    assert (
+        "shard 2 of 2 is not finished, with 1 of 6 trials not done; finish it with twoarm run"
+        in refused.err
+    )
     partial = merged(tmp_path / "some", outs, "--partial")
     assert partial.code == 0, partial.err
 
@@ -180,7 +183,7 @@ def test_a_shard_that_was_stopped_and_went_on(tmp_path: Path) -> None:
     assert 0 < done < 6
     refused = merged(tmp_path / "all", outs)
     assert refused.code == 2
-    assert f"shard 2 of 2 has not ended: {6 - done} of 6 trials are not done" in refused.err
+    assert f"shard 2 of 2 is not finished, with {6 - done} of 6 trials not done" in refused.err
     some = merged(tmp_path / "some", outs, "--partial")
     assert some.code == 0, some.err
     assert len(runs(tmp_path / "some")) == 6 + done
@@ -199,14 +202,14 @@ def test_a_shard_that_is_still_running(tmp_path: Path) -> None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         refused = merged(tmp_path / "all", outs)
     assert refused.code == 2
-    assert "a run is going on there; wait for its end" in refused.err
+    assert "a run is going on there; wait until it ends" in refused.err
 
 
 def test_other_isolation(tmp_path: Path) -> None:
     outs = sharded(tmp_path, 2)
     changed_place(outs[1], isolation="bwrap")
     refused = merged(tmp_path / "all", outs)
-    assert f"{outs[1]}: isolation is bwrap, and copy in {outs[0]}" in refused.err
+    assert f"{outs[1]}: isolation is bwrap, but copy in {outs[0]}" in refused.err
 
 
 def test_a_whole_run_is_no_shard(tmp_path: Path) -> None:
@@ -223,7 +226,7 @@ def test_a_run_that_is_not_its_own(tmp_path: Path) -> None:
     stray = next(outs[1].glob("runs/with/*"))
     shutil.copytree(stray, outs[0] / "runs" / "with" / stray.name)
     refused = merged(tmp_path / "all", outs)
-    assert f"with/{stray.name} is no trial of shard 1 of 2" in refused.err
+    assert f"with/{stray.name} is not a trial of shard 1 of 2" in refused.err
 
 
 # As long as it was, where nothing but a digest tells; longer, where that is all there is.

@@ -98,7 +98,7 @@ def test_a_shard_says_what_it_made_and_nothing_about_who_is_ahead(tmp_path: Path
     done = shard_run(suite, tmp_path / "out", "2/3")
     assert (done.code, done.out) == (0, "")
     assert "shard 2 of 3: 4 of 4 trials done (`with` 2 of 2, `without` 2 of 2)" in done.err
-    assert "a shard shows no verdict; twoarm merge DIR... --out ALL does" in done.err
+    assert "a shard shows no verdict; for one, twoarm merge DIR... --out ALL" in done.err
     assert not (tmp_path / "out" / "analysis.json").exists()
     assert len(records(tmp_path / "out")) == 4
     status = twoarm("run", "--status", str(tmp_path / "out")).out

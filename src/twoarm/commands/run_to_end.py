@@ -167,7 +167,7 @@ def _counts(session: "Session") -> str:
 def _say_share(session: "Session", streams: Streams) -> None:
     """Say what a shard has made, and where its verdict comes from."""
     streams.say(f"twoarm: {session.machine.shard}: {_counts(session)}")
-    streams.say("twoarm: a shard shows no verdict; twoarm merge DIR... --out ALL does, with all")
+    streams.say("twoarm: a shard shows no verdict; for one, twoarm merge DIR... --out ALL")
 
 
 def _say_counts(session: "Session", out: str, streams: Streams) -> None:

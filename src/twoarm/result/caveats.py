@@ -16,7 +16,7 @@ from twoarm.options import Options
 from twoarm.result.promote import Promotion
 from twoarm.runs.metric import METRICS
 from twoarm.runs.study import COLLECTED
-from twoarm.text.escape import counted, series
+from twoarm.text.escape import counted, numbered
 from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
 
 # What the promotion and the advice say already.
@@ -163,13 +163,13 @@ def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:
                 Whole(os.path.join(study.path, COLLECTED)),
             )
         if study.missing_shards:
+            single = len(study.missing_shards) == 1
             yield Caveat.say(
                 "shards_missing",
-                "{} of {} shards are missing: {}; merge all of them, or run their trials here with "
-                "{}",
-                len(study.missing_shards),
-                study.shards,
-                series([str(number) for number in study.missing_shards]),
+                "{} missing; merge again with {}, or run {} trials here with {}",
+                numbered("shard", study.missing_shards, study.shards),
+                "it" if single else "them",
+                "its" if single else "their",
                 Whole(f"twoarm run --resume {study.path}"),
             )
 

@@ -98,15 +98,15 @@ def _found(spelled: Spelled, folder: str) -> Iterator[tuple[SuiteTask, str]]:
             message = f"no task in {named(place)}; each is a folder with {_CONFIG} and {_PROMPT}"
             raise _UnfitError(message)
         if task.id:
-            count = f"{named(place)} is a folder of tasks, which have the names of their folders"
-            raise _UnfitError(f"{count}; leave it out", "id")
+            each = f"{named(place)} is a folder of tasks, each with the name of its folder"
+            raise _UnfitError(f"{each}; leave it out", "id")
     for name in names:
         at = os.path.join(path, name) if name else path
         own = task.id or os.path.basename(at)
         try:
             msgspec.convert(own, Slug)
         except msgspec.ValidationError:
-            message = f"{named(own)} is no name for a task; name the folder alone and write id"
+            message = f"{named(own)} cannot be the id of a task; name this folder alone, with an id"
             raise _UnfitError(message) from None
         _refuse_links(at)
         prompt = _prompt_of(at)
@@ -125,7 +125,7 @@ def _tasks_in(path: str) -> Iterator[str]:
         if os.path.exists(os.path.join(at, _CONFIG)):
             yield name
         elif os.path.exists(os.path.join(at, _PROMPT)):
-            raise _UnfitError(f"{named(name)} has {_PROMPT} and no {_CONFIG}; write one")
+            raise _UnfitError(f"{named(name)} has {_PROMPT} but no {_CONFIG}; write one")
 
 
 def _config_of(path: str) -> dict[str, Any]:
@@ -186,7 +186,7 @@ def _refuse_links(path: str) -> None:
             leads = os.path.realpath(link)
             if os.path.islink(link) and os.path.commonpath((root, leads)) != root:
                 shown = named(os.path.relpath(link, os.path.dirname(path)))
-                raise _UnfitError(f"{shown} is a link out of the task; copy what it leads to")
+                raise _UnfitError(f"{shown} links out of the task; copy what it leads to")
 
 
 def misplaced(path: str, suite: Suite, tasks: Sequence[Spelled]) -> Iterator[Mistake]:
@@ -216,7 +216,7 @@ def misplaced(path: str, suite: Suite, tasks: Sequence[Spelled]) -> Iterator[Mis
     for key, args in words.items():
         for word in args:
             if word.partition("=")[0] in _OWN_OPTIONS or word.startswith(_OWN_SHORT):
-                message = f"{named(word)} is given for each trial; leave it out"
+                message = f"{named(word)}: twoarm gives this option for each trial; leave it out"
                 yield Mistake(path, f"{key}.args", message)
 
 

@@ -158,7 +158,7 @@ class RunFolder:
         """Refuse a folder that has some of the runs of its shards, and nobody knows which."""
         if os.path.lexists(self.at(MERGING)):
             raise InputError(
-                f"{visible(self.path)}: a merge into it did not come to its end; remove it, and "
+                f"{visible(self.path)}: a merge into it did not finish; remove the folder, and "
                 "merge again"
             )
 

@@ -29,7 +29,7 @@ from twoarm.run.schedule import SCHEMA, frozen_bytes
 from twoarm.run.shard import Shard, sharded
 from twoarm.run.tree import file_digest, lies_in
 from twoarm.runs.study import COLLECTED, SCHEDULE
-from twoarm.text.escape import counted, named, series, visible
+from twoarm.text.escape import counted, named, numbered, series, visible
 
 # How a shard may have ended to be merged: all done, or its share of the budget spent.
 _ENDED = ("done", "budget")
@@ -67,12 +67,18 @@ class ShardFolder:
         self.frozen = self.folder.frozen()
         self.machine = self.folder.machine()
         if self.machine.shard is None:
-            raise UsageError(f"{visible(path)}: a whole run, not a shard; nothing is to be merged")
+            raise UsageError(
+                f"{visible(path)}: a whole run, not a shard, so there is nothing to merge"
+            )
         if self.folder.held_by_another():
-            raise UsageError(f"{visible(path)}: a run is going on there; wait for its end")
+            raise UsageError(
+                f"{visible(path)}: a run is going on there; wait until it ends, or --stop it"
+            )
         self.shard: Shard = self.machine.shard
         if self.frozen.schema != SCHEMA:
-            raise InputError(f"{visible(path)}: of a layout that has no shards")
+            raise InputError(
+                f"{visible(path)}: {SCHEDULE} is from a version of twoarm that had no shards"
+            )
         refuse_forged(self.frozen, self.folder.at(SCHEDULE))
         self.planned = sharded(self.frozen, self.shard)
         self.receipt, self.told = self._receipt()
@@ -92,7 +98,7 @@ class ShardFolder:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise InputError(
                 f"{visible(self.folder.at(RECEIPT))}: {visible(str(reason))}; put it back, or let "
-                f"twoarm run --resume {visible(self.path)} write it anew"
+                f"twoarm run --resume {visible(self.path)} write it again"
             ) from error
         if receipt.schedule_sha256 != file_digest(self.folder.at(SCHEDULE)):
             # It has grown since.
@@ -122,7 +128,7 @@ class ShardFolder:
         for made in (*self.runs.values(), *self.attempts):
             if made.trial.id not in own:
                 raise InputError(
-                    f"{visible(self.path)}: {visible(made.trial.id)} is no trial of {self.shard}"
+                    f"{visible(self.path)}: {visible(made.trial.id)} is not a trial of {self.shard}"
                 )
         if any(path.endswith(TRIAL) for path in now.keys() - then.keys()):
             # It was resumed since.
@@ -133,8 +139,8 @@ class ShardFolder:
             # Tried as often as it may be.
             left -= {attempt.trial.id for attempt in infra}
         if left and self.receipt.end != "budget" and not partial:
-            trials = f"{len(left)} of {counted(len(own), 'trial')} are not done"
-            raise self._unfinished(f"has not ended: {trials}", "merge what is there")
+            trials = f"{len(left)} of {counted(len(own), 'trial')} not done"
+            raise self._unfinished(f"is not finished, with {trials}", "merge what is there")
         for path in sorted(now.keys() | then.keys()):
             if now.get(path) != then.get(path):
                 raise InputError(
@@ -146,7 +152,7 @@ class ShardFolder:
         if not is_collected(self.folder, self.planned, settled):
             raise UsageError(
                 f"{visible(self.path)}: {COLLECTED} does not have all of its runs; let twoarm run "
-                f"--resume {visible(self.path)} write it anew"
+                f"--resume {visible(self.path)} write it again"
             )
         refuse_other_lines(self.folder, self.shard, self.planned, settled)
         for run in self.runs.values():
@@ -168,12 +174,9 @@ def open_shards(paths: Sequence[str], *, partial: bool) -> list[ShardFolder]:
         shard.check(partial=partial)
     missing = [number for number in range(1, first.shard.of + 1) if number not in known]
     if missing and not partial:
-        numbers = series([str(number) for number in missing])
-        which = f"shard {numbers} of {first.shard.of} is"
-        if len(missing) > 1:
-            which = f"shards {numbers} of {first.shard.of} are"
         raise UsageError(
-            f"{which} missing; give all of them, or merge what is there with --partial"
+            f"{numbered('shard', missing, first.shard.of)} missing; name every shard, or "
+            "merge what is there with --partial"
         )
     return [known[number] for number in sorted(known)]
 
@@ -182,26 +185,26 @@ def _refuse_other(first: ShardFolder, other: ShardFolder) -> None:
     """Refuse a shard of another run: by the key that differs, and both values."""
     if other.shard.of != first.shard.of:
         raise UsageError(
-            f"{visible(other.path)} is {other.shard}, and {visible(first.path)} is {first.shard}"
+            f"{visible(other.path)} is {other.shard}, but {visible(first.path)} is {first.shard}"
         )
     for key, ours, theirs in first.frozen.differences(other.frozen):
         raise UsageError(
-            f"{visible(other.path)}: {visible(key)} is {shown(theirs)}, and {shown(ours)} in "
-            f"{visible(first.path)}: these are shards of different schedules"
+            f"{visible(other.path)}: {visible(key)} is {shown(theirs)}, but {shown(ours)} in "
+            f"{visible(first.path)}: these shards have different schedules"
         )
     for key in ("isolation", "trial_usd"):
         ours, theirs = getattr(first.machine, key), getattr(other.machine, key)
         if ours != theirs:
             raise UsageError(
-                f"{visible(other.path)}: {key} is {shown(theirs)}, and {shown(ours)} in "
-                f"{visible(first.path)}: shards are run in the same way"
+                f"{visible(other.path)}: {key} is {shown(theirs)}, but {shown(ours)} in "
+                f"{visible(first.path)}: all shards have to be run the same way"
             )
     graded = [regraded_from(each.folder) for each in (first, other)]
     unlike = [told is not None and (told.schedule_sha256, told.finished) for told in graded]
     if unlike[0] != unlike[1]:
         raise UsageError(
-            f"{visible(other.path)} and {visible(first.path)}: not graded alike; grade all "
-            "shards again, or merge first and grade afterwards"
+            f"{visible(other.path)} and {visible(first.path)}: not graded the same way; regrade "
+            "all shards, or merge first and regrade afterwards"
         )
 
 
@@ -210,7 +213,8 @@ def refuse_target(shards: Sequence[ShardFolder], out: str) -> None:
     for shard in shards:
         if lies_in(out, shard.path):
             raise UsageError(
-                f"--out {visible(out)}: in {visible(shard.path)}, which stays as it is"
+                f"--out {visible(out)}: inside {visible(shard.path)}, and nothing is written to a "
+                "shard"
             )
     folder = RunFolder(out)
     if os.path.lexists(folder.path):
@@ -368,15 +372,17 @@ def differing(shards: Sequence[ShardFolder]) -> Iterator[str]:
             listing = series([named(key) for key in keys[:3]])
             more = f" and {len(keys) - 3} more" if len(keys) > 3 else ""
             yield (
-                f"{shard.shard}: not the same as in {first.shard}: {listing}{more}; what its "
-                "trials started from was made anew there"
+                f"{shard.shard}: not the same as in {first.shard}: {listing}{more}; its machine "
+                "made other files from the same suite"
             )
         if first.receipt.agent.sha256 != shard.receipt.agent.sha256:
             yield f"{shard.shard}: the agent's program is not the same file as in {first.shard}"
         budgets = [each.machine.budget_usd for each in (shard, first)]
         if budgets[0] != budgets[1]:
-            theirs, ours = ("none" if usd is None else f"${usd:g}" for usd in budgets)
+            theirs, ours = (
+                "no budget" if usd is None else f"a budget of ${usd:g}" for usd in budgets
+            )
             yield (
-                f"{shard.shard}: its share is of a budget of {theirs}, and that of {first.shard} "
-                f"of {ours}; --budget is the whole, for every shard"
+                f"{shard.shard} was run with {theirs}, and {first.shard} with {ours}; give every "
+                "shard the same --budget, that of the whole run"
             )

@@ -228,18 +228,18 @@ def refuse_other_lines(
         known = _KNOWN.decode(line)
         wrong = ""
         if known.trial not in own:
-            wrong = f"{visible(shortened(known.trial.id, 60))} is no trial of {shard}"
+            wrong = f"{visible(shortened(known.trial.id, 60))} is not a trial of {shard}"
         elif known.run_id in told:
-            wrong = f"{visible(shortened(known.run_id, 60))} is there twice"
+            wrong = f"{visible(shortened(known.run_id, 60))} is in it twice"
         elif made.get(known.run_id or "") != known.trial and (
             known.run_id is not None or known.failure not in _WITHOUT_RUN
         ):
-            wrong = f"{visible(shortened(known.trial.id, 60))} is of no run that is there"
+            wrong = f"{visible(shortened(known.trial.id, 60))} is not of any run in the folder"
         if wrong:
             where = visible(folder.at(COLLECTED))
             raise InputError(
-                f"{where}:{number}: {wrong}; remove the file, and let twoarm run --resume "
-                f"{visible(folder.path)} write it anew"
+                f"{where}:{number}: {wrong}; let twoarm run --resume {visible(folder.path)} write "
+                "the file again"
             )
         if known.run_id is not None:
             told.add(known.run_id)

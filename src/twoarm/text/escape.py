@@ -141,6 +141,13 @@ def series(parts: Sequence[str], word: str = "and") -> str:
     return f"{', '.join(parts[:-1])} {word} {parts[-1]}"
 
 
+def numbered(noun: str, numbers: Sequence[int], of: int) -> str:
+    """`shard 2 of 3 is`, `shards 1 and 3 of 4 are`."""
+    single = len(numbers) == 1
+    listing = series([str(number) for number in numbers])
+    return f"{noun}{'' if single else 's'} {listing} of {of} {'is' if single else 'are'}"
+
+
 def named(text: str) -> str:
     """A name inside a sentence: short, and a code span wherever the sentence is Markdown."""
     return markdown_code(shortened(text, 60))
