@@ -47,7 +47,7 @@ SCORE: dict[str, tuple[str, str]] = {
     "tasks_in_one_arm": ("Some tasks ran in one arm only.", "Run them in both; they count in their arm's figures, but in no comparison."),
     "too_few_repeats": ("Some tasks have fewer than 5 measured repeats in an arm.", "Add repeats: `twoarm run --resume DIR --repeats 5`."),
     "tools_of_several_agents": ("The runs are of several agents, which name their tools differently.", "Do not compare the tools of the arms."),
-    "trees_unchecked": ("A node was lost, or a runner was killed, before anybody compared the trees on the node with what they were; without isolation, an agent can change them.", "Nothing, if you trust the agents; otherwise remove the folders of the runs that `receipt.json` has as `unchecked_runs`, and `twoarm run --resume DIR`."),
+    "trees_unchecked": ("A node was lost, or a runner was killed, before the trees on the node were checked again; without isolation, an agent can change them.", "Nothing, if you trust the agents; otherwise remove the folders of the runs that `receipt.json` has as `unchecked_runs`, and `twoarm run --resume DIR`."),
     "unequal_repeats": ("Tasks have different numbers of repeats.", "Nothing, or even them out; in the evidence every task weighs alike."),
     "uneven_exclusion": ("One arm lost clearly more runs than the other.", "Find out why before you trust either; nothing is promoted."),
     "uneven_missing": ("A metric is missing in one arm clearly more often.", "Find out why; nothing is promoted."),

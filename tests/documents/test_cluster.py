@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -400,3 +401,17 @@ def test_the_jobs_are_whole() -> None:
         inside = job["spec"]["template"]["spec"]
         mounted = {each["name"] for each in inside["containers"][0]["volumeMounts"]}
         assert mounted == {each["name"] for each in inside["volumes"]}
+
+
+# A cluster of Ray.
+
+
+def test_the_versions_of_ray_are_those_that_were_tried() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (extra,) = project["optional-dependencies"]["ray"]
+    oldest = extra.removeprefix("ray>=").removesuffix(",<3")
+    pinned = (ROOT / "constraints.txt").read_text().splitlines()
+    (newest,) = (line.removeprefix("ray==") for line in pinned if line.startswith("ray=="))
+    told = " ".join(DOCUMENT.read_text().split())
+    assert f"Ray has to be {oldest} or later" in told
+    assert f"tried with Ray {newest} and with {oldest}.0, the oldest that the extra takes" in told

@@ -180,8 +180,8 @@ def test_runs_from_trees_that_nobody_could_look_at_are_counted() -> None:
     unchecked = frozenset({("a", WITH, 1), ("a", WITHOUT, 1)})
     assert told(dealt(), {"n1": 10.0, "n2": 10.0}, others) == {}
     assert told(dealt(), {"n1": 10.0, "n2": 10.0}, unchecked | others) == {
-        "trees_unchecked": "2 runs started from trees on nodes that nobody could look at "
-        "afterwards: a trial before may have changed them"
+        "trees_unchecked": "2 runs started from trees on nodes that could not be checked "
+        "afterwards: an earlier trial may have changed them"
     }
 
 

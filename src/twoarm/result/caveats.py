@@ -189,7 +189,7 @@ def _on_nodes(comparison: Comparison) -> Iterator[Caveat]:
     if known.unchecked:
         yield Caveat.say(
             "trees_unchecked",
-            "{} started from trees on nodes that nobody could look at afterwards: a trial before "
+            "{} started from trees on nodes that could not be checked afterwards: an earlier trial "
             "may have changed them",
             counted(known.unchecked, "run"),
         )
