@@ -4,6 +4,7 @@ from tests.broken.entry import Broken
 
 PARCELS = "tests/run/test_parcels.py"
 NODES = "tests/run/test_nodes.py"
+SILENT = "tests/run/test_silent_nodes.py"
 LOST = "tests/run/test_lost_nodes.py"
 FLEET = "tests/run/test_fleet.py"
 SPEEDS = "tests/evidence/test_nodes.py"
@@ -25,7 +26,15 @@ CLUSTERING = [
     Broken("a keeper that died is replaced", "Worker._kept", "self.keeper = None", "pass", NODES),
     Broken("a keeper ends with its worker", "keeper.keep", "talk.recv()", "pass", f"{NODES}::test_a_keeper_ends_with_its_worker_and_its_agents_with_it"),
     Broken("a keeper is in a session of its own", "start_keeper", "start_new_session=True,", "", f"{NODES}::test_a_keeper_ends_with_its_worker_and_its_agents_with_it"),
-    Broken("a keeper is nobody's child", "start_keeper", '\'"$@" &\'', '\'exec "$@"\'', f"{NODES}::test_a_keeper_ends_with_its_worker_and_its_agents_with_it"),
+    Broken("a keeper is nobody's child", "start_keeper", '"$@" >/dev/null & echo $!', 'echo $$; exec "$@" >/dev/null', f"{NODES}::test_a_keeper_ends_with_its_worker_and_its_agents_with_it"),
+    Broken("a keeper that is stopped is woken", "Keeper.answer", "else signal.SIGCONT", "else signal.SIGURG", f"{SILENT}::test_a_keeper_that_is_stopped_is_woken"),
+    Broken("a keeper that does not answer is killed", "Keeper.answer", "time.monotonic() > give_up", "False", f"{SILENT}::test_a_keeper_that_does_not_answer_is_killed"),
+    Broken("keepers of dead workers are woken", "Worker._kept", "wake_supervisors(self.run.token)", "pass", f"{SILENT}::test_whoever_is_stopped_without_a_worker_is_woken_by_the_next"),
+    Broken("keepers are woken at the end", "node.sweep", "wake_supervisors(run.token)", "pass", f"{SILENT}::test_whoever_is_stopped_is_woken_at_the_end"),
+    Broken("what does not end is killed", "Ray._watch", "self._end(running)", "pass", f"{SILENT}::test_what_does_not_end_is_killed"),
+    Broken("what cannot be killed has lost its node", "Ray._watch", "if running.cancelled or running.unanswered:", "if False:", f"{SILENT}::test_what_cannot_be_killed_has_lost_its_node"),
+    Broken("who waits for a CPU may wait", "ray._Running.__init__", "self.give_up = math.inf", "self.give_up = 0.0", f"{SILENT}::test_whoever_waits_for_a_cpu_may_wait"),
+    Broken("what is not heard is ended", "Ray._heard", "self._cluster.cancel(running.handle)", "pass", f"{SILENT}::test_what_nobody_hears_any_more_is_ended"),
     Broken("a refusal is told from afar", "keeper.keep", 'talk.send(("refused", refusal))', "pass", NODES),
     Broken("secrets are beside the order", "Ray.submit", "env[\"agent\"].pop(name, None)", "pass", NODES),
     Broken("an order has no secrets", "Ray.submit", "env=env, secrets={}", "env=env", NODES),
@@ -34,7 +43,7 @@ CLUSTERING = [
     Broken("files of HOME travel", "Ray.submit", "if not any(lies(path, above) for above in self.always):", "if False:", NODES),
     Broken("a lost node has no slots", "Ray._no_answer", "if node_gone:", "if False:", NODES),
     Broken("what had not begun says so", "Ray._no_answer", "begun=running.begun,", "", NODES),
-    Broken("what was cancelled is not lost", "Ray._no_answer", '"killed before it ended" if running.cancelled else reason', "reason", NODES),
+    Broken("what was cancelled is not lost", "Ray._no_answer", "if running.cancelled:", "if False:", NODES),
     Broken("half an outcome is none", "Ray._ended", "if error.errno != errno.EBADMSG:", "if True:", NODES),
     Broken("changes on nodes are told", "Ray.changed", 'told += [f"{path} on node {node.name}" for path in changed]', "pass", NODES),
     Broken("nodes are swept at the end", "Ray.close", "for _ in self._cluster.sweep(self._left()):", "for _ in ():", NODES),

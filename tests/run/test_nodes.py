@@ -13,8 +13,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.support.nearby import NearbyRun
-from tests.support.suite_files import job_of, processes_with, suite_of, wait_for
+from tests.support.nearby import SOLVED, NearbyRun, ended, job_in
+from tests.support.suite_files import processes_with, suite_of, wait_for
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.format import Refusal
 from twoarm.run.executors import node
@@ -42,29 +42,6 @@ def near(tmp_path: Path) -> Iterator[NearbyRun]:
     made = NearbyRun(tmp_path, suite_of(tmp_path / "s"), ["n1", "n1", "n2"])
     yield made
     made.close()
-
-
-def job_in(near: NearbyRun, folder: Path, script: str, **changed: Any) -> Job:
-    """A job whose tree is in the private folder, as the runner makes it."""
-    made = job_of(folder, script, **changed)
-    trees = Path(near.place.trees.path)
-    if not (trees / "tree0").exists():
-        os.rename(made.tree, trees / "tree0")
-        os.rename(made.manifest, trees / "tree0.manifest")
-    return msgspec.structs.replace(
-        made,
-        tree=str(trees / "tree0"),
-        manifest=str(trees / "tree0.manifest"),
-        scratch=near.place.fresh(),
-    )
-
-
-def ended(near: NearbyRun) -> JobOutcome:
-    (outcome,) = near.executor.completed(30)
-    return outcome
-
-
-SOLVED = "echo fixed > answer.txt; echo told $KEY"
 
 
 def test_an_attempt_comes_back_as_it_was(near: NearbyRun, tmp_path: Path) -> None:
@@ -373,14 +350,15 @@ def test_a_keeper_ends_with_its_worker_and_its_agents_with_it(
 ) -> None:
     """It is no child of ours, and in no session of ours."""
     job = job_in(near, tmp_path, "echo begun > started; sleep 100")
-    talk = start_keeper()
-    talk.send(KeptAttempt("it", job, None, None, near.run.path))
+    kept = start_keeper(near.run.token)
+    kept.talk.send(KeptAttempt("it", job, None, None, near.run.path))
     wait_for(lambda: os.path.exists(f"{job.scratch}/box/work/started"))
     keeper = keeper_of(job)
+    assert keeper == str(kept.pid)
     parent, session = parent_and_session(keeper)
     assert parent != str(os.getpid())
     assert session != str(os.getsid(0))
-    talk.close()
+    kept.talk.close()
     wait_for(lambda: not processes_with(job.marker))
     wait_for(lambda: not os.path.exists(f"/proc/{keeper}"))
     assert not os.path.exists(job.scratch)

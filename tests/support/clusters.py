@@ -12,7 +12,7 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -128,12 +128,15 @@ class TestCluster:
     def processes(self, *words: str) -> list[int]:
         """Processes whose command line is just this, by their numbers outside."""
         wanted = b"".join(word.encode() + b"\0" for word in words)
-        numbers = []
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                if (folder / "cmdline").read_bytes() == wanted:
-                    numbers.append(int(folder.name))
-        return numbers
+        return _processes(lambda line: line == wanted)
+
+    def keepers(self) -> list[int]:
+        """What looks after the agents on all nodes."""
+        return [
+            number
+            for number in _processes(lambda line: b"\0twoarm.run.executors.keeper\0" in line)
+            if os.readlink(f"/proc/{number}/ns/pid") == self._namespace
+        ]
 
     # Nodes.
 
@@ -220,6 +223,15 @@ class TestCluster:
         for process in self._nodes.values():
             process.wait()
         shutil.rmtree(self.kept, ignore_errors=True)
+
+
+def _processes(wanted: Callable[[bytes], bool]) -> list[int]:
+    numbers = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if wanted((folder / "cmdline").read_bytes()):
+                numbers.append(int(folder.name))
+    return numbers
 
 
 @contextlib.contextmanager

@@ -1,15 +1,20 @@
 """A stand-in for a cluster: its nodes are this machine, and what would be far away is called."""
 
+import os
 import pickle
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from tests.support.suite_files import job_of
 from twoarm.run.executors.cluster import ClusterNode, LostError
 from twoarm.run.executors.node import NodeRun, Order, Worker, sweep
 from twoarm.run.executors.ray import Ray, marked
 from twoarm.run.isolation import ChosenIsolation, sealer_of
+from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.place import Place, new_token
 from twoarm.run.prepare import Tree
 from twoarm.run.setting import plain_env
@@ -18,6 +23,10 @@ from twoarm.run.suite_file import read_suite
 
 def node(name: str, cpus: float = 1.0) -> ClusterNode:
     return ClusterNode(id=name, name=name, address="127.0.0.1", port=1, cpus=cpus)
+
+
+# A script that solves a task, and tells what it knows.
+SOLVED = "echo fixed > answer.txt; echo told $KEY"
 
 
 class Nearby:
@@ -30,7 +39,7 @@ class Nearby:
         self.closed = False
         # Nodes that are gone, and what an attempt tells in place of what it would.
         self.gone: set[str] = set()
-        self.told: dict[str, list[Any]] = {}
+        self.told: dict[str, Iterable[Any]] = {}
         self.changes: dict[str, list[str] | None] = {}
         self.fetched: Counter[int] = Counter()
         self._run: NodeRun
@@ -112,3 +121,23 @@ class NearbyRun:
     def close(self) -> None:
         self.executor.close()
         self.place.remove()
+
+
+def job_in(near: NearbyRun, folder: Path, script: str, **changed: Any) -> Job:
+    """A job whose tree is in the private folder, as the runner makes it."""
+    made = job_of(folder, script, **changed)
+    trees = Path(near.place.trees.path)
+    if not (trees / "tree0").exists():
+        os.rename(made.tree, trees / "tree0")
+        os.rename(made.manifest, trees / "tree0.manifest")
+    return msgspec.structs.replace(
+        made,
+        tree=str(trees / "tree0"),
+        manifest=str(trees / "tree0.manifest"),
+        scratch=near.place.fresh(),
+    )
+
+
+def ended(near: NearbyRun) -> JobOutcome:
+    (outcome,) = near.executor.completed(30)
+    return outcome

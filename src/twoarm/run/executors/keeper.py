@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from multiprocessing.connection import Connection
 from typing import Any, NamedTuple
 
@@ -17,9 +18,13 @@ from twoarm.files.safe import OpenFolder
 from twoarm.programs.agent import Meter, Watch
 from twoarm.run.executors.local import Local
 from twoarm.run.jobs import Job
+from twoarm.run.supervisor.isolation import send
+from twoarm.run.supervisor.processes import SUPERVISOR
 
 # How often the meter is asked, and the worker listened to.
 _TICK_SECONDS = 0.1
+# How often a keeper that says nothing is woken.
+_WATCH_SECONDS = 0.5
 # What supervisors lock as long as they live, in the folder that is named.
 LOCK = "lock"
 
@@ -35,25 +40,54 @@ class KeptAttempt(NamedTuple):
     place: str
 
 
-def start_keeper() -> "Connection[Any, Any]":
-    """A new keeper, detached from this process and its session; the way to talk to it."""
+class Keeper(NamedTuple):
+    """A keeper, as its worker sees it."""
+
+    talk: "Connection[Any, Any]"
+    pid: int
+
+    def answer(self, give_up: float) -> tuple[tuple[str, Any] | None, bool]:
+        """What it says next; None if it has ended, and whether it had to be killed for that.
+
+        An agent in the open may have stopped it, so it is woken again and again.
+        """
+        killed = False
+        while not self.talk.poll(_WATCH_SECONDS):
+            killed = killed or time.monotonic() > give_up
+            # As long as its end of the socket is open, the number is its own.
+            send(self.pid, signal.SIGKILL if killed else signal.SIGCONT)
+        try:
+            return self.talk.recv(), killed
+        except (EOFError, ConnectionError):
+            return None, killed
+
+
+def start_keeper(token: str) -> Keeper:
+    """A new keeper, detached from this process and its session.
+
+    It is woken like the supervisors of the run, by `wake_supervisors`.
+    """
     ours, theirs = socket.socketpair()
     with theirs:
         # The shell ends at once, and leaves the keeper to the system.
         words = (sys.executable, "-m", __name__, str(theirs.fileno()))
-        subprocess.run(
-            ["/bin/sh", "-c", '"$@" &', "sh", *words],
+        done = subprocess.run(
+            ["/bin/sh", "-c", '"$@" >/dev/null & echo $!', "sh", *words],
             stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            # Whatever the worker can import, such as the meter of an agent that is installed there.
-            env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+            env={
+                **os.environ,
+                # What the worker can import, such as the meter of an agent that is installed there.
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+                SUPERVISOR: f"{token}-keeper",
+            },
             cwd="/",
             pass_fds=(theirs.fileno(),),
             start_new_session=True,
             check=True,
         )
-    return Connection(ours.detach())
+    return Keeper(Connection(ours.detach()), int(done.stdout))
 
 
 def keep(talk: "Connection[Any, Any]", kept: KeptAttempt) -> None:

@@ -6,8 +6,7 @@ import os
 import shutil
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from multiprocessing.connection import Connection
+from contextlib import contextmanager, suppress
 from secrets import token_hex
 from typing import Any, NamedTuple
 
@@ -16,7 +15,7 @@ import msgspec
 from twoarm.files.safe import OpenFolder
 from twoarm.programs.agent import Meter, load_agent
 from twoarm.run.engine import Engine
-from twoarm.run.executors.keeper import LOCK, KeptAttempt, start_keeper
+from twoarm.run.executors.keeper import LOCK, Keeper, KeptAttempt, start_keeper
 from twoarm.run.executors.parcel import Pieces, pack, unpack
 from twoarm.run.job_maker import clear_engines
 from twoarm.run.jobs import Job, JobOutcome
@@ -33,6 +32,8 @@ DRIVER = "driver"
 _ARRIVED, _UNPACKING = "arrived", "unpacking"
 # How long supervisors whose runner is gone have to clean up.
 _PATIENCE_SECONDS = 20.0
+# A keeper ends its supervisors this far past every limit that they enforce, or is ended itself.
+_SLACK_SECONDS = 330.0
 # What a node says of an attempt, in this order; of `REFUSED` and `PIECE` there may be any number.
 BEGUN, REFUSED, PIECE, OVER = "begun", "refused", "piece", "ended"
 # What is said of it here, as long as the next has not arrived.
@@ -167,7 +168,7 @@ class Worker:
         self.run = run
         self.place = NodePlace(run)
         self.sealer = sealer_here(run)
-        self.keeper: Connection[Any, Any] | None = None
+        self.keeper: Keeper | None = None
 
     def attempt(
         self, order: Order, secrets: dict[str, str], fetch: Callable[[Any], bytes]
@@ -210,32 +211,39 @@ class Worker:
     def _kept(self, order: Order, job: Job) -> Iterator[tuple[str, Any]]:
         """What the keeper says of an attempt, to its end."""
         if self.keeper is None:
-            self.keeper = start_keeper()
-        try:
-            self.keeper.send(
+            # Those of a worker that was killed cannot see that while they are stopped.
+            wake_supervisors(self.run.token)
+            self.keeper = start_keeper(self.run.token)
+        give_up = time.monotonic() + job.most_seconds + _SLACK_SECONDS
+        with suppress(ConnectionError):
+            self.keeper.talk.send(
                 KeptAttempt(order.attempt, job, order.meter, order.limit, self.place.path)
             )
-            while True:
-                what, value = self.keeper.recv()
-                if what == "failed":
-                    raise RuntimeError(value)
-                yield what, value
-                if what == OVER:
-                    return
-        except (EOFError, ConnectionError):
-            # Somebody has killed it, and its supervisors have ended with it.
-            self.keeper.close()
-            self.keeper = None
-            yield (
-                OVER,
-                JobOutcome(
-                    attempt=order.attempt,
-                    complete=False,
-                    cancelled=False,
-                    died=not job.seal.words,
-                    reason="its supervisor was killed",
-                ),
-            )
+        while True:
+            told, unanswered = self.keeper.answer(give_up)
+            if told is None:
+                break
+            what, value = told
+            if what == "failed":
+                raise RuntimeError(value)
+            yield what, value
+            if what == OVER:
+                return
+        # Somebody has killed it, and its supervisors have ended with it.
+        self.keeper.talk.close()
+        self.keeper = None
+        yield (
+            OVER,
+            JobOutcome(
+                attempt=order.attempt,
+                complete=False,
+                cancelled=False,
+                died=unanswered or not job.seal.words,
+                reason="its supervisor did not answer any more"
+                if unanswered
+                else "its supervisor was killed",
+            ),
+        )
 
 
 _worker: Worker | None = None
@@ -262,6 +270,8 @@ def sweep(run: NodeRun) -> None:
     """Leave nobody and nothing of a run on this node; what the runner has made here is its own."""
     place = NodePlace(run)
     try:
+        # Whoever is stopped does not see that its worker or its runner is gone.
+        wake_supervisors(run.token)
         _wait_for_supervisors(place, run.token)
         # First those who might still start a container.
         kill_marked(run.token)

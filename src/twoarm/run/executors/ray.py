@@ -1,6 +1,7 @@
 """Machines of a Ray cluster: attempts on its nodes, and what has to travel there and back."""
 
 import errno
+import math
 import os
 import time
 from collections.abc import Iterator, Sequence
@@ -31,11 +32,14 @@ from twoarm.run.place import Place
 from twoarm.run.prepare import Tree
 from twoarm.run.sealing import Sealer
 from twoarm.run.shown import lies
+from twoarm.text.escape import visible
 
 # What comes back is on the disk if it is more than this.
 _HELD_BYTES = 2**20
 # How long attempts that were killed may take to be gone.
 _PATIENCE_SECONDS = 30.0
+# An attempt is killed this far past every limit that is enforced where it runs.
+_SLACK_SECONDS = 400.0
 
 
 class _FarWatch:
@@ -64,6 +68,9 @@ class _Running:
         self.watch = _FarWatch()
         self.begun = False
         self.cancelled = False
+        # When it is killed, or given up if it was; whoever waits for CPUs may wait.
+        self.give_up = math.inf
+        self.unanswered = False
         # Without a name, so that nobody finds it.
         self.folder: IO[bytes] = SpooledTemporaryFile(  # noqa: SIM115
             max_size=_HELD_BYTES, dir=spool
@@ -166,11 +173,29 @@ class Ray:
         """Kill the worker; what runs there ends with it."""
         running = self._running[attempt]
         running.cancelled = True
+        self._end(running)
+
+    def _end(self, running: _Running) -> None:
+        running.give_up = time.monotonic() + _PATIENCE_SECONDS
         self._cluster.cancel(running.handle)
+
+    def _watch(self) -> Iterator[JobOutcome]:
+        """Kill attempts that do not end; those that do not end even so have lost their node."""
+        now = time.monotonic()
+        for running in [each for each in self._running.values() if now > each.give_up]:
+            if running.cancelled or running.unanswered:
+                reason = f"node {visible(running.node.name)} does not answer any more"
+                yield self._no_answer(running, reason, node_gone=True)
+            else:
+                running.unanswered = True
+                self._end(running)
 
     def completed(self, seconds: float) -> Iterator[JobOutcome]:
         """Attempts that have ended, with their folders."""
         deadline = time.monotonic() + seconds
+        for outcome in self._watch():
+            self._running.pop(outcome.attempt).folder.close()
+            yield outcome
         while self._running:
             handles = {id(running.handle): running for running in self._running.values()}
             ready = self._cluster.ready(
@@ -197,6 +222,7 @@ class Ray:
         what, value = told
         if what == BEGUN:
             running.begun = True
+            running.give_up = time.monotonic() + running.job.most_seconds + _SLACK_SECONDS
         elif what == PIECE:
             running.folder.write(value)
         elif what == OVER:
@@ -221,12 +247,18 @@ class Ray:
     def _no_answer(self, running: _Running, reason: str, *, node_gone: bool) -> JobOutcome:
         if node_gone:
             self._gone.add(running.node.name)
+        unanswered = running.unanswered and not node_gone
+        if running.cancelled:
+            reason = "killed before it ended"
+        elif unanswered:
+            reason = f"node {visible(running.node.name)}: its worker did not answer any more"
         return JobOutcome(
             attempt=running.attempt,
             complete=False,
             cancelled=running.cancelled,
-            died=False,
-            reason="killed before it ended" if running.cancelled else reason,
+            # As on one machine: an agent may have brought that about.
+            died=unanswered,
+            reason=reason,
             begun=running.begun,
             lost_node=running.node.name if node_gone else "",
         )
