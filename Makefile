@@ -121,7 +121,7 @@ coverage: $(VENV)/dev
 coverage-page: $(VENV)/dev
 	$(BIN)/python -m benchmarks.coverage page
 
-# The tables of docs/study.md, from the runs.csv that the study published.
+# The tables and the figures of docs/study.md, from the runs.csv that the study published.
 study: $(VENV)/dev
 	$(BIN)/python -m benchmarks.study $(RUNS) --write
 

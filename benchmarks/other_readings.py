@@ -49,12 +49,12 @@ def billed_usd(row: Row) -> float:
 
 
 def pooled(rows: Iterable[Row], candidate: str, measure: Callable[[Row], float]) -> Change:
-    """All runs of an arm in one heap, whatever their task: Welch's t test on logarithms."""
-    heaps = [
+    """All runs of an arm pooled, whatever their task: Welch's t test on logarithms."""
+    both = [
         [value for row in rows if row["scenario"] == arm and not math.isnan(value := measure(row))]
         for arm in (ARMS[candidate], ARMS["shell"])
     ]
-    ours, theirs = (np.log(heap) for heap in heaps)
+    ours, theirs = (np.log(arm) for arm in both)
     ends = stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval(0.95)
     return _ratio(ours.mean() - theirs.mean(), ends.low, ends.high)
 
