@@ -151,7 +151,7 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
             groups = re.compile(self.family).groups
         except re.error as error:
             raise refused(
-                "family", f"{named(self.family)} is no regular expression: {error}"
+                "family", f"{named(self.family)} is not a valid regular expression: {error}"
             ) from None
         if not groups:
             raise refused(

@@ -64,7 +64,7 @@ def test_the_option_comes_before_the_records() -> None:
 @pytest.mark.parametrize(
     ("regex", "why"),
     [
-        ("^(django", "family: `^(django` is no regular expression: "),
+        ("^(django", "family: `^(django` is not a valid regular expression: "),
         ("^django", "family: expected a group in parentheses that is the family, such as "),
         ("^(x)__", "family: `^(x)__` finds no family in any task_id, such as `t000`"),
     ],
