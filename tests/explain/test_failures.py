@@ -58,7 +58,7 @@ TEXTS = {
     "no step was taken": "crash",
     "no exit status was written": "crash",
     "its supervisor was killed": "crash",
-    "its supervisor did not answer any more": "crash",
+    "its supervisor stopped answering": "crash",
     "refused: content filter": "refusal",
     "acceptance failed": "acceptance",
     "stopped after a step that ended with `x`": "other",

@@ -50,7 +50,7 @@ def test_a_supervisor_that_does_not_answer_is_ended_with_all_its_children(
     )
     ran = attempt(job)
     assert (ran.outcome.died, ran.outcome.cancelled) == (True, False)
-    assert ran.outcome.reason == "its supervisor did not answer any more"
+    assert ran.outcome.reason == "its supervisor stopped answering"
 
 
 def test_what_an_agent_says_in_the_name_of_its_supervisor_ends_nothing(tmp_path: Path) -> None:

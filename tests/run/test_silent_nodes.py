@@ -45,7 +45,7 @@ def test_a_keeper_that_does_not_answer_is_killed(
     told = dict(worker.attempt(node.Order("it", job, None, None, ()), {}, lambda _: b""))
     outcome = told[OVER]
     assert (outcome.complete, outcome.died) == (False, True)
-    assert outcome.reason == "its supervisor did not answer any more"
+    assert outcome.reason == "its supervisor stopped answering"
     wait_for(lambda: not processes_with(job.marker))
 
 
@@ -97,7 +97,7 @@ def test_what_does_not_end_is_killed(
     assert list(near.executor.completed(0)) == []
     outcome = ended(near)
     assert (outcome.died, outcome.begun, outcome.lost_node) == (True, True, "")
-    assert outcome.reason == "node n1: its worker did not answer any more"
+    assert outcome.reason == "node n1: its worker stopped answering"
     assert near.executor.is_there(0)
 
 
@@ -117,7 +117,7 @@ def test_what_cannot_be_killed_has_lost_its_node(
         assert list(near.executor.completed(0)) == []
     outcome = ended(near)
     assert (outcome.cancelled, outcome.died, outcome.lost_node) == (cancelled, False, "n1")
-    expected = "killed before it ended" if cancelled else "node n1 does not answer any more"
+    expected = "killed before it ended" if cancelled else "node n1 no longer answers"
     assert outcome.reason == expected
     assert not near.executor.is_there(0)
 

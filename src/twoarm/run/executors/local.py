@@ -176,7 +176,7 @@ class Local:
         if cancelled:
             reason = "killed before it ended"
         elif unanswered:
-            reason = "its supervisor did not answer any more"
+            reason = "its supervisor stopped answering"
         elif died:
             reason = "its supervisor was killed"
         elif code not in (DONE, FAILED):

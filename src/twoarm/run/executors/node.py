@@ -239,7 +239,7 @@ class Worker:
                 complete=False,
                 cancelled=False,
                 died=unanswered or not job.seal.words,
-                reason="its supervisor did not answer any more"
+                reason="its supervisor stopped answering"
                 if unanswered
                 else "its supervisor was killed",
             ),

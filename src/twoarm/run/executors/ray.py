@@ -184,7 +184,7 @@ class Ray:
         now = time.monotonic()
         for running in [each for each in self._running.values() if now > each.give_up]:
             if running.cancelled or running.unanswered:
-                reason = f"node {visible(running.node.name)} does not answer any more"
+                reason = f"node {visible(running.node.name)} no longer answers"
                 yield self._no_answer(running, reason, node_gone=True)
             else:
                 running.unanswered = True
@@ -251,7 +251,7 @@ class Ray:
         if running.cancelled:
             reason = "killed before it ended"
         elif unanswered:
-            reason = f"node {visible(running.node.name)}: its worker did not answer any more"
+            reason = f"node {visible(running.node.name)}: its worker stopped answering"
         return JobOutcome(
             attempt=running.attempt,
             complete=False,
