@@ -4,6 +4,7 @@ from tests.broken.entry import Broken
 
 RUN = "tests/run/test_harbor.py"
 REWARDS = "tests/run/test_harbor_rewards.py"
+OPTIONS = "tests/run/test_harbor_options.py"
 LAUNCH = "tests/programs/test_launch.py"
 MISTAKES = f"{RUN}::test_mistakes_are_told_by_key"
 REASONS = f"{RUN}::test_a_trial_without_a_reward_says_why"
@@ -50,6 +51,9 @@ HARBOR = [
     Broken("Harbor is not in a sandbox", "HarborAgent.nests", "return False", "return True", LAUNCH),
     Broken("Harbor is not in a container", "choose_isolation", "if asked in CONTAINERS and checked.of_harbor:", "if False:", f"{RUN}::test_the_dry_run_says_how_it_is_isolated_and_asks_harbor"),
     Broken("a limit shorter than the task's is told", "_short_limits", "if own is not None and own >= limit:", "if False:", f"{RUN}::test_the_dry_run_says_how_it_is_isolated_and_asks_harbor"),
+    Broken("the dry run finds an option that Harbor does not know", "rehearse._refuse_unknown_options", "if done.returncode:", "if False:", OPTIONS),
+    Broken("no trial is started to find it", "HarborAgent.checking", 'return (*argv, "--help")', "return tuple(argv)", OPTIONS),
+    Broken("what stands in a box is said where nothing stands below", "trial_folder.last_words", "below if below.strip() else inside", "below", OPTIONS),
     Broken("a resume removes what a killed run has left", "_end_all", "clear_engines(setting.checked, setting.agent, setting.env, first, token)", "pass", f"{RUN}::test_a_resume_removes_what_a_killed_runner_has_left"),
     Broken("a killed supervisor leaves nothing in an engine", "Local._ended", 'remove_named(running.job.engines, running.job.marker, home | running.job.env["agent"])', "pass", f"{RUN}::test_a_supervisor_that_is_killed_leaves_nothing_in_an_engine"),
     Broken("a suite says which reward decides", "Session.reader", "settings=read_as(setting.frozen.suite),", "", f"{REWARDS}::test_a_suite_says_which_of_several_rewards_decides"),

@@ -20,6 +20,11 @@ if [ -e /app/answer.txt ]; then echo 1; else echo 0; fi > /logs/verifier/reward.
 _STAND_IN = """#!/bin/sh
 if [ "$1" = --version ]; then echo VERSION; exit; fi
 asked="$*"
+case "$asked" in
+*" --unknown"*)
+  printf '╭─ Error ───╮\n│ No such   │\n│ option: --unknown │\n╰───────────╯\n' >&2; exit 2 ;;
+*" --help") exit ;;
+esac
 while [ $# -gt 0 ]; do
   case "$1" in
     --path) path=$2 ;; --trial-name) name=$2 ;; --trials-dir) trials=$2 ;; --agent) agent=$2 ;;

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol, runtime_checkable
 
 import msgspec
@@ -99,6 +99,19 @@ class Watch(Protocol):
 
     def refused(self) -> Refusal | None:
         """What the provider says; None once it has answered."""
+        ...
+
+
+@runtime_checkable
+class ArgumentCheck(Protocol):
+    """What an agent may have as well: its program can look at its arguments without running."""
+
+    def checking(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """The command that does no more than that, and fails if they will not do."""
+        ...
+
+    def complaint(self, printed: str) -> str:
+        """What is wrong with them, in what it prints."""
         ...
 
 

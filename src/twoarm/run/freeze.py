@@ -55,7 +55,8 @@ def find_program(agent: Agent, checked: CheckedSuite, path: str | None = None) -
         raise InputError(f"agent {named(agent.name)}: {visible(path)}: {visible(unfit)}")
     printed = ""
     if agent.name != "command":
-        printed = _asked(path, looked_up, getattr(agent, "quiet", {}))
+        done = asked(path, ("--version",), looked_up, getattr(agent, "quiet", {}))
+        printed = (done.stdout + done.stderr).decode("utf-8", "replace")
     version = accepted_version(agent, path, printed)
     return ProgramFile(path=path, digest=file_digest(path), version=version)
 
@@ -76,13 +77,15 @@ def accepted_version(agent: Agent, path: str, printed: str) -> str | None:
     return version
 
 
-def _asked(path: str, looked_up: str, quiet: Mapping[str, str]) -> str:
-    """What the program says of its version, in a HOME of its own."""
+def asked(
+    path: str, words: Sequence[str], looked_up: str, quiet: Mapping[str, str]
+) -> subprocess.CompletedProcess[bytes]:
+    """What a program says of itself, in a HOME of its own."""
     with tempfile.TemporaryDirectory(prefix="twoarm-") as home:
         env = {"PATH": looked_up, "HOME": home, "TMPDIR": home, **quiet}
         try:
-            done = subprocess.run(
-                [path, "--version"],
+            return subprocess.run(
+                [path, *words],
                 env=env,
                 cwd=home,
                 stdin=subprocess.DEVNULL,
@@ -91,8 +94,7 @@ def _asked(path: str, looked_up: str, quiet: Mapping[str, str]) -> str:
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired) as error:
-            raise InputError(f"{visible(path)} --version: {visible(str(error))}") from error
-    return (done.stdout + done.stderr).decode("utf-8", "replace")
+            raise InputError(f"{visible(path)} {words[-1]}: {visible(str(error))}") from error
 
 
 def choose_tasks(

@@ -225,8 +225,7 @@ def check_arguments(checked: CheckedSuite, agent: Agent, tasks: Sequence[SuiteTa
     """Refuse a prompt that is too long for a command line, before anything runs."""
     for task in tasks:
         for arm in checked.arms:
-            values = values_of(checked, arm, task, _NOWHERE, "")
-            argv = agent.launch(start_of(checked, arm, task, values, _NOWHERE)).argv
+            argv = argv_of(checked, agent, arm, task)
             longest = max(len(os.fsencode(word)) for word in argv)
             if longest > LONGEST_ARGUMENT:
                 raise InputError(
@@ -234,6 +233,12 @@ def check_arguments(checked: CheckedSuite, agent: Agent, tasks: Sequence[SuiteTa
                     f"argument of {longest:,} bytes, and a program takes {LONGEST_ARGUMENT:,} at "
                     "most; put the long part into a file of the workspace"
                 )
+
+
+def argv_of(checked: CheckedSuite, agent: Agent, arm: str, task: SuiteTask) -> tuple[str, ...]:
+    """The command of a trial, before anything is made for it."""
+    values = values_of(checked, arm, task, _NOWHERE, "")
+    return agent.launch(start_of(checked, arm, task, values, _NOWHERE)).argv
 
 
 def check_programs(

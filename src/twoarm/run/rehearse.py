@@ -9,18 +9,22 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from twoarm.errors import InputError
 from twoarm.files.safe import OpenFolder
+from twoarm.programs.agent import ArgumentCheck
 from twoarm.run.abandoned import note_dry_run
 from twoarm.run.budget import Terms
 from twoarm.run.display import duration
 from twoarm.run.executor import LOCAL
+from twoarm.run.freeze import asked
 from twoarm.run.isolation import isolation_said
+from twoarm.run.job_maker import argv_of
 from twoarm.run.place import Place, choose_place, new_token
 from twoarm.run.prepare import Prepared, warnings_of
 from twoarm.run.schedule import Frozen
 from twoarm.run.session import prepare_trials
 from twoarm.run.setting import Setting, notes
-from twoarm.text.escape import counted, named, series, visible
+from twoarm.text.escape import counted, named, series, shortened, visible
 
 if TYPE_CHECKING:
     from twoarm.run.fleet import Fleet
@@ -45,6 +49,7 @@ def rehearse(setting: Setting) -> Rehearsed:
     """Build, set up and try acceptance, in folders that are gone afterwards."""
     from twoarm.run.executors.local import Local
 
+    _refuse_unknown_options(setting)
     token = new_token()
     place = choose_place(token, os.environ)
     executor = Local(setting.jobs, place.share)
@@ -68,6 +73,23 @@ def rehearse(setting: Setting) -> Rehearsed:
     finally:
         executor.close()
         place.remove()
+
+
+def _refuse_unknown_options(setting: Setting) -> None:
+    """Refuse arguments that the program does not know, if it can say so without running."""
+    agent, checked = setting.agent, setting.checked
+    if not isinstance(agent, ArgumentCheck):
+        return
+    task, quiet = setting.frozen.suite.tasks[0], getattr(agent, "quiet", {})
+    for arm in checked.arms:
+        _, *words = agent.checking(argv_of(checked, agent, arm, task))
+        done = asked(setting.program.path, words, setting.env["PATH"], quiet)
+        if done.returncode:
+            why = agent.complaint(done.stderr.decode("utf-8", "replace"))
+            raise InputError(
+                f"{visible(checked.path)}: {named(agent.name)} does not take the args of arm "
+                f"{named(arm)}: {visible(shortened(why, 300))}"
+            )
 
 
 def _look_at_nodes(setting: Setting, place: Place, token: str) -> "Fleet":

@@ -2,11 +2,17 @@
 
 import os
 import signal
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from twoarm.programs.agent import Agent, Cost, Launch, Meter, Start
-from twoarm.programs.harbor.trial_folder import CONFIG, KEPT_TRAJECTORY, RESULT, TRAJECTORY
+from twoarm.programs.harbor.trial_folder import (
+    CONFIG,
+    KEPT_TRAJECTORY,
+    RESULT,
+    TRAJECTORY,
+    last_words,
+)
 from twoarm.programs.installed import Installed
 from twoarm.programs.options import options, valued
 from twoarm.programs.prices import Prices
@@ -62,6 +68,14 @@ class HarborAgent(Installed):
             least_grace_seconds=_GRACE_SECONDS,
             engines=("docker", "podman"),
         )
+
+    def checking(self, argv: Sequence[str]) -> tuple[str, ...]:
+        """It reads all options before it heeds the one for help."""
+        return (*argv, "--help")
+
+    def complaint(self, printed: str) -> str:
+        """Its last words."""
+        return last_words(printed)
 
     def meter(self, start: Start, prices: Mapping[str, Prices] | None) -> Meter | None:
         """Nothing is known before the end."""

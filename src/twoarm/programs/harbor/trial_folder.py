@@ -14,6 +14,8 @@ TRAJECTORY = "agent/trajectory.json"
 # Where `twoarm run` keeps it: its run folders have no folders in them.
 KEPT_TRAJECTORY = "trajectory.json"
 _ERRORS = "stderr.log"
+# What its boxes are drawn with.
+_FRAME = dict.fromkeys(map(ord, "\u2502\u2570\u2500"))
 
 
 def trajectory_of(folder: Folder) -> str:
@@ -51,7 +53,7 @@ def without_result(folder: Folder, sidecar: Sidecar | None, settings: Settings) 
         raise none
     if CONFIG not in folder:
         code = f" (exit code {sidecar.agent_exit_code})" if sidecar.agent_exit_code else ""
-        failure = infra(f"harbor did not begin the trial{code}{_last_words(folder)}")
+        failure = infra(f"harbor did not begin the trial{code}{_why_not_begun(folder)}")
     elif sidecar.ended_by in (None, "exit"):
         raise none
     else:
@@ -78,10 +80,15 @@ def without_result(folder: Folder, sidecar: Sidecar | None, settings: Settings) 
     return planned(attempt, sidecar)
 
 
-def _last_words(folder: Folder) -> str:
-    """What Harbor said last: its errors are the last lines of what it draws around them."""
+def _why_not_begun(folder: Folder) -> str:
     if _ERRORS not in folder:
         return ""
-    text = folder.read(_ERRORS).decode("utf-8", "replace")
-    words = " ".join(text.rpartition("\u256f")[2].split())
+    words = last_words(folder.read(_ERRORS).decode("utf-8", "replace"))
     return f": {words}" if words else ""
+
+
+def last_words(text: str) -> str:
+    """What Harbor said last: below the last box that it has drawn, or in it."""
+    above, _, below = text.rpartition("\u256f")
+    inside = above.rpartition("\u256e")[2].translate(_FRAME)
+    return " ".join((below if below.strip() else inside).split())
