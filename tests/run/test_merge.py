@@ -16,7 +16,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 @pytest.mark.parametrize(
-    ("names", "repeats", "shards"), [(4, 3, 3), (4, 5, 5), (5, 3, 4), (2, 2, 5), (7, 1, 3)]
+    ("names", "repeats", "shards"), [(3, 2, 3), (3, 3, 4), (2, 2, 5), (5, 1, 2)]
 )
 def test_merged_shards_are_the_whole_run_trial_by_trial(
     tmp_path: Path, names: int, repeats: int, shards: int
