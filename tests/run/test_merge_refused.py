@@ -80,12 +80,12 @@ CHANGES: dict[str, tuple[dict[str, Any], str]] = {
 
 @pytest.mark.parametrize("what", CHANGES)
 def test_another_schedule_is_refused_by_the_key_that_differs(tmp_path: Path, what: str) -> None:
-    folder = tmp_path / "suite"
-    assert shard_run(suite_of(folder, SAME), tmp_path / "one", "1/2").code == 0
+    folder, once = tmp_path / "suite", ("--repeats", "1")
+    assert shard_run(suite_of(folder, SAME), tmp_path / "one", "1/2", *once).code == 0
     changed, message = CHANGES[what]
     if what == "file":
         (folder / "app" / "README.md").write_text("another app\n")
-    assert shard_run(suite_of(folder, SAME, **changed), tmp_path / "two", "2/2").code == 0
+    assert shard_run(suite_of(folder, SAME, **changed), tmp_path / "two", "2/2", *once).code == 0
     refused = merged(tmp_path / "all", [tmp_path / "one", tmp_path / "two"])
     assert refused.code == 2
     assert f"{tmp_path / 'two'}: {message}" in refused.err
