@@ -7,6 +7,7 @@ NODES = "tests/run/test_nodes.py"
 SILENT = "tests/run/test_silent_nodes.py"
 LOST = "tests/run/test_lost_nodes.py"
 FLEET = "tests/run/test_fleet.py"
+AGAIN = "tests/run/test_fleet_again.py"
 SPEEDS = "tests/evidence/test_nodes.py"
 
 CLUSTERING = [
@@ -73,17 +74,17 @@ CLUSTERING = [
     Broken("nodes have the isolation that was asked for", "refuse_unfit", "if isolation and node.isolation", "if False", FLEET),
     Broken("an agent that travels is not looked for before", "find_program", "lies(path, checked.copied)", "False", FLEET),
     Broken("files are looked for where they are", "missing_files", '{"suite": checked.folder}', '{"suite": checked.shown}', FLEET),
-    Broken("a resume takes what was asked for", "reopen.reopen", "options.jobs or machine.jobs_asked", "options.jobs or machine.jobs", f"{FLEET}::test_a_resume_takes_the_nodes_that_are_there_now"),
+    Broken("a resume takes what was asked for", "reopen.reopen", "options.jobs or machine.jobs_asked", "options.jobs or machine.jobs", f"{AGAIN}::test_a_resume_takes_the_nodes_that_are_there_now"),
     Broken("a node's cache has no instructions above it", "look_around", "if why := why_no_place(run.root):", "if False:", FLEET),
     Broken("a look at a node leaves nothing there", "look_around", "sweep(run)", "pass", FLEET),
     Broken("groups are compared with themselves", "compare_nodes", "within = _centered(which, group, counts)", "within = which", SPEEDS),
     Broken("only what is connected is compared", "evidence.nodes._comparable", "and np.abs(unknown[:, each] - unknown[:, other]).max() < 1e-6", "", f"{SPEEDS}::test_nodes_without_a_common_group_are_no_pair"),
     Broken("a little slower is not worth saying", "NodeSpeeds.clear", "and self.ratio >= LEAST_RATIO", "", SPEEDS),
-    Broken("runs from trees that nobody saw are named", "whole.check_trees", "folder.doubt(unseen, UNCHECKED)", "pass", f"{FLEET}::test_runs_on_a_node_that_was_lost_are_named"),
-    Broken("the journal says where a trial began", "Loop._begin", '{"node": attempted.node}', "{}", f"{FLEET}::test_runs_on_a_node_that_was_lost_are_named"),
+    Broken("runs from trees that nobody saw are named", "whole_trees.check_trees", "folder.doubt(unseen, UNCHECKED)", "pass", f"{AGAIN}::test_runs_on_a_node_that_was_lost_are_named"),
+    Broken("the journal says where a trial began", "Loop._begin", '{"node": attempted.node}', "{}", f"{AGAIN}::test_runs_on_a_node_that_was_lost_are_named"),
     Broken("what was cleared was not looked at", "NodePlace.changed", "return told if here else None", "return told", NODES),
     Broken("nodes that were cleared were not looked at", "Ray.changed", "elif changed is not None:", "else:", NODES),
-    Broken("nobody changes trees from a sandbox", "studies._unchecked", 'and folder.machine().isolation == "copy"', "", f"{FLEET}::test_runs_on_a_node_that_was_lost_are_named"),
+    Broken("nobody changes trees from a sandbox", "studies._unchecked", 'and folder.machine().isolation == "copy"', "", f"{AGAIN}::test_runs_on_a_node_that_was_lost_are_named"),
     Broken("runs from trees that nobody saw are counted", "nodes_of", "unchecked += key in unseen", "pass", SPEEDS),
     Broken("split blocks are counted", "nodes_of", "sum(len(blocks[block]) > 1 for block in whole)", "0", SPEEDS),
 ]  # fmt: skip

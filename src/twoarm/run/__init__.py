@@ -10,8 +10,8 @@ isolation   what holds an agent back here; `sealing` makes it, `shown` is what i
             `engine` is podman and docker
 prepare     what must be ready before the first trial; `rehearse` is the dry run, and `abandoned`
             clears what one leaves that was killed
-session     a run from its suite to its runs: everything that stands around the loop; `whole`
-            looks whether a trial has changed what others start from
+session     a run from its suite to its runs: everything that stands around the loop;
+            `whole_trees` looks whether a trial has changed what others start from
 loop        start what is next, settle what has ended; `budget` says whether there is money
 job_maker   from a trial to its job; `jobs` is what a supervisor has to know
 executor    where attempts run; `executors/` has each kind

@@ -45,7 +45,7 @@ from twoarm.run.setting import Setting, default_jobs, plain_env
 from twoarm.run.settle import abandon, regraded
 from twoarm.run.suite_file import read_suite
 from twoarm.run.tree import lies_in
-from twoarm.run.whole import earlier_trees
+from twoarm.run.whole_trees import earlier_trees
 from twoarm.runs.study import COLLECTED
 from twoarm.text.escape import counted, named, shortened, visible
 

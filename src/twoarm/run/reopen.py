@@ -97,11 +97,8 @@ def reopen(
         # Nothing, if it was never settled.
         isolation=machine.isolation or None,
     )
-    setting = set_up(suite, options, environment, then)
+    setting = _with_jobs(set_up(suite, options, environment, then), machine)
     refuse_changes(then, setting.frozen)
-    if setting.jobs_asked is None and setting.executor == machine.executor:
-        # As before; on a cluster, until it is known what nodes there are now.
-        setting = replace(setting, jobs=machine.jobs)
     reopened = Reopened(folder=folder, then=then, machine=machine, setting=setting, suite=suite)
     if then.looks is not None and reopened.more:
         raise UsageError(
@@ -109,6 +106,14 @@ def reopen(
             f"cannot grow ({reopened.growth}); start another run with --out"
         )
     return reopened
+
+
+def _with_jobs(setting: Setting, machine: MachineSettings) -> Setting:
+    """As many jobs as before, unless somebody has said how many; on a cluster, until it is known
+    what nodes there are now."""
+    if setting.jobs_asked is None and setting.executor == machine.executor:
+        return replace(setting, jobs=machine.jobs)
+    return setting
 
 
 def _wanted(then: Frozen, tasks: tuple[SuiteTask, ...]) -> tuple[str, ...]:

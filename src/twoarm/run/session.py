@@ -37,7 +37,7 @@ from twoarm.run.shard import sharded
 from twoarm.run.suite import SuiteTask, read_as
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.tree import lies_in
-from twoarm.run.whole import check_trees, keep_trees
+from twoarm.run.whole_trees import check_trees, keep_trees
 from twoarm.runs.study import SCHEDULE, StopReason
 from twoarm.text.escape import visible
 
