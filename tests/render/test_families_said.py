@@ -39,7 +39,7 @@ MANY = {
     "families would vary alike both ways": "tasks would vary alike both ways",
     "Means weigh every family alike, and every task inside its family.": None,
     "weighed family by family, as in the evidence": "weighed task by task, as in the evidence",
-    "every family, and every task inside it, weighs alike": "in the evidence every task weighs",
+    "every family weighs alike, and so does every task inside it": "every task weighs alike",
     "Changes are paired by task, and every family weighs alike.": "Changes are paired by task. ",
     "that have the check, each family weighed alike.": "that have the check. ",
     "takes 6 families or more": "takes 6 tasks or more",
@@ -175,7 +175,7 @@ def test_a_tag_tells_how_many_families_its_tasks_are_of() -> None:
     assert plain.largest[0].changes["success"].families is None
 
 
-def test_both_arms_of_a_check_are_weighed_as_their_difference() -> None:
+def test_both_arms_of_checks_and_scores_are_weighed_as_their_difference() -> None:
     """One family of three tasks, five of one: 3 of 4 runs and 1 of 4 in the first three."""
     sizes = (3, 1, 1, 1, 1, 1)
     of = [family for family, size in enumerate(sizes) for _ in range(size)]
@@ -183,12 +183,16 @@ def test_both_arms_of_a_check_are_weighed_as_their_difference() -> None:
     for run in runs:
         most = 4 if int(run["task_id"][1:]) > 2 else 3 if run["arm"] == WITH else 1
         run["checks"] = {"unit": run["repeat"] <= most}
-    scores = evidence(runs).scores
+        run["score"] = float(run["repeat"] <= most)
+    found = evidence(runs)
+    scores = found.scores
     assert scores is not None
     assert scores.checks is not None
     (shift,) = scores.checks.largest
     assert (shift.candidate, shift.baseline) == pytest.approx((5.75 / 6, 5.25 / 6))
     assert shift.difference == pytest.approx(shift.candidate - shift.baseline)
+    assert [arm.mean for arm in scores.arms] == pytest.approx([5.75 / 6, 5.25 / 6])
+    assert found.deltas["score"].mean.estimate == pytest.approx(shift.difference)
 
 
 def test_a_heading_with_its_count_is_no_wider_than_the_terminal() -> None:

@@ -187,10 +187,12 @@ def _unequal_repeats(tasks: tuple[Task, ...]) -> Iterator[Caveat]:
         yield Caveat.say(
             "unequal_repeats",
             "unequal repeats, {} to {} per task and arm: tasks with more repeats weigh more in "
-            "the gates and paired deltas; in the evidence every {} weighs alike",
+            "the gates and paired deltas; in the evidence every {}",
             min(counts),
             max(counts),
-            "task" if families_of(tasks) is None else "family, and every task inside it,",
+            "task weighs alike"
+            if families_of(tasks) is None
+            else "family weighs alike, and so does every task inside it",
         )
 
 

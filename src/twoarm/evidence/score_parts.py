@@ -8,7 +8,7 @@ from twoarm.evidence.losses import OneSided
 class ArmScore(msgspec.Struct, frozen=True, kw_only=True):
     """How many counted runs of an arm have a score, and the mean of its task means.
 
-    The mean is over the tasks in which both arms have a score.
+    The mean is over the tasks in which both arms have a score; families of them weigh alike.
     """
 
     arm: str
@@ -28,8 +28,9 @@ class TaskScore(msgspec.Struct, frozen=True, kw_only=True):
 class CheckShift(msgspec.Struct, frozen=True, kw_only=True):
     """One check over the `tasks` in which runs of both arms have it.
 
-    The shares that pass are means over these tasks, and so is their difference. `adjusted_p`
-    allows for looking at all checks that are compared; null where too few tasks have the check.
+    The shares that pass are means over these tasks, in which families weigh alike, and so is their
+    difference. `adjusted_p` allows for looking at all checks that are compared; null where too few
+    tasks, or families, have the check.
     """
 
     check: str

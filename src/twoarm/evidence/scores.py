@@ -35,7 +35,7 @@ def weigh_scores(
             arm=arm.arm,
             runs=len(arm),
             scored=int((~np.isnan(arm.values[SCORE.name])).sum()),
-            mean=mean(means[runs.shared]),
+            mean=_mean(runs, means),
         )
         for arm, means in zip(comparison.screening.arms, runs.means, strict=True)
     )
@@ -51,6 +51,12 @@ def weigh_scores(
         by_task=_by_task(runs, comparison.runs.tasks),
         checks=checks,
     )
+
+
+def _mean(runs: TaskRuns, means: Floats) -> float | None:
+    """Over the tasks that both arms have, or over their families: as the difference is."""
+    known = runs.layout.over_families(np.where(runs.shared, means, np.nan))
+    return mean(known[~np.isnan(known)])
 
 
 def _by_task(runs: TaskRuns, names: tuple[str, ...]) -> tuple[TaskScore, ...]:

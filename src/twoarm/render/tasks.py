@@ -148,7 +148,7 @@ def tag_table(evidence: Evidence, most: int) -> Iterator[Table]:
         f"All {counted(tags.intervals, 'interval')} hold at once at {at_level(tags.level)}: each "
         f"alone is at {at_level(tags.level_of_each)}. A task may have several tags.",
         f"From {FEWEST_TASKS} {tasks_or_families(families)} on, an interval is for tasks like "
-        "these with the tag; below, it is for these very tasks.",
+        "these with the tag; with fewer, it is for these very tasks.",
         *more(len(entries), most),
     ]
     if tags.names > len(tags.largest):
