@@ -163,6 +163,20 @@ def test_an_overview_of_candidates_says_which_tasks_it_is_for(
         assert f"Intervals are for each row {told}" in text
 
 
+def test_a_verdict_on_few_families_says_what_there_are_too_few_of() -> None:
+    runs = even(5, 2, repeats=6, effect=0.5, pass_rate=1.0)
+    for records, told in (
+        (runs, "on these 10 tasks of 5 families; it takes at least 6 families to speak for others"),
+        (
+            [run for run in without_families(runs) if run["task_id"] < "t005"],
+            "on these 5 tasks; it takes at least 6 to speak for others",
+        ),
+    ):
+        promotion = twoarm.score(records, promote_by="evidence", resamples=99).promotion
+        assert promotion.verdict == "not enough data"
+        assert str(promotion.reasons[0]) == f"the candidate is better {told}"
+
+
 def test_a_tag_tells_how_many_families_its_tasks_are_of() -> None:
     runs = telling(in_families(suite(24, 3, seed=5), FAMILIES))
     tags = evidence(runs).tags

@@ -222,12 +222,14 @@ def _by_evidence(evidence: Evidence, options: Options) -> Promotion:
         reason = say("too few runs: even the largest difference could not be clear")
         return _settled("evidence", "not enough data", reason)
     if grade.scope == "these_tasks":
-        fewest = fewest_tasks(options.level)
+        of = "" if evidence.families is None else f" of {counted(evidence.families, 'family')}"
         reason = say(
-            "{} on {}; it takes at least {} to speak for others",
+            "{} on {}{}; it takes at least {}{} to speak for others",
             _verdict(grade),
             here(evidence),
-            fewest,
+            of,
+            fewest_tasks(options.level),
+            " families" if of else "",
         )
         return _settled("evidence", "not enough data", reason)
     if grade.verdict != "candidate better":
