@@ -10,7 +10,7 @@ SCORED = [
     Broken("a bounded mean is over the tasks that both arms have", "bounded_estimate", "deltas, sizes = runs.independent, runs.sizes[:, runs.shared]", "deltas, sizes = np.nan_to_num(runs.deltas), runs.sizes[:, runs.shared]", SCORES),
     Broken("the spread is that of the tasks both arms have", "bounded_estimate", "error = within_tasks(runs.spreads[:, runs.shared], sizes, weights)", "error = within_tasks(runs.spreads[:, : sizes.shape[1]] * 0.5, sizes, weights)", SCORES),
     Broken("scores have no ratio", "cells.BOUNDED", "BOUNDED = (SUCCESS, SCORE)", "BOUNDED = (SUCCESS,)", SCORES),
-    Broken("the mean score of an arm is over shared tasks", "weigh_scores", "mean=mean(means[runs.shared]),", "mean=mean(means[~np.isnan(means)]),", SCORES),
+    Broken("the mean score of an arm is over shared tasks", "evidence.scores._mean", "np.where(runs.shared, means, np.nan)", "means", SCORES),
     Broken("missing scores are those of counted runs", "weigh_scores", "(ours.runs - ours.scored, theirs.runs - theirs.scored),", "(0, 0),", SCORES),
     Broken("a better score alone makes nobody better", "grade.grade", 'if named is not None and named.standing == "worse":\n        standings.add("worse")', "if named is not None:\n        standings.add(named.standing)", SCORES),
     Broken("a worse score that was named first counts", "grade.grade", 'standings.add("worse")', "pass", SCORES),

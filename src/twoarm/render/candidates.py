@@ -157,14 +157,14 @@ def _gates(analyses: Sequence[Analysis]) -> Table:
 
 def _whose(analyses: Sequence[Analysis]) -> str:
     """Which tasks all intervals are for; nothing where candidates differ in that."""
-    said = set()
+    scopes = set()
     for analysis in analyses:
         evidence = analysis.evidence
         if evidence is not None and evidence.tasks:
             count = counted_tasks(evidence.tasks, evidence.families)
             like = evidence.headline == "tasks_like_these"
-            said.add(f"tasks like these ({count})" if like else f"{here(evidence)} only")
-    return f", and for {said.pop()}" if len(said) == 1 else ""
+            scopes.add(f"tasks like these ({count})" if like else f"{here(evidence)} only")
+    return f", and for {scopes.pop()}" if len(scopes) == 1 else ""
 
 
 def text(analyses: Sequence[Analysis], look: Look) -> str:
