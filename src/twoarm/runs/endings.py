@@ -60,7 +60,8 @@ _PARTS: dict[FailureCode, tuple[str, ...]] = {
     "refusal": ("refus", "contentfilter", "contentpolicy"),
     "crash": (
         *("crash", "exitcode", "exitstatus", "exited", "killed", "aborted", "outofmemory"),
-        *("noresult", "noevent", "nostep", "didnotend", "didnotfinish", "didnotanswer"),
+        *("noresult", "noevent", "nostep", "didnotend", "didnotfinish"),
+        *("didnotanswer", "stoppedanswering"),
         "errorduringexecution",
     ),
     "acceptance": ("acceptance", "testfailed", "testsfailed"),
