@@ -161,6 +161,15 @@ def test_with_few_families_more_of_them_are_asked_for() -> None:
     ) in messages
 
 
+def test_families_that_do_not_differ_are_called_families() -> None:
+    plan = twoarm.plan(even(8, 3, repeats=4, seed=4, noise=0.6), detect=-0.2)
+    (message,) = (each.message for each in plan.caveats if each.code == "no_task_spread")
+    assert message == (
+        "no difference between families was seen beyond that of their runs: repeats look as good "
+        "as families, which can be luck"
+    )
+
+
 def test_a_calibration_judges_over_families(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
 
