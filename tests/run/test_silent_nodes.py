@@ -1,20 +1,26 @@
 """What is stopped on a node, or silent, is woken or killed, and the run goes on."""
 
+import json
 import os
 import signal
-from collections.abc import Iterator
+import socket
+from collections.abc import Iterator, Sequence
 from itertools import repeat
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import twoarm
+from tests.run.test_fleet import Cluster
 from tests.support.nearby import SOLVED, NearbyRun, ended, job_in
 from tests.support.suite_files import processes_with, suite_of, wait_for
+from twoarm.run import fleet
 from twoarm.run.executors import node, ray
-from twoarm.run.executors.cluster import LostError
+from twoarm.run.executors.cluster import ClusterNode, LostError
 from twoarm.run.executors.keeper import start_keeper
 from twoarm.run.executors.node import BEGUN, OVER, WAITING, Worker, sweep
+from twoarm.run.executors.reach import Head
 
 
 @pytest.fixture
@@ -140,3 +146,63 @@ def test_what_nobody_hears_any_more_is_ended(
     near.executor.submit("it", job_in(near, tmp_path, SOLVED), None, None)
     assert ended(near).reason == "nothing arrives"
     assert cancelled
+
+
+def test_a_node_that_could_not_be_cleaned_up_is_told(near: NearbyRun) -> None:
+    near.cluster.unswept = {"n1": LostError("node n1: no answer", node_gone=False)}
+    near.executor.close()
+    (told,) = near.executor.unswept
+    assert told == (
+        f"node n1 could not be cleaned up: no answer; what the run left there in {near.place.path} "
+        "stays"
+    )
+
+
+# The head.
+
+
+class Headless(Cluster):
+    """The head is lost once some attempts have been started."""
+
+    def lost(self) -> str:
+        return "the head is gone" if len(self.orders) == 3 else ""
+
+    def sweep(self, nodes: Sequence[ClusterNode]) -> Iterator[LostError | None]:
+        assert not nodes
+        return iter(())
+
+
+def test_a_run_without_a_head_stops_and_goes_on(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "Cluster", Headless)
+    out = tmp_path / "out"
+    more = ("--no-evidence", "--display", "lines")
+    suite = str(suite_of(tmp_path / "s"))
+    done = twoarm("run", suite, "--executor", "ray", "--out", str(out), "--repeats", "3", *more)
+    assert done.code == 2
+    assert done.err.splitlines()[-2:] == [
+        "twoarm: the head is gone, and 3 attempts were cut short; start the cluster again, or go "
+        "on here with --executor local",
+        f"twoarm: nothing is lost; continue with twoarm run --resume {out} --no-evidence",
+    ]
+    lost = json.loads((out / "receipt.json").read_bytes())["attempts_without_run"]
+    assert [each["state"] for each in lost] == ["lost"] * 3
+    again = twoarm("run", "--resume", str(out), "--executor", "local", *more)
+    assert "12 of 12 trials done" in again.err
+
+
+def test_a_head_is_silent_from_the_first_time_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+    monkeypatch.setattr("time.monotonic", lambda: now)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        head = Head(f"127.0.0.1:{port}")
+        assert head.silence() == 0
+    now = 102.0
+    assert head.silence() == 0
+    now = 140.0
+    assert head.silence() == 38
+    with socket.create_server(("127.0.0.1", port)):
+        now = 150.0
+        assert head.silence() == 0

@@ -195,12 +195,19 @@ class TestCluster:
 
     def kill_raylet(self, name: str) -> None:
         """What holds a node together is gone, and nothing else."""
-        for folder in Path("/proc").glob("[0-9]*"):
-            with contextlib.suppress(OSError):
-                own = os.getpgid(int(folder.name)) == self._nodes[name].pid
-                if own and b"/raylet\0" in (folder / "cmdline").read_bytes():
-                    os.kill(int(folder.name), signal.SIGKILL)
+        self._kill(name, b"/raylet\0")
         self._nodes.pop(name).wait()
+
+    def kill_gcs(self, name: str) -> None:
+        """What holds the cluster together is gone, and nothing else of the head."""
+        # It would notice, and end the rest.
+        self._kill(name, b"/bin/ray\0start\0", signal.SIGSTOP)
+        self._kill(name, b"/gcs_server\0")
+
+    def _kill(self, name: str, program: bytes, number: int = signal.SIGKILL) -> None:
+        for process in _processes(lambda line: program in line):
+            if os.getpgid(process) == self._nodes[name].pid:
+                os.kill(process, number)
 
     def clear(self, name: str) -> None:
         """Remove what a node that was killed has left in its cache."""
@@ -221,6 +228,8 @@ class TestCluster:
         self._holder.wait()
         self._holder.stdout.close()  # type: ignore[union-attr]
         for process in self._nodes.values():
+            # `nsenter` is stopped with what it has started, and stays so.
+            process.kill()
             process.wait()
         shutil.rmtree(self.kept, ignore_errors=True)
 

@@ -41,6 +41,7 @@ class Nearby:
         self.gone: set[str] = set()
         self.told: dict[str, Iterable[Any]] = {}
         self.changes: dict[str, list[str] | None] = {}
+        self.unswept: dict[str, LostError] = {}
         self.fetched: Counter[int] = Counter()
         self._run: NodeRun
         self._started: dict[int, Iterator[Any]] = {}
@@ -79,11 +80,14 @@ class Nearby:
         if hasattr(handle, "close"):
             handle.close()
 
-    def sweep(self, nodes: Sequence[ClusterNode]) -> Iterator[None]:
+    def lost(self) -> str:
+        return ""
+
+    def sweep(self, nodes: Sequence[ClusterNode]) -> Iterator[LostError | None]:
         for each in nodes:
             self.swept.append(each.name)
             sweep(self._run)
-            yield None
+            yield self.unswept.get(each.name)
 
     def changed(self, nodes: Sequence[ClusterNode], trees: tuple[Tree, ...]) -> Iterator[Any]:
         for each in nodes:

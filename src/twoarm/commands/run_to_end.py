@@ -92,6 +92,8 @@ def finish(
             return _EARLY.get(end, OF_VERDICT["not enough data"])
     finally:
         session.close(finished=finished)
+        for text in session.unswept():
+            streams.say(f"twoarm: warning: {text}")
     if session.ended is not None:
         streams.say(f"twoarm: {early_end_told(frozen, session.ended)}")
     return _report(session, given, options, made.arms, streams)

@@ -245,6 +245,10 @@ class Session:
         """How many trials ran at a time; more than one number if that was changed meanwhile."""
         return sorted(runs_by_jobs(self.folder.runs()))
 
+    def unswept(self) -> list[str]:
+        """The nodes on which something is left of the run, once it is closed, and why."""
+        return [] if self.fleet is None else self.fleet.executor.unswept
+
     def close(self, *, finished: bool) -> None:
         """End what runs, and leave the cache to the next runner or to nobody."""
         self.here.close()

@@ -3,7 +3,6 @@
 import os
 import pickle
 import signal
-import socket
 import threading
 import time
 from collections import Counter
@@ -16,15 +15,15 @@ from msgspec.structs import replace
 
 from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
-from twoarm.run.executor import cluster_address, is_address
 from twoarm.run.executors.node import WAITING, NodeRun, Order, sweep, worker_of
+from twoarm.run.executors.reach import Head, address_of_environment, answers, check_answers, refuses
 from twoarm.run.executors.survey import NodeFacts, NodeNeeds
 from twoarm.run.prepare import Tree
-from twoarm.text.escape import named, visible
+from twoarm.text.escape import visible
 
 NAME = "ray"
-_CONNECT_SECONDS = 5.0
-_ALIVE_SECONDS = 1.0
+# How long the head may be silent; the nodes themselves wait for 60 s.
+_SILENT_SECONDS = 30.0
 # How long a node may take to look at itself, or to clean up.
 _NODE_SECONDS = 120.0
 # How long something may be on its way between this machine and a node, that is known to be up.
@@ -39,6 +38,8 @@ _SETTINGS = {
     # How often and how long it asks a head that does not let it join.
     "RAY_NUM_REDIS_GET_RETRIES": "2",
     "RAY_py_gcs_connect_timeout_s": "10",
+    # It would end this process, with nothing said and nothing kept, when the head is silent.
+    "RAY_gcs_rpc_server_reconnect_timeout_s": "86400",
 }
 
 
@@ -73,7 +74,7 @@ class Cluster:
     """A connection to a cluster."""
 
     def __init__(self, address: str) -> None:
-        where = address or _address_of_environment()
+        where = address or address_of_environment()
         os.environ.update(_SETTINGS)
         try:
             import ray
@@ -84,7 +85,7 @@ class Cluster:
         shown = f"--executor {NAME}"
         if where:
             shown = f"{shown}:{address}" if address else f"RAY_ADDRESS={where}"
-            _check_answers(where, shown)
+            check_answers(where, shown)
         try:
             with _sigterm_kept():
                 ray.init(
@@ -99,6 +100,10 @@ class Cluster:
         except Exception as error:
             raise InputError(f"{shown}: {_why_not_joined(error)}") from error
         self._ray = ray
+        context = ray.get_runtime_context()
+        self._head = Head(context.gcs_address)
+        # The node that this process belongs to, which Ray does not survive either.
+        self._own = next(node for node in self.nodes() if node.id == context.get_node_id())
         self._attempt = ray.remote(
             max_retries=0, num_returns="streaming", _generator_backpressure_num_objects=1
         )(_attempt)
@@ -117,6 +122,18 @@ class Cluster:
         except ImportError:
             return os.environ.get("RAY_AUTH_MODE") != "token"
         return not is_token_auth_enabled()
+
+    def lost(self) -> str:
+        """Why nothing can be had of the cluster any more; nothing as long as that can be."""
+        if self._own_ended():
+            return f"Ray has ended on this machine (node {visible(self._own.name)})"
+        if self._head.silence() > _SILENT_SECONDS:
+            head = visible(self._head.address)
+            return f"the head of the cluster ({head}) has not answered for {_SILENT_SECONDS:g} s"
+        return ""
+
+    def _own_ended(self) -> bool:
+        return refuses(self._own.address, self._own.port)
 
     def nodes(self) -> list[ClusterNode]:
         """The nodes that are there, by name."""
@@ -171,6 +188,9 @@ class Cluster:
 
         LostError if there is no more.
         """
+        if self._own_ended():
+            # Ray would end this process; whoever waits asks what is lost.
+            return WAITING, None
         try:
             if handle.coming is None:
                 handle.coming = next(handle.told)
@@ -257,6 +277,10 @@ class Cluster:
         self, task: Any, nodes: Sequence[ClusterNode], *arguments: object
     ) -> Iterator[Any]:
         """An answer of each node in turn; they are asked at the same time."""
+        if self._own_ended() or self._head.silence():
+            # Ray would wait for it, as long as a run may take.
+            yield from (LostError("the head does not answer", node_gone=False) for _ in nodes)
+            return
         asked = [
             task.options(scheduling_strategy=self._on(node)).remote(*arguments) for node in nodes
         ]
@@ -282,7 +306,7 @@ class Cluster:
             lines = str(error).strip().splitlines() or [type(error).__name__]
             return LostError(f"node {visible(node.name)}: {visible(lines[-1])}", node_gone=False)
         gone = isinstance(error, errors.NodeDiedError | errors.TaskUnschedulableError)
-        if gone or not _answers(node.address, node.port, _ALIVE_SECONDS):
+        if gone or not answers(node.address, node.port):
             return LostError(f"node {visible(node.name)} was lost", node_gone=True)
         if isinstance(error, errors.OutOfMemoryError):
             why = "Ray killed its worker, because memory ran out"
@@ -355,39 +379,6 @@ def _echo_there() -> Callable[[list[Any]], Iterator[Any]]:
         yield ray.get(sent[0])
 
     return there
-
-
-def _address_of_environment() -> str:
-    """The head that is set for all programs of Ray; nothing for the cluster of this machine."""
-    where = os.environ.get("RAY_ADDRESS", "")
-    if where in ("", "auto"):
-        return ""
-    if where.startswith(f"{NAME}://"):
-        cluster_address(where)
-    if not is_address(where):
-        raise UsageError(
-            f"RAY_ADDRESS: expected the HOST:PORT of a head, got {named(where)}; unset it to join "
-            f"the cluster of this machine, or name a head: --executor {NAME}:HOST:PORT"
-        )
-    return where
-
-
-def _check_answers(address: str, shown: str) -> None:
-    """Refuse at once what would take Ray a minute to give up."""
-    host, _, port = address.rpartition(":")
-    if not _answers(host.strip("[]"), int(port), _CONNECT_SECONDS):
-        raise InputError(
-            f"{shown}: nothing is listening there; name the head of a cluster, as `ray start "
-            "--head` printed it"
-        )
-
-
-def _answers(host: str, port: int, seconds: float) -> bool:
-    try:
-        with socket.create_connection((host, port), seconds):
-            return True
-    except (OSError, OverflowError):
-        return False
 
 
 @contextmanager

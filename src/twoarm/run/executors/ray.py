@@ -28,11 +28,12 @@ from twoarm.run.executors.node import (
 )
 from twoarm.run.executors.parcel import digesting, pack, unpack
 from twoarm.run.jobs import Job, JobOutcome
+from twoarm.run.loop import StoppedError
 from twoarm.run.place import Place
 from twoarm.run.prepare import Tree
 from twoarm.run.sealing import Sealer
 from twoarm.run.shown import lies
-from twoarm.text.escape import visible
+from twoarm.text.escape import counted, visible
 
 # What comes back is on the disk if it is more than this.
 _HELD_BYTES = 2**20
@@ -104,6 +105,8 @@ class Ray:
         self._gone: set[str] = set()
         # The nodes whose trees were compared last time.
         self.looked_at: set[str] = set()
+        # Why nodes have something left of the run, once it is closed.
+        self.unswept: list[str] = []
         cluster.share(run)
 
     @property
@@ -192,6 +195,25 @@ class Ray:
 
     def completed(self, seconds: float) -> Iterator[JobOutcome]:
         """Attempts that have ended, with their folders."""
+        if why := self._cluster.lost():
+            yield from self._all_lost(why)
+        yield from self._ended_within(seconds)
+
+    def _all_lost(self, why: str) -> Iterator[JobOutcome]:
+        """Nothing can be done any more but to end what still runs."""
+        self._gone.update(node.name for node in self._nodes)
+        cut = len(self._running)
+        for attempt in [*self._running]:
+            running = self._running.pop(attempt)
+            running.folder.close()
+            self._cluster.cancel(running.handle)
+            yield self._no_answer(running, why, node_gone=True)
+        cut_short = f"{counted(cut, 'attempt')} {'was' if cut == 1 else 'were'} cut short"
+        raise StoppedError(
+            f"{why}, and {cut_short}; start the cluster again, or go on here with --executor local"
+        )
+
+    def _ended_within(self, seconds: float) -> Iterator[JobOutcome]:
         deadline = time.monotonic() + seconds
         for outcome in self._watch():
             self._running.pop(outcome.attempt).folder.close()
@@ -277,7 +299,8 @@ class Ray:
         told = []
         for node, changed in zip(nodes, self._cluster.changed(nodes, tuple(trees)), strict=True):
             if isinstance(changed, LostError):
-                self._gone.add(node.name)
+                if changed.node_gone:
+                    self._gone.add(node.name)
             elif changed is not None:
                 self.looked_at.add(node.name)
                 told += [f"{path} on node {node.name}" for path in changed]
@@ -288,12 +311,17 @@ class Ray:
         try:
             for attempt in self._running:
                 self.cancel(attempt)
-            deadline = time.monotonic() + _PATIENCE_SECONDS
-            while self._running and time.monotonic() < deadline:
-                for _ in self.completed(1.0):
+            while self._running:
+                for _ in self._ended_within(1.0):
                     continue
-            for _ in self._cluster.sweep(self._left()):
-                continue
+            left = self._left()
+            for node, lost in zip(left, self._cluster.sweep(left), strict=True):
+                if lost is not None:
+                    name = f"node {visible(node.name)}"
+                    self.unswept.append(
+                        f"{name} could not be cleaned up: {lost.reason.removeprefix(f'{name}: ')}; "
+                        f"what the run left there in {visible(self._place.path)} stays"
+                    )
         finally:
             self._here.close()
             self._cluster.close()
