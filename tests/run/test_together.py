@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("cache")
 WORSE = (
     USAGE
     + """
-if [ -n "$HINT" ]; then used $((900 + $$ % 9)) 0.1; else echo a > answer.txt; used 300 0.1; fi
+if [ -n "$HINT" ]; then sleep 0.05; used $((900 + $$ % 9)) 0.1; exit; fi
+echo a > answer.txt
+used 300 0.1
 """
 )
 # The first candidate takes a third of what the baseline takes, and the other one twice as much.
