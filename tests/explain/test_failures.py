@@ -59,7 +59,6 @@ TEXTS = {
     "no exit status was written": "crash",
     "its supervisor was killed": "crash",
     "its supervisor stopped answering": "crash",
-    "the server did not answer": "crash",
     "refused: content filter": "refusal",
     "acceptance failed": "acceptance",
     "stopped after a step that ended with `x`": "other",
