@@ -69,6 +69,7 @@ CLUSTERING = [
     Broken("a node that is gone is left out", "fleet.join", "if not told.gone", "", FLEET),
     Broken("a cluster that is open is warned of", "fleet._warnings", "if cluster.open_to_all:", "if False:", FLEET),
     Broken("agents that reach the cluster are warned of", "fleet._warnings", 'network == "host" or', "", FLEET),
+    Broken("a head that was named is not missing", "_why_not_joined", "and not where", "", FLEET),
     Broken("two nodes of one name are told apart", "Cluster.nodes", "if names[name] > 1:", "if False:", FLEET),
     Broken("runs of yesterday stay", "fleet._with_suite", "if os.path.lexists(os.path.join(at, name, SCHEDULE))", "if False", FLEET),
     Broken("a suite that is too large stays", "fleet._with_suite", "if size > MOST_SUITE_MB * 2**20:", "if False:", FLEET),

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -98,6 +99,29 @@ def test_without_ray_it_is_said_what_to_install(
             "well"
         )
     assert list(cache.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("where", "why"),
+    [
+        ("", "this machine is in no cluster; start one with"),
+        ("127.0.0.1", "no head there that lets this machine join; check the token: "),
+    ],
+)
+def test_why_a_cluster_cannot_be_joined(
+    monkeypatch: pytest.MonkeyPatch, where: str, why: str
+) -> None:
+    """The oldest Ray says no more in either case."""
+
+    def init(**options: object) -> None:
+        raise ConnectionError
+
+    monkeypatch.setitem(__import__("sys").modules, "ray", SimpleNamespace(init=init))
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    with socket.create_server(("127.0.0.1", 0)) as head:
+        address = where and f"{where}:{head.getsockname()[1]}"
+        with pytest.raises(InputError, match=why):
+            RayCluster(address)
 
 
 # Slots.

@@ -98,7 +98,7 @@ class Cluster:
                 )
         # Ray raises whatever it likes.
         except Exception as error:
-            raise InputError(f"{shown}: {_why_not_joined(error)}") from error
+            raise InputError(f"{shown}: {_why_not_joined(error, where)}") from error
         self._ray = ray
         context = ray.get_runtime_context()
         self._head = Head(context.gcs_address)
@@ -392,10 +392,10 @@ def _sigterm_kept() -> Iterator[None]:
             signal.signal(signal.SIGTERM, before)
 
 
-def _why_not_joined(error: Exception) -> str:
+def _why_not_joined(error: Exception, where: str) -> str:
     if type(error).__name__ == "AuthenticationError":
         return f"RAY_AUTH_MODE is token, and there is no token on this machine; {_SAME_TOKEN}"
-    if isinstance(error, ConnectionError) and error.__cause__ is None:
+    if isinstance(error, ConnectionError) and error.__cause__ is None and not where:
         return (
             "this machine is in no cluster; start one with `ray start --head`, join one with "
             "`ray start --address=HOST:PORT`, or name one: --executor ray:HOST:PORT"
