@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from tests.support.clusters import HEAD, TestCluster
 from tests.support.suite_files import suite_of
 
 ON = ("--executor", f"ray:{HEAD}", "--display", "lines", "--no-evidence", "--yes")
-SECRET = "sk-secret-canary-0123456789"
+# Nobody else's: what is looked through for it is all of this machine.
+SECRET = f"sk-secret-canary-{token_hex(5)}"
 # It needs what was built at this path, a file of HOME, and a tool that lies beside the suite.
 AGENT = """\
 built-tool > answer.txt
