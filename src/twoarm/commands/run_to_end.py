@@ -22,6 +22,7 @@ from twoarm.text.escape import named, visible
 if TYPE_CHECKING:
     from twoarm.run.display import Display
     from twoarm.run.ledger import RunFolder
+    from twoarm.run.loop import StoppedError
     from twoarm.run.loop_view import End, StopRequest
     from twoarm.run.prepare import Prepared
     from twoarm.run.report import Collected
@@ -71,9 +72,7 @@ def finish(
             with stop_requests, _display(given.get("display"), streams.say) as display:
                 end = session.run(prepared, stop_requests.now, display.show, judge)
         except StoppedError as error:
-            streams.say(f"twoarm: {error}")
-            way = error.way or f"nothing is lost; continue with {resumed}"
-            streams.say(f"twoarm: {way}")
+            _say_why_it_stopped(error, resumed, streams)
         if end in ("killed", "stopped"):
             streams.say(f"twoarm: stopped; continue with {resumed}")
             if not session.folder.begun():
@@ -146,6 +145,12 @@ def resumed_by(given: Given, again: Sequence[str] = ()) -> str:
         value = given[name]
         words += [written(name)] if isinstance(value, bool) else [written(name), listed(value)]
     return typed(*words)
+
+
+def _say_why_it_stopped(error: "StoppedError", resumed: str, streams: Streams) -> None:
+    streams.say(f"twoarm: {error}")
+    way = error.way or f"nothing is lost; continue with {resumed}"
+    streams.say(f"twoarm: {way}")
 
 
 def _say_budget(resumed: str, streams: Streams) -> None:
