@@ -1,5 +1,7 @@
 """A machine whose token is not that of the cluster is told so, whichever of them has one."""
 
+import os
+import signal
 from pathlib import Path
 
 from tests.fleet.test_runs import ON
@@ -37,6 +39,14 @@ def test_a_token_that_the_cluster_asks_for(tmp_path: Path) -> None:
             done = guarded.run("run", suite, *ON[:2], "--dry-run", **env)
             assert done.returncode == 2
             assert done.stderr.splitlines()[-1] == f"twoarm: {line}"
+        # It is still being asked again when it is told to end.
+        out = tmp_path / "waiting"
+        waiting = guarded.start("run", suite, *ON, "--out", str(out), RAY_AUTH_MODE="disabled")
+        assert waiting.stderr is not None
+        assert any("InvalidAuthToken" in line for line in waiting.stderr)
+        os.kill(guarded.runner_of(out), signal.SIGTERM)
+        _, told = waiting.communicate(timeout=60)
+        assert waiting.returncode == 128 + signal.SIGTERM, told
         out = tmp_path / "out"
         done = guarded.run("run", suite, *ON, "--repeats", "1", "--out", str(out))
     assert "4 of 4 trials done" in done.stderr

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 
 from twoarm._version import __version__
 from twoarm.errors import InputError, UsageError
+from twoarm.files.interrupt import Terminated
 from twoarm.run.executors.node import WAITING, NodeRun, Order, sweep, worker_of
 from twoarm.run.executors.reach import Head, address_of_environment, answers, check_answers, refuses
 from twoarm.run.executors.survey import NodeFacts, NodeNeeds
@@ -387,6 +388,8 @@ def _sigterm_kept() -> Iterator[None]:
     before = signal.getsignal(signal.SIGTERM)
     try:
         yield
+    except SystemExit as ending:
+        raise Terminated(signal.SIGTERM) from ending
     finally:
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGTERM, before)
