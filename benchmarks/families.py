@@ -55,10 +55,10 @@ class Kind(NamedTuple):
 
 
 FAMILIES = {
-    "G1 families share nothing": Kind(0.0),
-    "G2 families share an effect of sd 0.10": Kind(0.10),
-    "G3 families share an effect of sd 0.25": Kind(0.25),
-    "G4 sd 0.25, and larger families change more": Kind(0.25, larger=True),
+    "FA1 families share nothing": Kind(0.0),
+    "FA2 families share an effect of sd 0.10": Kind(0.10),
+    "FA3 families share an effect of sd 0.25": Kind(0.25),
+    "FA4 sd 0.25, and larger families change more": Kind(0.25, larger=True),
 }
 
 

@@ -40,8 +40,8 @@ PILOTS = {
     "PL7 +5 points of success, from a pilot": Arms(success_effect=(success_shift(0.05), 0.5)),
 }
 CALIBRATED = {
-    "C1 some tasks fail": Arms(success_effect=(0.0, 0.0), task_sd=0.0),
-    "C2 everything passes": Arms(success=None, task_sd=0.0),
+    "Z1 some tasks fail": Arms(success_effect=(0.0, 0.0), task_sd=0.0),
+    "Z2 everything passes": Arms(success=None, task_sd=0.0),
 }
 
 

@@ -15,11 +15,14 @@ from scipy import optimize
 from benchmarks.counting import Cell, Count
 from benchmarks.generators import logistic
 from twoarm.evidence.cells import Layout, TaskRuns
+from twoarm.evidence.results import Interval
 from twoarm.explain.where_used import WhereUsed, where_used
 from twoarm.runs.arrays import Floats
 from twoarm.runs.metric import DURATION, SUCCESS, Metric
 
 LEVEL = 0.95
+# The median of a ratio strays much further than a share of data sets, so it is of more of them.
+SETS_OF_MEDIANS = 10
 # Of logarithms of durations: a task, what being stuck adds, the rest; and of success: being stuck.
 TASK_SD, STUCK, NOISE_SD, STUCK_FAILS = 0.8, 0.45, 0.2, 1.0
 DRAWN = 200_000
@@ -67,26 +70,17 @@ def used_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
     draw = np.random.default_rng([101, list(USING).index(name), tasks, repeats])
     count = Count()
     middles: dict[str, list[float]] = {"duration": [], "naive": []}
-    for _ in range(datasets):
+    for number in range(datasets * SETS_OF_MEDIANS):
         drawn = runs_of_use(kind, tasks, repeats, draw)
         effect = effect_of(drawn, DURATION)
-        if effect.interval is not None and effect.estimate is not None:
-            # A ratio of zero is too small for a number.
-            ends = np.maximum([effect.interval.low, effect.interval.high], 1e-300)
-            low, high = np.log(ends)
-            count.pair("where used: ratio (b)", low, high, kind.effect[0])
+        if effect.estimate is not None:
             middles["duration"].append(float(np.log(effect.estimate)))
-            _alarm(count, kind.effect[0], "where used: ratio", low, high)
-        success = effect_of(drawn, SUCCESS)
-        points = kind.points - kind.broken
-        count.interval("where used: success (b)", success.interval, points)
-        if success.interval is not None:
-            ends = success.interval.low, success.interval.high
-            _alarm(count, points, "where used: success", *ends)
         used = drawn.used[0] > 0
         if used.any() and not used.all():
             logs = np.log(drawn.durations[0])
             middles["naive"].append(float(logs[used].mean() - logs[~used].mean()))
+        if number < datasets:
+            _intervals(count, kind, effect.interval, effect_of(drawn, SUCCESS).interval)
     return count.cell() | {
         f"median: {what}": [round(100.0 * float(np.median(values)), 1)]
         for what, values in (
@@ -95,6 +89,21 @@ def used_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
         )
         if values
     }
+
+
+def _intervals(count: Count, kind: Using, ratio: Interval | None, success: Interval | None) -> None:
+    given = count.hits["where used: ratio is given"]
+    given[0] += ratio is not None
+    given[1] += 1
+    if ratio is not None:
+        # A ratio of zero is too small for a number.
+        low, high = np.log(np.maximum([ratio.low, ratio.high], 1e-300))
+        count.pair("where used: ratio (b)", low, high, kind.effect[0])
+        _alarm(count, kind.effect[0], "where used: ratio", low, high)
+    points = kind.points - kind.broken
+    count.interval("where used: success (b)", success, points)
+    if success is not None:
+        _alarm(count, points, "where used: success", success.low, success.high)
 
 
 def _alarm(count: Count, true: float, what: str, low: float, high: float) -> None:
