@@ -7,7 +7,7 @@
                                    verdicts, joint, arms drift, history, where used, families,
                                    tags, single tasks, gates, plan, plan success, plan small,
                                    plan pilots, looks again, calibrate (docs/plan.md)
-    make coverage NAMES=V1,V10     only the generators whose names begin with these words
+    make coverage NAMES=V1,V10     only the generators with these codes
 
 Every data set draws fresh tasks. Each interval is held against the truth it speaks of: that of the
 very tasks drawn (a), or of the population they come from (b). `width` is how much wider an interval
@@ -303,6 +303,11 @@ KINDS = {
 }
 
 
+def code_of(name: str) -> str:
+    """What a generator is called in the documents; single tasks are those of other generators."""
+    return name.removeprefix("single tasks, ").split()[0]
+
+
 def work(job: tuple[str, str, int, int, int]) -> tuple[str, str, Cell]:
     kind, name, tasks, repeats, datasets = job
     return name, f"{tasks}x{repeats}", KINDS[kind].run(name, tasks, repeats, datasets)
@@ -328,7 +333,7 @@ def simulate() -> None:
         for kind in wanted
         for tasks, repeats in KINDS[kind].where
         for name in KINDS[kind].names
-        if not words or name.split()[0] in words
+        if not words or code_of(name) in words
     ]
     results: Cells = {}
     if words or set(wanted) != set(KINDS):

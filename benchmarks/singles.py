@@ -1,6 +1,7 @@
 """Single tasks: whether moving what each shows toward what all show comes closer to the truth.
 
-The generators are those of the intervals, benchmarks/generators.py. What is true of a task is
+The generators are those of the intervals, benchmarks/generators.py, and some whose effects are
+large. What is true of a task is
 integrated over the quantiles of its noise. A row about tasks counts every task of every data set.
 """
 
@@ -13,6 +14,7 @@ from benchmarks.generators import (
     PASSES,
     RUNAWAY_SD,
     VALUES,
+    Passes,
     Suite,
     Values,
     sizes,
@@ -27,8 +29,13 @@ from twoarm.runs.metric import DURATION, SUCCESS
 
 LEVEL = 0.95
 NODES = 100
+LARGE = {
+    "P6 from 5 to 95% in every task": Passes(level=(-2.944, 0.0), effect=(5.889, 0.0)),
+    "B50 breaks half of easy tasks": Passes(level=(5.0, 0.5), broken=0.50),
+    "B100 breaks every easy task": Passes(level=(5.0, 0.5), broken=1.0),
+}
 # As single tasks; the rows of the intervals of these generators are under their own names.
-SINGLE = {f"single tasks, {name}": name for name in (*VALUES, *PASSES)}
+SINGLE = {f"single tasks, {name}": name for name in (*VALUES, *PASSES, *LARGE)}
 
 
 class Tally:
@@ -81,7 +88,7 @@ def singles_cell(name: str, tasks: int, repeats: int, datasets: int) -> Cell:
 def _passes(
     name: str, tasks: int, repeats: int, draw: np.random.Generator
 ) -> tuple[TaskRuns, Floats]:
-    rates = PASSES[name].rates(tasks, draw)
+    rates = (PASSES | LARGE)[name].rates(tasks, draw)
     passed = (draw.random((2, tasks, repeats)) < rates[:, :, None]).astype(np.float64)
     layout = Layout(tasks=np.arange(tasks), sizes=np.full((2, tasks), repeats))
     values = passed.transpose(1, 0, 2).ravel()

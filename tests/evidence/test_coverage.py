@@ -2,6 +2,7 @@
 
 import json
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -72,7 +73,7 @@ def test_every_cell_is_of_as_many_data_sets_as_is_said() -> None:
 def test_a_code_names_one_generator() -> None:
     of_kinds = [name for kind in coverage.KINDS.values() for name in kind.names]
     names = {name.removeprefix("single tasks, ") for name in of_kinds}
-    codes = sorted(code for name in names if (code := name.split()[0])[-1].isdigit())
+    codes = sorted(code for name in names if (code := coverage.code_of(name))[-1].isdigit())
     assert codes == sorted(set(codes))
 
 
@@ -142,6 +143,24 @@ def test_single_tasks_are_closer_to_the_truth_than_what_they_show(name: str) -> 
         assert held / count >= 0.935, design
         clear, equal = cell.get("single tasks: equal, but clear", (0, 1))
         assert clear / equal <= 0.03, design
+
+
+def test_the_page_about_statistics_has_these_figures_of_single_tasks() -> None:
+    def errors(durations: bool) -> str:
+        names = [name for name, own in SINGLE.items() if (own in VALUES) == durations]
+        shares = [cell[ERROR][0] for name in names for cell in CELLS[name].values()]
+        return f"{min(shares):.1f} to {max(shares):.1f}%"
+
+    def extreme(row: str, worst: Callable[[list[float]], float]) -> float:
+        designs = [(name, design) for name in SINGLE for design in CELLS[name]]
+        return worst([percent(*at, row) for at in designs if row in CELLS[at[0]][at[1]]])
+
+    page = " ".join((ROOT / "docs" / "statistics.md").read_text(encoding="utf-8").split())
+    assert f"show: {errors(True)} of it for durations (S1 to U4), {errors(False)} for succ" in page
+    holds = extreme("single tasks: interval holds", min)
+    assert f"The intervals hold the truth in {holds:.1f} to 100% of the tasks" in page
+    clear = extreme("single tasks: equal, but clear", max)
+    assert f"nothing differs, 0 to {clear:.1f}% are called better or worse" in page
 
 
 @pytest.mark.parametrize("name", FAMILIES)

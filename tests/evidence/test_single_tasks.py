@@ -1,6 +1,7 @@
 """Single tasks, against integrals and sums that are written out."""
 
 import math
+from functools import cache
 from itertools import product
 from random import Random
 from typing import Any
@@ -110,8 +111,9 @@ def test_a_single_run_has_the_noise_of_the_others_and_none_without_them() -> Non
 def summed(passed: list[tuple[int, int]], size: int) -> list[float]:
     """The mean difference of each task, every way in which tasks may differ summed by hand."""
     levels = np.arange(-7.0, 7.01, 0.25)
-    changes = np.arange(-8.0, 8.01, 0.25)
+    changes = np.arange(-14.0, 14.01, 0.25)
 
+    @cache
     def chance(count: int, odds: float) -> float:
         return float(stats.binom.pmf(count, size, special.expit(odds)))
 
@@ -120,7 +122,7 @@ def summed(passed: list[tuple[int, int]], size: int) -> list[float]:
     cells = [
         (i, j, c + e / 2, c - e / 2) for i, c in enumerate(levels) for j, e in enumerate(changes)
     ]
-    for (i, c), (at, end) in product(enumerate(levels), enumerate((-7.0, 7.0))):
+    for (i, c), (at, end) in product(enumerate(levels), enumerate((-math.inf, math.inf))):
         cells += [(i, count + at, end, c), (i, count + 2 + at, c, end)]
     likely = np.zeros((len(passed), len(levels), len(changes) + 4))
     delta = np.zeros(likely.shape[1:])
@@ -130,15 +132,18 @@ def summed(passed: list[tuple[int, int]], size: int) -> list[float]:
             likely[t, i, j] = chance(a, ours) * chance(b, theirs)
     deviations = [0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0]
     gaps = np.gradient(deviations)
+    # For any reason in some tasks, or for one of four in half of them.
+    ends = [([share / 4] * 4, 1.0) for share in (0.0, 0.05, 0.15, 0.3)]
+    ends += [([0.5 * (kind == only) for kind in range(4)], 0.25) for only in range(4)]
     ways, weights = [], []
-    for middle in np.arange(-3.0, 3.01, 0.5):
+    for middle in np.arange(-14.0, 14.01, 1.0):
         for deviation, gap in zip(deviations, gaps, strict=True):
-            for share in (0.0, 0.05, 0.15, 0.3):
+            for always, prior in ends:
                 way = stats.norm.pdf(changes, middle, deviation)
-                ways.append([*((1 - share) * way / way.sum()), *[share / 4] * 4])
-                weights.append(gap * deviation)
+                ways.append([*((1 - sum(always)) * way / way.sum()), *always])
+                weights.append(gap * deviation * prior / (1 + middle**2))
     mean, deviation = 0.0, 3.5
-    on_average = np.mean(ways, axis=0)
+    on_average = np.average(ways, axis=0, weights=weights)
     for _ in range(30):
         own = stats.norm.pdf(levels, mean, deviation)
         own /= own.sum()
@@ -146,7 +151,7 @@ def summed(passed: list[tuple[int, int]], size: int) -> list[float]:
         of_task /= of_task.sum(axis=1)[:, None]
         share_of = of_task.mean(axis=0)
         mean = float((share_of * levels).sum())
-        deviation = max(0.5, math.sqrt((share_of * (levels - mean) ** 2).sum()))
+        deviation = max(1.0, math.sqrt((share_of * (levels - mean) ** 2).sum()))
     totals = np.zeros(len(passed))
     moved = np.zeros(len(passed))
     for way, weight in zip(ways, weights, strict=True):
@@ -164,6 +169,24 @@ def test_rates_are_moved_as_the_sum_says() -> None:
     counts = np.array(passed).T
     moved = shrunk_rates(counts, np.full((2, 7), 5), 0.95)
     np.testing.assert_allclose(moved.estimates, summed(passed, 5), rtol=1e-6)
+
+
+@pytest.mark.parametrize("tasks", [6, 60])
+def test_a_change_that_is_large_in_every_task_stays_large(tasks: int) -> None:
+    passed = np.array([[5] * tasks, [0] * tasks])
+    moved = shrunk_rates(passed, np.full((2, tasks), 5), 0.95)
+    assert (moved.estimates > 0.95).all()
+    assert (moved.high > 0.995).all()
+    # As far as the runs of all of them can tell.
+    assert (moved.low > 1.0 - 1.0 / math.sqrt(5 * tasks)).all()
+
+
+def test_half_of_the_tasks_may_break_and_the_others_stay_as_they_are() -> None:
+    passed = np.array([[0] * 6 + [5] * 6, [5] * 12])
+    moved = shrunk_rates(passed, np.full((2, 12), 5), 0.95)
+    assert (moved.estimates[:6] < -0.98).all()
+    np.testing.assert_allclose(moved.estimates[6:], 0.0, atol=0.005)
+    assert (moved.high[6:] - moved.low[6:] < 0.2).all()
 
 
 def test_the_ends_of_a_rate_have_as_much_on_either_side() -> None:

@@ -20,15 +20,17 @@ from twoarm.runs.arrays import Floats, Ints
 _SPREADS, _FURTHEST = 41, 3.0
 # What all tasks say of the noise is worth at least so many runs of one of them.
 _LEAST_LENT = 4.0
-# The log odds of success go this far each way, those of an arm that always passes or never; and
-# what the candidate adds to them goes so far.
-_LEVEL, _CHANGE, _STEP = 7.0, 8.0, 0.25
-# The mean of what it adds, its deviation, and the share of tasks in which an arm always passes or
-# never: how tasks may differ. Every mean, variance and share is as likely as any other at first.
-_MEANS = np.arange(-3.0, 3.01, 0.5)
+# The log odds of success go this far each way, and what the candidate adds to them from one end to
+# the other. Those of an arm that always passes or never leave no other chance.
+_LEVEL, _CHANGE, _STEP, _CERTAIN = 7.0, 14.0, 0.25, 40.0
+# How tasks may differ: the mean of what the candidate adds, its deviation, and the share of tasks
+# in which an arm always passes or never. Small means are likelier at first, so that large ones take
+# data; every variance and share is as likely as any other.
+_MEANS = np.arange(-_CHANGE, _CHANGE + 0.5, 1.0)
 _DEVIATIONS = np.array([0.125, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 3.0, 4.0])
-_SHARES = (0.0, 0.05, 0.15, 0.3)
-_ROUNDS, _LEAST_DEVIATION = 30, 0.5
+_SHARES, _HALF = (0.0, 0.05, 0.15, 0.3), 0.5
+# Levels are known from few runs, and are not taken for more alike than this.
+_ROUNDS, _LEAST_DEVIATION = 30, 1.0
 # More runs of a task and arm are taken for as many: the steps of the log odds would show.
 _MOST_RUNS = 64
 # Tasks that are looked at together, so that no table is too large.
@@ -126,7 +128,7 @@ def shrunk_rates(passed: Ints, sizes: Ints, level: float) -> Shrunk:
     distinct, which = np.array(list(place_of)), np.array([place_of[each] for each in counts])
     times = np.bincount(which)
     odds = _odds()
-    by_level = [likely @ odds.ways.mean(axis=0) for likely in _likely(distinct, odds)]
+    by_level = [likely @ (odds.weights @ odds.ways) for likely in _likely(distinct, odds)]
     own = _levels(np.concatenate(by_level), times, odds.levels)
     by_change = [np.tensordot(likely, own, axes=(1, 0)) for likely in _likely(distinct, odds)]
     together = np.maximum(np.concatenate(by_change) @ odds.ways.T, 1e-300)
@@ -170,7 +172,7 @@ def _odds() -> _Odds:
     levels = np.arange(-_LEVEL, _LEVEL + _STEP / 2, _STEP)[:, None]
     changes = np.arange(-_CHANGE, _CHANGE + _STEP / 2, _STEP)
     free = np.broadcast_to(levels, (len(levels), 2))
-    fixed = np.broadcast_to([-_LEVEL, _LEVEL], free.shape)
+    fixed = np.broadcast_to([-_CERTAIN, _CERTAIN], free.shape)
     sides = np.stack(
         [
             np.hstack([levels + changes / 2.0, fixed, free]),
@@ -180,13 +182,18 @@ def _odds() -> _Odds:
     logs = -np.log1p(np.exp(np.concatenate([-sides, sides])))
     deltas = (np.exp(logs[0]) - np.exp(logs[1])).ravel()
     order = np.argsort(deltas, kind="stable")
+    # In few tasks an arm may pass always or never for any reason, in half of them for one.
+    certain = [
+        *((np.full(4, share / 4.0), 1.0) for share in _SHARES),
+        *((only, 0.25) for only in _HALF * np.eye(4)),
+    ]
     ways, weights = [], []
-    for middle, (deviation, gap), share in product(
-        _MEANS, zip(_DEVIATIONS, np.gradient(_DEVIATIONS), strict=True), _SHARES
+    for middle, (deviation, gap), (ends, chance) in product(
+        _MEANS, zip(_DEVIATIONS, np.gradient(_DEVIATIONS), strict=True), certain
     ):
         way = np.exp(-(((changes - middle) / deviation) ** 2) / 2.0)
-        ways.append([*((1.0 - share) * way / way.sum()), *[share / 4.0] * 4])
-        weights.append(gap * deviation)
+        ways.append([*((1.0 - ends.sum()) * way / way.sum()), *ends])
+        weights.append(gap * deviation * chance / (1.0 + middle**2))
     return _Odds(
         levels=levels[:, 0],
         logs=logs,
