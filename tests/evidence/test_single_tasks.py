@@ -292,6 +292,10 @@ def test_what_is_played_back_or_does_not_vary_tells_nothing() -> None:
         record for task in range(8) for repeat in range(1, 6) for record in both(f"t{task}", repeat)
     ]
     assert {*singles(same)["t0"].changes} == {"success"}
+    # Nor does what varies only in a task that one arm has no cost of.
+    for record in same[:10]:
+        record["total_cost_usd"] = record["repeat"] * 0.1 if record["arm"] == WITH else None
+    assert {*singles(same)["t1"].changes} == {"success"}
 
 
 def test_the_most_extreme_ratios_are_numbers() -> None:
