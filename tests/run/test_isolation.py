@@ -89,10 +89,10 @@ def test_a_sandbox_is_the_default_where_everything_works_in_it(
 ) -> None:
     out = tmp_path / "out"
     told = started(suite_of(tmp_path, agent=claude), out)
-    assert "twoarm: isolation bwrap: agents see their own folders, " in told
+    assert "twoarm: isolation bwrap: agents see their own folders and " in told
     assert taken(out) == {"bwrap"}
     dry = twoarm("run", str(suite_of(tmp_path, agent=claude)), "--dry-run")
-    assert "isolation bwrap: agents see their own folders, " in dry.out
+    assert "isolation bwrap: agents see their own folders and " in dry.out
 
 
 def test_what_a_command_needs_cannot_be_tried(tmp_path: Path, bubblewrap: str) -> None:
@@ -123,10 +123,10 @@ def test_without_a_sandbox_a_run_says_that_nothing_holds_the_agent_back(tmp_path
 @pytest.mark.parametrize(
     ("command", "said"),
     [
-        ("cat {needed}; test -f answer.txt", "prints something else there"),
+        ("cat {needed}; test -f answer.txt", "prints something different inside"),
         ("test -f {needed} || exit 3; test -f answer.txt",
-         "ends otherwise there: exit code 1 outside, 3 inside"),
-        ("{grade}", "ends otherwise there: exit code 1 outside, 127 inside"),
+         "ends differently inside: exit code 1 outside, 3 inside"),
+        ("{grade}", "ends differently inside: exit code 1 outside, 127 inside"),
     ],
 )  # fmt: skip
 def test_acceptance_that_behaves_otherwise_inside_is_left_in_the_open(
