@@ -158,6 +158,23 @@ def test_a_node_that_could_not_be_cleaned_up_is_told(near: NearbyRun) -> None:
     )
 
 
+class Unswept(Cluster):
+    """Something stays on a node."""
+
+    def __init__(self, address: str) -> None:
+        super().__init__(address)
+        self.unswept = {"n2": LostError("no answer after 120 s", node_gone=False)}
+
+
+def test_a_dry_run_tells_of_it_as_well(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet, "Cluster", Unswept)
+    done = twoarm("run", str(suite_of(tmp_path / "s")), "--executor", "ray", "--dry-run")
+    assert done.code == 0
+    assert "warning: node n2 could not be cleaned up: no answer after 120 s; what" in done.out
+
+
 # The head.
 
 

@@ -68,7 +68,7 @@ def rehearse(setting: Setting) -> Rehearsed:
         os.rmdir(path)
         if fleet is None:
             return Rehearsed(prepared=prepared, setting=setting)
-        nodes, warnings = fleet.note, fleet.warnings
+        nodes, warnings = fleet.note, (*fleet.warnings, *fleet.executor.unswept)
         return Rehearsed(prepared=prepared, setting=setting, nodes=nodes, warnings=warnings)
     finally:
         executor.close()
