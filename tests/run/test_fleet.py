@@ -95,8 +95,8 @@ def test_without_ray_it_is_said_what_to_install(
         result = twoarm(*(words[:-2] if more else words), *more)
         assert result.code == 2
         assert result.err.splitlines()[-1] == (
-            "twoarm: --executor ray: no Ray here; install twoarm with its extra `ray`, on nodes as "
-            "well"
+            "twoarm: --executor ray: Ray is not installed here; install twoarm with its extra "
+            "`ray`, here and on every node"
         )
     assert list(cache.iterdir()) == []
 

@@ -81,7 +81,8 @@ class Cluster:
             import ray
         except ImportError as error:
             raise UsageError(
-                "--executor ray: no Ray here; install twoarm with its extra `ray`, on nodes as well"
+                "--executor ray: Ray is not installed here; install twoarm with its extra `ray`, "
+                "here and on every node"
             ) from error
         shown = f"--executor {NAME}"
         if where:
@@ -125,7 +126,7 @@ class Cluster:
         return not is_token_auth_enabled()
 
     def lost(self) -> str:
-        """Why nothing can be had of the cluster any more; nothing as long as that can be."""
+        """Why nothing can be had of the cluster anymore; nothing as long as that can be."""
         if self._own_ended():
             return f"Ray has ended on this machine (node {visible(self._own.name)})"
         if self._head.silence() > _SILENT_SECONDS:

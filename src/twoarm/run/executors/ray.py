@@ -200,7 +200,7 @@ class Ray:
         yield from self._ended_within(seconds)
 
     def _all_lost(self, why: str) -> Iterator[JobOutcome]:
-        """Nothing can be done any more but to end what still runs."""
+        """Nothing can be done anymore but to end what still runs."""
         self._gone.update(node.name for node in self._nodes)
         cut = len(self._running)
         for attempt in [*self._running]:
