@@ -28,9 +28,11 @@ TWOARM = OUT / "venv" / "bin" / "twoarm"
 SCORE, EVIDENCE = "twoarm --no-evidence", "twoarm, with evidence"
 VERSION, NOTHING = "twoarm --version", "starting Python"
 IMPORTS, SCIPY = "importing msgspec, numpy", "importing msgspec, numpy, scipy.special"
+IMPORTS_ONE, SCIPY_ONE = f"{IMPORTS}, one thread", f"{SCIPY}, one thread"
 JQ, PLAIN, RAW = "jq", "plain Python", "raw parsing"
 
-_FEW = dict.fromkeys((SCORE, EVIDENCE, VERSION, NOTHING, IMPORTS, SCIPY, JQ, PLAIN, RAW), 25)
+_IMPORTING = (IMPORTS, IMPORTS_ONE, SCIPY, SCIPY_ONE)
+_FEW = dict.fromkeys((SCORE, EVIDENCE, VERSION, NOTHING, *_IMPORTING, JQ, PLAIN, RAW), 25)
 # Runs, tasks, and rounds of each program; some are left out where they take too long.
 SIZES: dict[str, tuple[int, int, dict[str, int]]] = {
     "20": (20, 2, _FEW),
@@ -43,7 +45,7 @@ SIZES: dict[str, tuple[int, int, dict[str, int]]] = {
 MOST_MEGABYTES = 800
 # As a user starts it: how many threads numpy has is up to each program.
 ENVIRONMENT = {name: text for name, text in os.environ.items() if not name.endswith("_NUM_THREADS")}
-# As the command sets it; with more threads, an import alone would cost more than a score.
+# As the command sets it.
 ONE_THREAD = "import os; os.environ['OPENBLAS_NUM_THREADS'] = '1'"
 
 
@@ -147,8 +149,10 @@ def measure(path: Path, rounds: dict[str, int]) -> dict[str, dict[str, float]]:
         EVIDENCE: [TWOARM, "score", path, "--format", "json"],
         VERSION: [TWOARM, "--version"],
         NOTHING: [PYTHON, "-c", "pass"],
-        IMPORTS: [PYTHON, "-c", f"{ONE_THREAD}; import msgspec, numpy"],
-        SCIPY: [PYTHON, "-c", f"{ONE_THREAD}; import msgspec, numpy, scipy.special"],
+        IMPORTS: [PYTHON, "-c", "import msgspec, numpy"],
+        IMPORTS_ONE: [PYTHON, "-c", f"{ONE_THREAD}; import msgspec, numpy"],
+        SCIPY: [PYTHON, "-c", "import msgspec, numpy, scipy.special"],
+        SCIPY_ONE: [PYTHON, "-c", f"{ONE_THREAD}; import msgspec, numpy, scipy.special"],
         JQ: ["jq", "-c", "-s", "-f", HERE / "score.jq", path],
         PLAIN: [PYTHON, HERE / "plain.py", path],
         RAW: [PYTHON, HERE / "parse.py", path],
