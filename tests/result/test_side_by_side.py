@@ -66,7 +66,7 @@ def test_a_promotion_without_a_known_order_says_so_first(by: Any, order: str, ca
     assert report.evidence is not None
     assert report.evidence.order.known != caveat
     if caveat and by != "gates":
-        assert "nothing says in which order the arms ran (most records lack" in report.to_text()
+        assert "nothing says in which order the arms ran (most records lack a" in report.to_text()
         worse = twoarm.score(clocked(order, effect=1.7), promote_by=by, resamples=100)
         assert worse.promotion.verdict == NO
         assert "order_unknown" not in {entry.code for entry in worse.caveats}

@@ -51,8 +51,9 @@ def order_caveats(evidence: Evidence, promotion: Promotion, options: Options) ->
     if not evidence.order.known:
         yield Caveat.say(
             "order_unknown",
-            "nothing says in which order the arms ran (most records lack {}): if one ran after the "
-            "other, whatever else changed in between is part of the difference",
+            "nothing says in which order the arms ran (most records lack a {} that can be "
+            "read): if one ran after the other, whatever else changed in between is part of the "
+            "difference",
             Name("started_at_utc"),
         )
 
