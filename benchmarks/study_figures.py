@@ -46,7 +46,8 @@ SAID = (
     "`mcp` costs {mcp_cost} more ({mcp_cost_low} to {mcp_cost_high})",
     "The {cold} is a price that nobody paid: {cached} of its input came",
     "All tokens go up by {all_tokens}, and",
-    "In {blocks_primed} of the {of_blocks} for `primed`, and in {blocks_mcp} for `mcp`, every run",
+    "In {blocks_primed} of the {of_blocks} pairs of task and agent for `primed`, and in "
+    "{blocks_mcp} for `mcp`, every run",
     "which followed {gap_low} minutes to {gap_high} days later",
     "In {alike_tasks} of the {of_tasks} tasks both arms save time: `primed` {least_primed} to "
     "{most_primed}, `mcp` {least_mcp} to {most_mcp}. `hn_settings_deeplink`, whose",

@@ -148,7 +148,7 @@ def test_the_page_is_made_from_a_table_like_that_of_the_study(tmp_path: Path) ->
     assert f"ran {count} trials, and" in words
     assert f"The published table has {count + 2} rows." in words
     assert "There are two tasks, neither 4 nor 36: two agents that" in words
-    assert "In 0 of the 4 for `primed`, and in 4 for `mcp`, every run" in words
+    assert "In 0 of the 4 pairs of task and agent for `primed`, and in 4 for `mcp`, every" in words
     time = study_runs.change_of(judged.alike["mcp"], study_runs.TIME, "these_tasks")
     assert time is not None
     assert f"`mcp` takes {abs(time.estimate - 1):.1%} less (" in words
