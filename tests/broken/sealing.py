@@ -35,6 +35,7 @@ SEALING = (
     Broken("links lead to nothing that is hidden", "Sealer._hidden", "*map(os.path.realpath, every)", "", SHOWN),
     Broken("what workspaces are made of is hidden", "Sealer._hidden", "checked.shown, *paths]", "checked.shown]", SHOWN),
     Broken("a home inside a suite stays private", "Sealer._suite", "if inside else [suite]", "if False else [suite]", SHOWN),
+    Broken("each step reads what it names itself", "Sealer._sandbox", "self._sandboxes.get((kind, reads))", "next(iter(self._sandboxes.values()), None)", f"{SHOWN}::test_each_step_reads_what_it_names_itself"),
     Broken("what a user keeps beside programs is not shown", "_Trees._add_prefix", "_BESIDE_IF.get(name, name)", "name", SHOWN),
     Broken("what programs are made of is shown", "_Trees._add_prefix", "for name in (*_BESIDE, *_BESIDE_IF):", "for name in _BESIDE:", SHOWN),
     Broken("what is private in folders of settings is hidden", "shown.secrets", "folders.append(entry.path)", "pass", SHOWN),

@@ -105,6 +105,17 @@ def test_of_a_suite_that_home_is_in_acceptance_sees_what_it_names(tmp_path: Path
     assert f"{folder}/grade.sh" in words["inside"]
 
 
+def test_each_step_reads_what_it_names_itself(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path / "suite")
+    sealer = sealer_of(read_suite(str(suite)), ChosenIsolation(name="bwrap", tool="bwrap"))
+    named = sealer.for_agent("one", "", [str(suite)]).words
+    for _ in range(2):
+        words = sealer.for_agent("one", "", []).words
+        assert str(suite) not in words["agent"]
+        assert str(suite.parent) in words["acceptance"]
+    assert str(suite) in named["agent"]
+
+
 def test_a_folder_of_programs_that_cannot_be_listed_is_shown(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

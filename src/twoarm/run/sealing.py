@@ -32,6 +32,8 @@ KINDS = ("setup", "agent", "acceptance")
 _OF_FILES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 # The digest of an image, in a schedule.
 WORKSPACE_IMAGE = "workspace.image"
+# The words of bubblewrap on both sides of the folders of an attempt.
+_BeforeAndAfter = tuple[tuple[str, ...], tuple[str, ...]]
 
 
 class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
@@ -140,11 +142,11 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
                 image=self.image(task),
                 path=path,
             )
-        pairs = {kind: self._sandbox(kind, reads[kind]) for kind in reads}
+        pairs = {kind: self._sandbox(kind, tuple(reads[kind])) for kind in reads}
         return Seal(
             isolation=self.isolation,
-            words={kind: tuple(words) for kind, (words, _) in pairs.items()},
-            last={kind: tuple(last) for kind, (_, last) in pairs.items()},
+            words={kind: words for kind, (words, _) in pairs.items()},
+            last={kind: last for kind, (_, last) in pairs.items()},
         )
 
     def image(self, task: str | None) -> str:
@@ -185,8 +187,15 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         trees = program_trees(self.path, self.program, self._hidden)
         return [*folders, *trees], [*self._hidden, *secrets(), *keys_in(trees)], links
 
-    def _sandbox(self, kind: str, reads: Sequence[str]) -> tuple[list[str], list[str]]:
+    @cached_property
+    def _sandboxes(self) -> dict[tuple[str, tuple[str, ...]], _BeforeAndAfter]:
+        """Those made so far: most trials have the same two."""
+        return {}
+
+    def _sandbox(self, kind: str, reads: tuple[str, ...]) -> _BeforeAndAfter:
         """The words of bubblewrap before and after the folders of an attempt."""
+        if (made := self._sandboxes.get((kind, reads))) is not None:
+            return made
         shown, hidden, links = self._machine
         words, last = bindings([*shown, *self._mounts, *reads], hidden)
         root = os.geteuid() == 0
@@ -194,7 +203,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         # Settings of the kernel belong to root, whatever it may do.
         kernel = ["--ro-bind", "/proc/sys", "/proc/sys"]
         offline = kind == "agent" and self.checked.agent.network == "none"
-        return [
+        before = (
             # Whoever kills its own group must not end the sandbox, and with it what it says.
             *(self.tool, "--die-with-parent", "--new-session"),
             *("--unshare-pid", "--unshare-ipc", "--unshare-uts"),
@@ -203,7 +212,9 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             *(*links, "--dev", "/dev", "--proc", "/proc", *(kernel if root else ())),
             *("--tmpfs", "/tmp", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),
             *words,
-        ], last
+        )
+        self._sandboxes[kind, reads] = before, tuple(last)
+        return before, tuple(last)
 
     def _container(self, kind: str, reads: Sequence[str]) -> list[str]:
         """The words of an engine before the folders of an attempt."""

@@ -6,16 +6,13 @@ attempt's own is added here. Standard library only, for the supervisor.
 
 import os
 import signal
-from types import MappingProxyType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from twoarm.files.safe import OpenFolder
 
-# The descriptors on which bubblewrap says how far it came, and reads the filter of calls.
-_STATUS, _FILTER = 3, 4
 # What every container of a run is found by, and those of one attempt.
 RUN_LABEL, ATTEMPT_LABEL = "twoarm.run", "twoarm.attempt"
 # The state of a container whose engine is gone.
@@ -33,8 +30,6 @@ class IsolationError(Exception):
 class InTheOpen:
     """Nothing holds the step back."""
 
-    # Handed to what is started, besides its streams, by the numbers that it knows them by.
-    passed: "Mapping[int, int]" = MappingProxyType({})
     # How long processes of others, which end by themselves, are waited for.
     linger_seconds = 0.0
     # Whether whoever is left when a step has ended can still be seen.
@@ -73,14 +68,17 @@ class Bubblewrapped(InTheOpen):
     def __init__(self, words: "list[str]", last: "list[str]", at: str) -> None:
         from twoarm.run.supervisor.seccomp import call_filter
 
-        self._status = _nameless(b"")
+        # How far bubblewrap came, and the calls that are refused: without names, and for the one
+        # program that is started before both are closed.
+        self._status = os.memfd_create("status", 0)
+        self._calls = os.memfd_create("calls", 0)
         calls = call_filter()
-        filtered = ["--seccomp", str(_FILTER)] if calls else []
-        more = {_FILTER: _nameless(calls)} if calls else {}
-        self.passed = {_STATUS: self._status, **more}
+        os.pwrite(self._calls, calls, 0)
         self._words = [
             *(*words, *last, "--remount-ro", "/", "--chdir", at),
-            *("--json-status-fd", str(_STATUS), *filtered, "--"),
+            *("--json-status-fd", str(self._status)),
+            *(("--seccomp", str(self._calls)) if calls else ()),
+            "--",
         ]
 
     def command(
@@ -98,8 +96,8 @@ class Bubblewrapped(InTheOpen):
     def ended(self, code: int | None) -> None:
         """An exit code is told on the descriptor only if the step was started."""
         told = os.pread(self._status, 4096, 0)
-        for descriptor in self.passed.values():
-            os.close(descriptor)
+        os.close(self._status)
+        os.close(self._calls)
         if code is not None and b'"exit-code"' not in told:
             raise IsolationError("the sandbox did not start")
 
@@ -172,17 +170,6 @@ class Contained(InTheOpen):
             return state, int(own)
         silent, _ = self._call([self._engine, "ps", "-q"])
         return (_UNKNOWN if silent else ""), None
-
-
-def _nameless(content: bytes) -> int:
-    """A file that nobody can find, from its start; its number is none that a step knows it by."""
-    import fcntl
-
-    made = os.memfd_create("passed")
-    descriptor = fcntl.fcntl(made, fcntl.F_DUPFD_CLOEXEC, _FILTER + 1)
-    os.close(made)
-    os.pwrite(descriptor, content, 0)
-    return descriptor
 
 
 def send(pid: int, number: int) -> None:

@@ -14,10 +14,6 @@ import time
 from twoarm.run.supervisor.isolation import CleansUp, InTheOpen, IsolationError, send
 from twoarm.run.supervisor.program import NOT_EXECUTABLE, NOT_FOUND, find_on
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 _SUBREAPER = 36
 _PARENT_DIED = 1
 # A child must not ignore what this program, Python, or a script that started it ignores.
@@ -223,17 +219,16 @@ def _program(name: str, path: str) -> str:
     return program
 
 
-def _actions(
-    given: int | None, output: int, errors: int, passed: "Mapping[int, int]"
+def _streams(
+    given: int | None, output: int, errors: int
 ) -> "list[tuple[int, int, int] | tuple[int, int, str, int, int]]":
-    """What the streams of a step are, and what a sandbox has besides."""
+    """What the streams of a step are."""
     return [
         (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0)
         if given is None
         else (os.POSIX_SPAWN_DUP2, given, 0),
         (os.POSIX_SPAWN_DUP2, output, 1),
         (os.POSIX_SPAWN_DUP2, errors, 2),
-        *((os.POSIX_SPAWN_DUP2, descriptor, number) for number, descriptor in passed.items()),
     ]
 
 
@@ -277,7 +272,7 @@ class Steps:
                 _program(argv[0], env.get("PATH", "")),
                 argv,
                 {**env, "TWOARM_TRIAL": self._marker},
-                file_actions=_actions(given, output, files[-1], isolation.passed),
+                file_actions=_streams(given, output, files[-1]),
                 setsid=True,
                 setsigmask=(),
                 setsigdef=_DEFAULTS,

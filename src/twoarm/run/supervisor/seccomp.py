@@ -6,7 +6,6 @@ Standard library only, for the supervisor.
 """
 
 import os
-import struct
 
 _LOAD, _EQUAL, _HAS, _RETURN = 0x20, 0x15, 0x45, 0x06
 _ALLOW, _REFUSE = 0x7FFF0000, 0x00050000
@@ -53,7 +52,9 @@ def call_filter() -> bytes:
         places[name] = len(steps)
         steps += end
     return b"".join(
-        struct.pack("=HBBI", what, _far(places, so, at), _far(places, else_, at), number)
+        what.to_bytes(2, "little")
+        + bytes((_far(places, so, at), _far(places, else_, at)))
+        + number.to_bytes(4, "little")
         for at, (what, so, else_, number) in enumerate(steps)
     )
 
