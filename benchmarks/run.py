@@ -1,7 +1,7 @@
 """What `twoarm run` promises in numbers; `make bench-run` measures them, in about five minutes.
 
-python benchmarks/run.py [PART ...]: overhead isolation gone deadline kills orphans budget drift
-size long regrade
+python benchmarks/run.py [PART ...]: overhead isolation agent gone deadline kills orphans budget
+drift size long regrade
 """
 
 import os
@@ -20,6 +20,7 @@ from functools import partial
 from math import sqrt
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 import numpy as np
 from scipy import stats
@@ -31,7 +32,9 @@ from tests.support.container_kills import Kills
 from tests.support.containers import IMAGE, Podman, a_store
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.random_kills import kill_often
+from tests.support.real_agents import KEY, installed, pointed
 from tests.support.run_folders import QUICK
+from tests.support.scripted_model import scripted_model
 from tests.support.suite_files import Local, Ran, job_of, processes_with, suite_of, wait_for
 from tests.support.yard import a_yard
 from twoarm.run.attempted import Attempted
@@ -117,15 +120,15 @@ def overhead() -> None:
 NO_OP, WORKS = "true", "for i in $(seq 300); do /bin/true; done"
 
 
-def trials_in(how: Isolation, script: str) -> tuple[float, float]:
+def trials_in(how: Isolation, agent: dict[str, Any]) -> tuple[float, float]:
     """Processor and wall seconds of a trial of such an agent, in some isolation."""
     place = {"image": IMAGE} if how == "podman" else {}
-    tasks = [{"id": f"t{i}", "prompt": "p", "acceptance_command": "true"} for i in range(5)]
+    prompt = "p scenario=ok"
+    tasks = [{"id": f"t{i}", "prompt": prompt, "acceptance_command": "true"} for i in range(5)]
     network = {"network": "none"} if how == "podman" else {}
-    agent = {"argv": ["/bin/sh", "-c", script], **network}
     options = RunOptions(repeats=1, jobs=1, isolation=how)
     with folder() as at:
-        suite = str(suite_of(at, "", agent=agent, tasks=tasks, workspace=place))
+        suite = str(suite_of(at, "", agent=agent | network, tasks=tasks, workspace=place))
         session = start(suite, str(at / "out"), options, set_up(suite, options, os.environ))
         prepared = session.prepare()
         run = partial(session.run, prepared, lambda: "go", lambda _: None, lambda _: None)
@@ -141,7 +144,8 @@ def isolation() -> None:
     with a_store("overlay") as store:
         os.environ.update(store.env)
         for script, what in ((NO_OP, "nothing"), (WORKS, "300 programs one after another")):
-            rounds = [[trials_in(how, script) for how in ways] for _ in range(7)]
+            agent = {"argv": ["/bin/sh", "-c", script]}
+            rounds = [[trials_in(how, agent) for how in ways] for _ in range(7)]
             times = [f"{median(each[at][1] for each in rounds):.3f} s {how}"
                      for at, how in enumerate(ways)]  # fmt: skip
             print(f"      a trial of {what}, wall time: {', '.join(times)}")
@@ -156,6 +160,22 @@ def isolation() -> None:
                 told("a container more", more / 2 * 1000, 300, " ms")
             else:
                 told("the same in a sandbox, in processor time in the open", ratio, 1.3)
+
+
+def real_agent() -> None:
+    """Claude Code in the open and in a sandbox, with a model on loopback that answers at once."""
+    os.environ["PATH"] = os.pathsep.join((str(installed()), os.environ["PATH"]))
+    with scripted_model() as model:
+        pointed_at = pointed("claude-code", model.url)
+        os.environ.update(dict.fromkeys(pointed_at.table["secrets"], KEY))
+        table = {**pointed_at.table, "program": "claude-code", "argv": None}
+        rounds = [(trials_in("copy", table), trials_in("bwrap", table)) for _ in range(5)]
+        # Three turns in each of ten trials: an agent that gave up would be fast as well.
+        assert len(model.requests) == len(rounds) * 2 * 10 * 3
+    copy, bwrap = (median(each[at][1] for each in rounds) for at in (0, 1))
+    print(f"      a trial of Claude Code, wall time: {copy:.3f} s copy, {bwrap:.3f} s bwrap")
+    ratio = median(bwrap[1] / copy[1] for copy, bwrap in rounds)
+    told("Claude Code in a sandbox, in wall time in the open", ratio, 1.3)
 
 
 def until_gone(who: str, store: Podman) -> float:
@@ -413,6 +433,7 @@ def regrade() -> None:
 PARTS: dict[str, Callable[[], None]] = {
     "overhead": overhead,
     "isolation": isolation,
+    "agent": real_agent,
     "gone": gone,
     "deadline": deadline,
     "orphans": orphans,
