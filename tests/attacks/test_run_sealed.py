@@ -65,7 +65,7 @@ class Sealed:
         self.yard.app()
         if self._image is not None:
             workspace = {"copy": "app", "image": self._image}
-            changed = {"workspace": workspace, **changed}
+            changed = {"workspace": workspace, "agent": {"network": "none"}, **changed}
         suite = self.yard.suite(f"{script}\n{SOLVE}", **changed)
         result = self.yard.run(suite, "--isolation", self.isolation)
         assert result.code == 0, result.err

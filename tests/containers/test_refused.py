@@ -1,6 +1,7 @@
 """What cannot be run in a container is found before any trial, and one line says what to do."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,40 @@ def test_an_engine_that_sees_a_copy_of_the_folders_of_this_machine(tmp_path: Pat
     engine = Engine(name="docker", path=str(client))
     with pytest.raises(InputError, match=f"docker does not see {tmp_path}, where workspaces are"):
         look_into(engine, ["docker", "run"], "it", "it", "", asked=False, root=str(tmp_path))
+
+
+def test_an_engine_in_which_we_are_somebody_else(tmp_path: Path) -> None:
+    client = tmp_path / "docker"
+    mark = "echo --twoarm--"
+    client.write_text(f"#!/bin/sh\n{mark}; id -u; {mark}; echo seen; {mark}\n")
+    client.chmod(0o755)
+    with pytest.raises(InputError) as raised:
+        look_into(
+            Engine(name="docker", path=str(client)),
+            ["docker", "run"], "it", "it", "", asked=False, root=str(tmp_path),
+        )  # fmt: skip
+    assert str(raised.value) == (
+        f"image `it`: its engine takes user {os.geteuid()} for another, who cannot write to your "
+        "folders; use --isolation podman"
+    )
+
+
+@pytest.mark.parametrize("limit", ["memory_mb", "cpus", "processes"])
+def test_a_limit_that_the_engine_ignores(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, limit: str
+) -> None:
+    client = tmp_path / "bin" / "podman"
+    client.parent.mkdir()
+    says = "Resource limits are not supported and ignored on cgroups V1 rootless systems"
+    client.write_text(f"#!/bin/sh\necho '{says}' >&2\nexec {shutil.which('podman')} \"$@\"\n")
+    client.chmod(0o755)
+    monkeypatch.setenv("PATH", str(client.parent), ":")
+    suite = tmp_path / "suite"
+    assert refused(contained(suite, limits={limit: 64})) == (
+        f"limits.{limit}: podman ignores it, since you are not root and this system has cgroups "
+        "v1; leave it out, or run as root"
+    )
+    assert twoarm("run", str(contained(suite)), "--dry-run").code == 0
 
 
 def test_a_mount_that_does_not_exist(tmp_path: Path) -> None:

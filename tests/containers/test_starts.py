@@ -61,6 +61,26 @@ def test_the_program_that_an_image_starts_by_itself_is_not_started(
         assert (out / "runs" / "with" / "one.1" / name).read_text() == ""
 
 
+def test_what_is_kept_back_is_hidden_in_what_is_shown(tmp_path: Path, engine: str) -> None:
+    folder, out = tmp_path / "suite", tmp_path / "suite" / "out"
+    (tmp_path / "notes.txt").touch()
+    look = f"ls '{tmp_path}'; echo --; ls '{folder}'; echo --; ls '{out}'"
+    command = f"{look}; echo --; ls '{tmp_path}'/cache/*"
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": command}]
+    suite = contained(folder, look, tasks=tasks, agent={"mounts": [".."]})
+    result = run(suite, out, "--isolation", engine)
+    assert result.code == 0, result.err
+    attempt = out / "runs" / "with" / "one.1"
+    around, own, kept_back = (attempt / "stdout.txt").read_text().split("--\n")
+    assert {"notes.txt", "suite"} <= set(around.split())
+    assert (own, kept_back) == ("agent.sh\n", "")
+    around, own, kept_back, cache = (attempt / "acceptance.log").read_text().split("--\n")
+    assert "notes.txt" in around
+    assert set(own.split()) == {"agent.sh", "app", "out", "suite.json"}
+    # And of the cache the way to the folders of the attempt.
+    assert (kept_back, cache) == ("", "t\n")
+
+
 @pytest.mark.parametrize(("asked", "most"), [(None, "8192"), (40, "40")])
 def test_processes_have_a_limit_whether_or_not_the_suite_says_one(
     tmp_path: Path, engine: str, asked: int | None, most: str

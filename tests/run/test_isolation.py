@@ -16,7 +16,7 @@ from tests.conftest import twoarm
 from tests.support.run_folders import records
 from tests.support.seals import bubblewrap_seal
 from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
-from twoarm.run.shown import bindings, keys_in, named_in, program_trees
+from twoarm.run.shown import Layer, keys_in, layers, named_in, program_trees
 from twoarm.run.supervisor.seccomp import call_filter
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
@@ -380,17 +380,24 @@ def test_what_is_hidden_is_hidden_below_what_is_shown_and_the_other_way_round(
     shown = hidden / "shown"
     shown.mkdir(parents=True)
     (outer / "key").touch()
-    words, last = bindings(
-        [str(outer), str(shown), str(outer / "more")], [str(hidden), str(outer / "key"), "/nowhere"]
-    )
-    assert words == [
-        *("--ro-bind", str(outer), str(outer)),
-        *("--tmpfs", str(hidden)),
-        *("--ro-bind", "/dev/null", str(outer / "key")),
-        *("--ro-bind", str(shown), str(shown)),
+    reads, kept_back = (outer, shown, outer / "more"), (hidden, outer / "key", "/nowhere")
+    assert layers(map(str, reads), map(str, kept_back)) == [
+        (str(outer), Layer.SHOWN),
+        (str(hidden), Layer.EMPTY),
+        (str(outer / "key"), Layer.BLANK),
+        (str(shown), Layer.SHOWN),
     ]
-    assert last == ["--remount-ro", str(hidden)]
-    assert bindings([str(shown)], [str(outer)]) == (["--ro-bind", str(shown), str(shown)], [])
+    assert layers([str(shown)], [str(outer)]) == [(str(shown), Layer.SHOWN)]
+
+
+def test_what_is_hidden_is_hidden_by_every_name(tmp_path: Path) -> None:
+    hidden, link = tmp_path / "real" / "hidden", tmp_path / "link"
+    hidden.mkdir(parents=True)
+    link.symlink_to(hidden.parent)
+    assert layers([str(link)], [str(hidden)]) == [
+        (str(link), Layer.SHOWN),
+        (str(link / "hidden"), Layer.EMPTY),
+    ]
 
 
 def test_programs_below_home_are_shown_with_what_they_are_made_of(tmp_path: Path) -> None:

@@ -23,11 +23,14 @@ _CONTAINERS = """
 runtime = "runc"
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=4000:4000"]
+[network]
+network_config_dir = "{folder}/networks"
 """
 _STORAGE = """
 [storage]
 driver = "{driver}"
 graphroot = "{folder}/root"
+rootless_storage_path = "{folder}/root"
 runroot = "{folder}/run"
 """
 # Runs a command for which there is another folder in the place of one.

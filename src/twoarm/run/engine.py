@@ -17,6 +17,8 @@ from twoarm.text.escape import named, visible
 
 _SECONDS = 120
 _BUILD_SECONDS = 3600
+# What podman says where a user may set no limits.
+_UNLIMITED = b"limits are not supported and ignored"
 # What the probe prints between its answers, which no program does.
 _MARK = "--twoarm--"
 
@@ -112,6 +114,8 @@ class InImage(msgspec.Struct, frozen=True, kw_only=True):
     path: str
     # What it prints when it is asked for its version.
     printed: str
+    # Whether the engine holds a container to its limits.
+    limited: bool = True
 
 
 def look_into(
@@ -169,16 +173,23 @@ def look_into(
         _refuse_user(what, parts[1], owner)
     if program and not parts[3]:
         raise InputError(f"{what} has no program {named(program)}; install it in the image")
-    return InImage(path=parts[3] if program else "", printed=parts[4] if program else "")
+    limited = _UNLIMITED not in done.stderr
+    path, printed = parts[3:5] if program else ("", "")
+    return InImage(path=path, printed=printed, limited=limited)
 
 
 def _refuse_user(what: str, user: str, owner: int | None) -> None:
     """Refuse an image whose user cannot write to our folders, or writes as somebody else."""
     ours = os.geteuid()
+    if owner is None and user == str(ours):
+        raise InputError(
+            f"{what}: its engine takes user {ours} for another, who cannot write to your folders; "
+            "use --isolation podman"
+        )
     if owner is None:
         raise InputError(
             f"{what} runs as user {visible(user)}, who cannot write to folders of user {ours}; "
-            "add `USER root` to the image, or use podman as another user"
+            f"add `USER {ours}` to the image"
         )
     if owner != ours:
         raise InputError(

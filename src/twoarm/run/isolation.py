@@ -254,12 +254,19 @@ def _in_images(
         images[chosen.images[WORKSPACE_IMAGE]] = workspace
     root = place_root(os.environ)
     check_mounts([root])
+    limits = checked.suite.limits
+    wanted = [key for key in ("memory_mb", "cpus", "processes") if getattr(limits, key) is not None]
     versions = {}
     path = name
     for image, shown in images.items():
         words = sealer.for_agent(tasks[0].id, "", [program]).words["agent"]
         asked = agent.name != "command"
         inner = look_into(engine, words, image, shown, program, asked=asked, root=root)
+        if wanted and not inner.limited:
+            raise InputError(
+                f"limits.{wanted[0]}: {chosen.name} ignores it, since you are not root and this "
+                "system has cgroups v1; leave it out, or run as root"
+            )
         path = inner.path or name
         versions[accepted_version(agent, path, inner.printed)] = shown
     if len(versions) > 1:

@@ -10,9 +10,10 @@ from twoarm.errors import InputError
 from twoarm.run.jobs import Seal
 from twoarm.run.schedule import task_keys
 from twoarm.run.shown import (
+    Layer,
     absolute_in,
-    bindings,
     keys_in,
+    layers,
     lies,
     may_grade,
     named_in,
@@ -197,7 +198,15 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if (made := self._sandboxes.get((kind, reads))) is not None:
             return made
         shown, hidden, links = self._machine
-        words, last = bindings([*shown, *self._mounts, *reads], hidden)
+        words: list[str] = []
+        last: list[str] = []
+        for path, layer in layers([*shown, *self._mounts, *reads], hidden):
+            words += {
+                Layer.SHOWN: ("--ro-bind", path, path),
+                Layer.EMPTY: ("--tmpfs", path),
+                Layer.BLANK: ("--ro-bind", "/dev/null", path),
+            }[layer]
+            last += ("--remount-ro", path) if layer == Layer.EMPTY else ()
         root = os.geteuid() == 0
         caps = [word for name in _OF_FILES for word in ("--cap-add", f"CAP_{name}")]
         # Settings of the kernel belong to root, whatever it may do.
@@ -239,12 +248,10 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             words += ["--cpus", f"{limits.cpus:g}"]
         # Engines have limits of their own, or none.
         words += ["--pids-limit", str(limits.processes or MOST_PROCESSES)]
-        shown = list(dict.fromkeys((*self._mounts, *reads)))
-        for path in shown:
-            words += ["-v", f"{path}:{path}:ro"]
-        for path in self.kept_back:
-            if os.path.isdir(path) and any(lies(path, above) for above in shown):
-                words += ["--tmpfs", path]
+        for path, layer in layers([*self._mounts, *reads], self._hidden):
+            # What has no name is an empty volume, and goes with the container. An empty folder in
+            # memory would be none: podman copies into it what it hides.
+            words += ["-v", f"{path}:{path}:ro" if layer == Layer.SHOWN else path]
         return words
 
     def _network(self, kind: str) -> str | None:

@@ -5,6 +5,7 @@ import re
 import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
+from enum import Enum
 
 from twoarm.run.supervisor.patch import may_hold_keys
 
@@ -42,6 +43,14 @@ _OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")
 _LONGEST_NAME = 4096
 _ABSOLUTE = re.compile(r"""(?<![\w/.}-])/[^\s"'`:;,=|&<>(){}\[\]*?$\\]+""")
 _AROUND = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]]""")
+
+
+class Layer(Enum):
+    """What a step finds at a path: what is there, an empty folder, or an empty file."""
+
+    SHOWN = "shown"
+    EMPTY = "empty"
+    BLANK = "blank"
 
 
 def lies(path: str, above: str) -> bool:
@@ -206,33 +215,36 @@ def may_grade(path: str) -> bool:
     return not (distributed or program or os.path.isdir(os.path.join(path, "bin")))
 
 
-def bindings(reads: Iterable[str], hidden: Iterable[str]) -> tuple[list[str], list[str]]:
-    """Words of bubblewrap that show and hide paths, the outer before the inner; then the last ones.
+def layers(reads: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, Layer]]:
+    """What is shown and hidden, the outer before the inner.
 
     What is hidden is only hidden where something around it is shown, and what is shown below it is
     shown all the same.
     """
-    what = {path: "--tmpfs" for path in hidden if os.path.isdir(path)}
-    what |= {path: "--null" for path in hidden if os.path.isfile(path)}
-    what |= dict.fromkeys(reads, "--ro-bind")
-    words: list[str] = []
-    last: list[str] = []
-    done: dict[str, str] = {}
+    shown = list(reads)
+    names = _as_seen(hidden, shown)
+    what = {path: Layer.EMPTY for path in names if os.path.isdir(path)}
+    what |= {path: Layer.BLANK for path in names if os.path.isfile(path)}
+    what |= dict.fromkeys(shown, Layer.SHOWN)
+    done: dict[str, Layer] = {}
     for path in sorted(what, key=lambda path: (path.count("/"), path)):
         around = [above for above in done if above != path and lies(path, above)]
-        nearest = done[max(around, key=len)] if around else "--tmpfs"
+        nearest = done[max(around, key=len)] if around else Layer.EMPTY
         # Nothing is there yet that would have to be hidden, or it is there already.
-        if (nearest == "--ro-bind") == (what[path] == "--ro-bind"):
-            continue
-        done[path] = what[path]
-        if what[path] == "--tmpfs":
-            words += ["--tmpfs", path]
-            last += ["--remount-ro", path]
-        elif what[path] == "--null":
-            words += ["--ro-bind", "/dev/null", path]
-        else:
-            words += ["--ro-bind", path, path]
-    return words, last
+        if (nearest == Layer.SHOWN) != (what[path] == Layer.SHOWN):
+            done[path] = what[path]
+    return list(done.items())
+
+
+def _as_seen(hidden: Iterable[str], shown: Iterable[str]) -> list[str]:
+    """What is hidden, also by the names that it has below the links among what is shown."""
+    led = [(path, os.path.realpath(path)) for path in shown]
+    seen = dict.fromkeys(hidden)
+    for real in [os.path.realpath(path) for path in seen]:
+        for name, target in led:
+            if name != target and lies(real, target):
+                seen[name + real[len(target) :]] = None
+    return list(seen)
 
 
 def system_folders() -> tuple[list[str], list[str]]:
