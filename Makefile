@@ -8,7 +8,7 @@ export OPENBLAS_NUM_THREADS ?= 1
 unexport PYTHONDONTWRITEBYTECODE
 PIP = $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo compiled test agents attacks containers documents harbor fleet core package docs check golden broken fuzz bench bench-run bench-fleet coverage coverage-page study clean
+.PHONY: demo compiled test agents attacks containers as-user documents harbor fleet core package docs check golden broken fuzz bench bench-run bench-fleet coverage coverage-page study clean
 
 demo: $(VENV)/runtime
 	@$(BIN)/twoarm demo
@@ -43,6 +43,15 @@ attacks: compiled
 # Real containers; without podman they are skipped, which tools/install-podman.sh changes.
 containers: compiled
 	$(BIN)/python -m pytest -n auto tests/containers
+
+# Isolation once more, for a user who is not root: sandboxes, and containers without a network.
+as-user: compiled
+	tools/as_user.sh $(BIN)/python -m pytest -p no:cacheprovider -n auto -k "not docker" tests/run/test_shown.py \
+	  tests/run/test_isolation.py tests/attacks/test_run_sealed.py tests/containers/test_refused.py \
+	  tests/containers/test_images.py tests/containers/test_runs.py::test_a_whole_run_in_containers \
+	  tests/containers/test_runs.py::test_acceptance_reads_files_of_the_suite_that_no_agent_sees \
+	  tests/containers/test_runs.py::test_what_an_agent_leaves_is_kept_if_asked_for \
+	  tests/containers/test_starts.py::test_what_is_kept_back_is_hidden_in_what_is_shown
 
 # The real Harbor, which is installed first (380 MB), with podman; about a minute.
 harbor: compiled

@@ -126,6 +126,8 @@ def podman_store() -> "Iterator[Podman]":
     from tests.support.containers import a_store, need
 
     need("podman", "runc", "catatonit", "busybox")
+    if os.geteuid() != 0:
+        need("newuidmap")
     with a_store() as store:
         yield store
 

@@ -17,6 +17,8 @@ lacks podman "podman containernetworking-plugins iptables"
 lacks runc runc
 lacks catatonit catatonit
 lacks busybox busybox-static
+# For users other than root.
+lacks newuidmap uidmap
 lacks docker "$docker"
 lacks bwrap bubblewrap
 if [ -z "$missing" ]; then

@@ -1,6 +1,6 @@
 """The real agents under `twoarm run`, against a scripted model on loopback.
 
-Each pair of scenarios is a suite whose two arms ask for one each: that starts every agent nine
+Each pair of scenarios is a suite whose two arms ask for one each: that starts every agent ten
 times and proves a point each time.
 """
 
