@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from benchmarks.run import failed, told
+from benchmarks.bars import failed, told
 from tests.support.clusters import HEAD, TestCluster, a_cluster
 from tests.support.suite_files import suite_of, wait_for
 

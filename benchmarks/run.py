@@ -6,39 +6,29 @@ drift size long regrade
 
 import os
 import random
-import resource
 import shutil
-import signal
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from datetime import datetime
 from functools import partial
 from math import sqrt
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 import numpy as np
 from scipy import stats
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
+from benchmarks.bars import failed, folder, measured, told
+from benchmarks.isolation import gone, isolation, real_agent
 from tests.conftest import REAL_PATH
-from tests.support.container_kills import Kills
-from tests.support.containers import IMAGE, Podman, a_store
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.random_kills import kill_often
-from tests.support.real_agents import KEY, installed, pointed
-from tests.support.run_folders import QUICK
-from tests.support.scripted_model import scripted_model
-from tests.support.suite_files import Local, Ran, job_of, processes_with, suite_of, wait_for
-from tests.support.yard import a_yard
+from tests.support.suite_files import Local, Ran, job_of, processes_with, suite_of
 from twoarm.run.attempted import Attempted
-from twoarm.run.isolation import Isolation
 from twoarm.run.ledger import RunFolder
 from twoarm.run.regrade import start_regrading
 from twoarm.run.reopen import reopen
@@ -49,43 +39,6 @@ from twoarm.run.supervisor.program import COPY
 
 # With the real bubblewrap, which most tests go without.
 os.environ["PATH"] = REAL_PATH
-failed: list[str] = []
-
-
-def told(what: str, found: float, bar: float, unit: str = "") -> None:
-    holds = found <= bar
-    print(f"{'ok  ' if holds else 'OVER'}  {what}: {found:.3g}{unit}, at most {bar:.3g}{unit}")
-    if not holds:
-        failed.append(what)
-
-
-@contextmanager
-def folder() -> Iterator[Path]:
-    # In memory, if possible: how long a disk takes to make a file says more about the disk.
-    memory = "/dev/shm" if os.path.isdir("/dev/shm") else None
-    made = Path(tempfile.mkdtemp(prefix="twoarm-bench-", dir=memory))
-    before = os.environ.get("TWOARM_CACHE")
-    os.environ["TWOARM_CACHE"] = str(made / "cache")
-    try:
-        yield made
-    finally:
-        del os.environ["TWOARM_CACHE"]
-        if before is not None:
-            os.environ["TWOARM_CACHE"] = before
-        shutil.rmtree(made, ignore_errors=True)
-
-
-def processor_seconds() -> float:
-    """Of this process and of all that it has waited for."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
-
-
-def measured(act: Callable[[], object], times: int) -> tuple[float, float]:
-    """Processor and wall seconds of each of so many."""
-    before, began = processor_seconds(), time.perf_counter()
-    act()
-    return (processor_seconds() - before) / times, (time.perf_counter() - began) / times
 
 
 def bare_starts(times: int) -> None:
@@ -114,104 +67,6 @@ def overhead() -> None:
     # The wall clock of a busy machine says more about the machine.
     ratio = median(t[0] for t in trials) / median(b[0] for b in bares)
     told("overhead per no-op trial, in processor time of starts of `python -S`", ratio, 6.0)
-
-
-# What an agent does: nothing, or little enough to take less time than any real one.
-NO_OP, WORKS = "true", "for i in $(seq 300); do /bin/true; done"
-
-
-def trials_in(how: Isolation, agent: dict[str, Any]) -> tuple[float, float]:
-    """Processor and wall seconds of a trial of such an agent, in some isolation."""
-    place = {"image": IMAGE} if how == "podman" else {}
-    prompt = "p scenario=ok"
-    tasks = [{"id": f"t{i}", "prompt": prompt, "acceptance_command": "true"} for i in range(5)]
-    network = {"network": "none"} if how == "podman" else {}
-    options = RunOptions(repeats=1, jobs=1, isolation=how)
-    with folder() as at:
-        suite = str(suite_of(at, "", agent=agent | network, tasks=tasks, workspace=place))
-        session = start(suite, str(at / "out"), options, set_up(suite, options, os.environ))
-        prepared = session.prepare()
-        run = partial(session.run, prepared, lambda: "go", lambda _: None, lambda _: None)
-        each = measured(run, 10)
-        session.close(finished=True)
-    return each
-
-
-def isolation() -> None:
-    """The same trials in the open, in a sandbox and in containers, in turns."""
-    ways: tuple[Isolation, ...] = ("copy", "bwrap", "podman")
-    # What users have, where their file system can.
-    with a_store("overlay") as store:
-        os.environ.update(store.env)
-        for script, what in ((NO_OP, "nothing"), (WORKS, "300 programs one after another")):
-            agent = {"argv": ["/bin/sh", "-c", script]}
-            rounds = [[trials_in(how, agent) for how in ways] for _ in range(7)]
-            times = [f"{median(each[at][1] for each in rounds):.3f} s {how}"
-                     for at, how in enumerate(ways)]  # fmt: skip
-            print(f"      a trial of {what}, wall time: {', '.join(times)}")
-            # The wall clock of a busy machine says more about the machine.
-            ratio = median(bwrap[0] / copy[0] for copy, bwrap, _ in rounds)
-            if script == NO_OP:
-                print(f"      in a sandbox {ratio:.2f} times the processor time in the open")
-                more = median(bwrap[0] - copy[0] for copy, bwrap, _ in rounds)
-                told("a sandbox more, in processor time", more / 2 * 1000, 8, " ms")
-                # A container is made by others, whose processor time nobody here waits for.
-                more = median(podman[1] - copy[1] for copy, _, podman in rounds)
-                told("a container more", more / 2 * 1000, 300, " ms")
-            else:
-                told("the same in a sandbox, in processor time in the open", ratio, 1.3)
-
-
-def real_agent() -> None:
-    """Claude Code in the open and in a sandbox, with a model on loopback that answers at once."""
-    os.environ["PATH"] = os.pathsep.join((str(installed()), os.environ["PATH"]))
-    with scripted_model() as model:
-        pointed_at = pointed("claude-code", model.url)
-        os.environ.update(dict.fromkeys(pointed_at.table["secrets"], KEY))
-        table = {**pointed_at.table, "program": "claude-code", "argv": None}
-        rounds = [(trials_in("copy", table), trials_in("bwrap", table)) for _ in range(5)]
-        # Three turns in each of ten trials: an agent that gave up would be fast as well.
-        assert len(model.requests) == len(rounds) * 2 * 10 * 3
-    copy, bwrap = (median(each[at][1] for each in rounds) for at in (0, 1))
-    print(f"      a trial of Claude Code, wall time: {copy:.3f} s copy, {bwrap:.3f} s bwrap")
-    ratio = median(bwrap[1] / copy[1] for copy, bwrap in rounds)
-    told("Claude Code in a sandbox, in wall time in the open", ratio, 1.3)
-
-
-def until_gone(who: str, store: Podman) -> float:
-    """Seconds until nothing is left of a container, after somebody around it was killed."""
-    with folder() as at, a_yard(at / "yard") as yard:
-        kills = Kills(yard, store)
-        process = kills.start()
-        first = set(store.containers())
-        pids = {"client": kills.client(), "supervisor": kills.supervisor(), "runner": process.pid}
-        for number in (signal.SIGSTOP, signal.SIGKILL):
-            for pid in [pids[who]] if who in pids else pids.values():
-                os.kill(pid, number)
-        began = time.perf_counter()
-        if who not in pids:
-            process.communicate()
-            process = yard.start("run", "--resume", yard.out, *QUICK)
-        # One that was killed together with its supervisor has a successor.
-        wait_for(lambda: not first & set(store.containers()), 60)
-        seconds = time.perf_counter() - began
-        yard.gate.touch()
-        process.communicate()
-        if process.returncode:
-            kills.resumed()
-        return seconds
-
-
-def gone() -> None:
-    """The runner of a container, the client of its engine, its supervisor or all three are killed.
-
-    Nobody sees to a container whose whole company is gone, until the run is resumed.
-    """
-    with a_store("overlay") as store:
-        os.environ.update(store.env)
-        for who in ("runner", "client", "supervisor", "everybody"):
-            late = max(until_gone(who, store) for _ in range(3))
-            told(f"killed: {who}; until the container is gone", late, 3.0, " s")
 
 
 HANGS = {

@@ -49,7 +49,7 @@ def test_a_browser_is_installed_when_asked_for_and_only_if_there_is_none(tmp_pat
 def test_what_isolation_is_tested_with_is_installed_as_far_as_it_is_not_there(
     tmp_path: Path,
 ) -> None:
-    programs = ("podman", "runc", "catatonit", "busybox", "docker")
+    programs = ("podman", "runc", "catatonit", "busybox", "newuidmap", "docker")
     for name in programs:
         (tmp_path / name).symlink_to("/bin/true")
     assert tool("install-podman.sh", tmp_path).returncode == 0
@@ -60,7 +60,7 @@ def test_what_isolation_is_tested_with_is_installed_as_far_as_it_is_not_there(
     assert some == "install -y --no-install-recommends bubblewrap"
     assert everything == (
         "install -y --no-install-recommends podman containernetworking-plugins iptables runc "
-        "catatonit busybox-static docker.io bubblewrap"
+        "catatonit busybox-static uidmap docker.io bubblewrap"
     )
 
 

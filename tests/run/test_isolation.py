@@ -1,4 +1,4 @@
-"""Which isolation a run takes, what it says of it, and what a sandbox shows."""
+"""Which isolation a run takes, what it says of it, and what a sandbox allows."""
 
 import json
 import os
@@ -16,7 +16,6 @@ from tests.conftest import twoarm
 from tests.support.run_folders import records
 from tests.support.seals import bubblewrap_seal
 from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
-from twoarm.run.shown import Layer, keys_in, layers, named_in, program_trees
 from twoarm.run.supervisor.seccomp import call_filter
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
@@ -350,80 +349,6 @@ def test_what_grades_from_the_suite_is_frozen(tmp_path: Path) -> None:
     assert regraded.code == 0, regraded.err
     assert {record["success"] for record in records(new)} == {False}
     assert {record["grader"] for record in records(new)} != graders
-
-
-def test_what_a_text_names_in_a_folder(tmp_path: Path) -> None:
-    suite = tmp_path / "my suite"
-    (suite / "a b").mkdir(parents=True)
-    (suite / "x.json").touch()
-    (suite / "a b" / "c").touch()
-    (tmp_path / "my suite 2").mkdir()
-
-    def names(text: str) -> list[str]:
-        return [os.path.relpath(path, suite) for path in named_in([text], str(suite))]
-
-    assert names(f"--config={suite}/x.json") == ["x.json"]
-    assert names(f"{suite}/a b/c") == ["a b/c"]
-    assert names(f'{{"mcp": "{suite}/x.json", "more": "{suite}/a b"}}') == ["x.json", "a b"]
-    assert names(f"{suite}/x.json:{suite}/a b") == ["x.json", "a b"]
-    assert names(str(suite)) == names(f"{suite}/") == names(f"cd {suite}; ls") == ["."]
-    # Neither a folder above what is missing, nor another folder.
-    assert names(f"{suite}/a b/missing") == names(f"{suite}/missing") == []
-    assert names(f"{suite} 2") == ["."]
-    assert names(f"{suite}2/x.json") == []
-
-
-def test_what_is_hidden_is_hidden_below_what_is_shown_and_the_other_way_round(
-    tmp_path: Path,
-) -> None:
-    outer, hidden = tmp_path / "outer", tmp_path / "outer" / "hidden"
-    shown = hidden / "shown"
-    shown.mkdir(parents=True)
-    (outer / "key").touch()
-    reads, kept_back = (outer, shown, outer / "more"), (hidden, outer / "key", "/nowhere")
-    assert layers(map(str, reads), map(str, kept_back)) == [
-        (str(outer), Layer.SHOWN),
-        (str(hidden), Layer.EMPTY),
-        (str(outer / "key"), Layer.BLANK),
-        (str(shown), Layer.SHOWN),
-    ]
-    assert layers([str(shown)], [str(outer)]) == [(str(shown), Layer.SHOWN)]
-
-
-def test_what_is_hidden_is_hidden_by_every_name(tmp_path: Path) -> None:
-    hidden, link = tmp_path / "real" / "hidden", tmp_path / "link"
-    hidden.mkdir(parents=True)
-    link.symlink_to(hidden.parent)
-    assert layers([str(link)], [str(hidden)]) == [
-        (str(link), Layer.SHOWN),
-        (str(link / "hidden"), Layer.EMPTY),
-    ]
-
-
-def test_programs_below_home_are_shown_with_what_they_are_made_of(tmp_path: Path) -> None:
-    home = tmp_path / "home"
-    for path in (".nvm/v20/bin", ".nvm/v20/lib", ".pyenv/versions/3/bin", ".local/bin", "bin",
-                 ".local/share/tool/bin", ".cargo/bin", "venv/bin", "agents/node_modules/.bin",
-                 "agents/node_modules/cli/dist"):  # fmt: skip
-        (home / path).mkdir(parents=True)
-    (home / "venv" / "pyvenv.cfg").write_text(f"home = {home}/.pyenv/versions/3/bin\n")
-    for path in (".local/share/tool/bin/tool", "agents/node_modules/cli/dist/cli.js",
-                 ".cargo/credentials.toml", "bin/.netrc"):  # fmt: skip
-        (home / path).touch()
-    (home / ".local/bin/tool").symlink_to(home / ".local/share/tool/bin/tool")
-    (home / "agents/node_modules/.bin/cli").symlink_to("../cli/dist/cli.js")
-    folders = (".nvm/v20/bin", ".local/bin", "bin", ".cargo/bin", "venv/bin",
-               "agents/node_modules/.bin")  # fmt: skip
-    path = ":".join([*(str(home / folder) for folder in folders), "/usr/bin", "relative", ""])
-    trees = program_trees(path, None, (str(home),))
-    shown = {os.path.relpath(tree, home) for tree in trees}
-    assert shown >= {".nvm/v20/bin", ".nvm/v20/lib", ".local/bin", ".local/share/tool/bin", "bin",
-                     ".cargo/bin", "venv/bin", "venv/pyvenv.cfg", ".pyenv/versions/3/bin",
-                     "agents/node_modules"}  # fmt: skip
-    # Whatever else a folder of programs is beside may be anything.
-    assert not shown & {".", ".local", ".pyenv", ".cargo", ".cargo/credentials.toml", "venv"}
-    assert not any(tree.startswith("/usr") for tree in trees)
-    assert list(keys_in(trees)) == [str(home / "bin" / ".netrc")]
 
 
 def test_a_resume_keeps_the_isolation_or_does_not_go_on(
