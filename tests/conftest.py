@@ -134,11 +134,11 @@ def podman_store() -> "Iterator[Podman]":
 
 @pytest.fixture
 def podman(podman_store: "Podman", monkeypatch: pytest.MonkeyPatch) -> "Iterator[Podman]":
-    """What `podman` is for a test, which must leave no container behind."""
+    """What `podman` is for a test, which must leave no container and no volume behind."""
     for name, value in podman_store.env.items():
         monkeypatch.setenv(name, value)
     yield podman_store
-    assert podman_store.clear() == [], "containers were left behind"
+    assert podman_store.clear() == [], "containers or volumes were left behind"
 
 
 @pytest.fixture

@@ -25,7 +25,8 @@ class Kills:
         self.engine = "podman"
 
     def suite(self, **changed: Any) -> Path:
-        agent = {"mounts": [str(self.yard.signs)], "env": {"SIGN": str(self.yard.root)}}
+        # HOME and the cache are in it, and so there are volumes in their place.
+        agent = {"mounts": [str(self.yard.root)], "env": {"SIGN": str(self.yard.root)}}
         script = DEAF + waiting(self.yard.gate)
         return contained(self.yard.folder, script, agent=agent, **changed)
 

@@ -21,6 +21,7 @@ _HOW = "to test containers, tools/install-podman.sh"
 _CONTAINERS = """
 [engine]
 runtime = "runc"
+volume_path = "{folder}/volumes"
 [containers]
 default_ulimits = ["nofile=20000:20000", "nproc=4000:4000"]
 [network]
@@ -145,13 +146,16 @@ class Podman:
             socket.unlink(missing_ok=True)
 
     def clear(self) -> list[str]:
-        """Leave no container, and no image but the one; the containers that there were."""
+        """Leave nothing but the one image; the containers that there were, and the volumes."""
         left = self.containers()
         if left:
             self.ask("rm", "-f", "-t", "0", *left)
+        volumes = self.ask("volume", "ls", "-q").split()
+        if volumes:
+            self.ask("volume", "rm", "-f", *volumes)
         while self._made:
             self._done("rmi", "-f", self._made.pop())
-        return left
+        return left + volumes
 
 
 @contextmanager
