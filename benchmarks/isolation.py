@@ -40,29 +40,35 @@ def trials_in(how: Isolation, agent: dict[str, Any]) -> tuple[float, float]:
     return each
 
 
-def isolation() -> None:
-    """The same trials in the open, in a sandbox and in containers, in turns."""
-    ways: tuple[Isolation, ...] = ("copy", "bwrap", "podman")
+def sandbox() -> None:
+    """The same trials in the open and in a sandbox, in turns."""
+    for script, what in ((NO_OP, "nothing"), (WORKS, "300 programs one after another")):
+        agent = {"argv": ["sh", "-c", script]}
+        rounds = [(trials_in("copy", agent), trials_in("bwrap", agent)) for _ in range(7)]
+        copy, bwrap = (median(each[at][1] for each in rounds) for at in (0, 1))
+        print(f"      a trial of {what}, wall time: {copy:.3f} s copy, {bwrap:.3f} s bwrap")
+        # The wall clock of a busy machine says more about the machine.
+        ratio = median(bwrap[0] / copy[0] for copy, bwrap in rounds)
+        if script == NO_OP:
+            print(f"      in a sandbox {ratio:.2f} times the processor time in the open")
+            more = median(bwrap[0] - copy[0] for copy, bwrap in rounds)
+            told("a sandbox more, in processor time", more / 2 * 1000, 8, " ms")
+        else:
+            told("the same in a sandbox, in processor time in the open", ratio, 1.3)
+
+
+def container() -> None:
+    """The same trials in the open and in containers, in turns."""
+    agent = {"argv": ["sh", "-c", NO_OP]}
     # What users have, where their file system can.
     with a_store("overlay") as store:
         os.environ.update(store.env)
-        for script, what in ((NO_OP, "nothing"), (WORKS, "300 programs one after another")):
-            agent = {"argv": ["/bin/sh", "-c", script]}
-            rounds = [[trials_in(how, agent) for how in ways] for _ in range(7)]
-            times = [f"{median(each[at][1] for each in rounds):.3f} s {how}"
-                     for at, how in enumerate(ways)]  # fmt: skip
-            print(f"      a trial of {what}, wall time: {', '.join(times)}")
-            # The wall clock of a busy machine says more about the machine.
-            ratio = median(bwrap[0] / copy[0] for copy, bwrap, _ in rounds)
-            if script == NO_OP:
-                print(f"      in a sandbox {ratio:.2f} times the processor time in the open")
-                more = median(bwrap[0] - copy[0] for copy, bwrap, _ in rounds)
-                told("a sandbox more, in processor time", more / 2 * 1000, 8, " ms")
-                # A container is made by others, whose processor time nobody here waits for.
-                more = median(podman[1] - copy[1] for copy, _, podman in rounds)
-                told("a container more", more / 2 * 1000, 300, " ms")
-            else:
-                told("the same in a sandbox, in processor time in the open", ratio, 1.3)
+        rounds = [(trials_in("copy", agent), trials_in("podman", agent)) for _ in range(7)]
+    copy, podman = (median(each[at][1] for each in rounds) for at in (0, 1))
+    print(f"      a trial of nothing, wall time: {copy:.3f} s copy, {podman:.3f} s podman")
+    # It is made by others, whose processor time nobody here waits for.
+    more = median(podman[1] - copy[1] for copy, podman in rounds)
+    told("a container more", more / 2 * 1000, 300, " ms")
 
 
 def real_agent() -> None:

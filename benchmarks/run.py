@@ -1,7 +1,7 @@
 """What `twoarm run` promises in numbers; `make bench-run` measures them, in about five minutes.
 
-python benchmarks/run.py [PART ...]: overhead isolation agent gone deadline kills orphans budget
-drift size long regrade
+python benchmarks/run.py [PART ...]: overhead sandbox agent container gone deadline kills orphans
+budget drift size long regrade
 """
 
 import os
@@ -23,7 +23,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from benchmarks.bars import failed, folder, measured, told
-from benchmarks.isolation import gone, isolation, real_agent
+from benchmarks.isolation import container, gone, real_agent, sandbox
 from tests.conftest import REAL_PATH
 from tests.support.loop_in_memory import Simulation, terms
 from tests.support.random_kills import kill_often
@@ -287,8 +287,9 @@ def regrade() -> None:
 
 PARTS: dict[str, Callable[[], None]] = {
     "overhead": overhead,
-    "isolation": isolation,
+    "sandbox": sandbox,
     "agent": real_agent,
+    "container": container,
     "gone": gone,
     "deadline": deadline,
     "orphans": orphans,
