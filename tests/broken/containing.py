@@ -41,7 +41,7 @@ CONTAINING = [
     Broken("nobody writes to the image", "Sealer._container", '"--read-only", "--tmpfs"', '"--tmpfs"', f"{RUNS}::test_an_agent_sees_nothing_of_the_machine_and_cannot_change_its_image"),
     Broken("a limit on memory", "Sealer._container", "if limits.memory_mb is not None:", "if False:", f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
     Broken("a limit on processes", "Sealer._container", "limits.processes or MOST_PROCESSES", "MOST_PROCESSES", f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
-    Broken("a limit on processes that nobody asked for", "Sealer._container", 'words += ["--pids-limit", str(limits.processes or MOST_PROCESSES)]', 'words += ["--pids-limit", str(limits.processes)] if limits.processes else []', f"{STARTS}::test_processes_have_a_limit_whether_or_not_the_suite_says_one"),
+    Broken("a limit on processes that nobody asked for", "Sealer._container", 'if limits.processes or not self._ignores_limits:', 'if limits.processes:', f"{STARTS}::test_processes_have_a_limit_whether_or_not_the_suite_says_one"),
     Broken("the limit is not for the client", "supervisor.main.prepare", 'most = 0 if job["seal"]["image"] else job["processes"]', 'most = job["processes"]', f"{RUNS}::test_a_step_has_no_more_memory_and_processes_than_the_suite_says"),
     Broken("set-up runs in the image", "Sealer.for_setup", "if not self.contained:", "if True:", f"{RUNS}::test_setup_and_builds_run_in_the_image"),
     Broken("what was built is on the PATH of an image", "Contained.command", "if self._path:", "if False:", f"{RUNS}::test_setup_and_builds_run_in_the_image"),

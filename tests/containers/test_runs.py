@@ -43,6 +43,8 @@ def test_a_whole_run_in_containers(tmp_path: Path, podman: Podman) -> None:
     digests = json.loads((out / "schedule.json").read_text())["digests"]
     assert digests["workspace.image"] == podman.id_of()
     assert "+fixed" in said(out, name="diff.patch")
+    # Nobody says anything beside the agent.
+    assert said(out, name="stderr.log") == said(out, name="acceptance.log") == ""
     assert podman.containers() == []
 
 

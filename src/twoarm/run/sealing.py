@@ -33,6 +33,8 @@ KINDS = ("setup", "agent", "acceptance")
 _OF_FILES = ("CHOWN", "DAC_OVERRIDE", "FOWNER")
 # The digest of an image, in a schedule.
 WORKSPACE_IMAGE = "workspace.image"
+# Is there where the system has cgroups v2.
+_CGROUPS_V2 = "/sys/fs/cgroup/cgroup.controllers"
 # The words of bubblewrap on both sides of the folders of an attempt.
 _BeforeAndAfter = tuple[tuple[str, ...], tuple[str, ...]]
 
@@ -247,12 +249,19 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if limits.cpus is not None:
             words += ["--cpus", f"{limits.cpus:g}"]
         # Engines have limits of their own, or none.
-        words += ["--pids-limit", str(limits.processes or MOST_PROCESSES)]
+        if limits.processes or not self._ignores_limits:
+            words += ["--pids-limit", str(limits.processes or MOST_PROCESSES)]
         for path, layer in layers([*self._mounts, *reads], self._hidden):
             # What has no name is an empty volume, and goes with the container. An empty folder in
             # memory would be none: podman copies into it what it hides.
             words += ["-v", f"{path}:{path}:ro" if layer == Layer.SHOWN else path]
         return words
+
+    @property
+    def _ignores_limits(self) -> bool:
+        """Whether all that podman does with a limit is to say in every log that it ignores it."""
+        podman_of_a_user = self.isolation == "podman" and os.geteuid() != 0
+        return podman_of_a_user and not os.path.exists(_CGROUPS_V2)
 
     def _network(self, kind: str) -> str | None:
         """Set-up has one, the agent what it was given, acceptance none unless it was asked for."""
