@@ -152,6 +152,17 @@ def test_an_engine_that_sees_a_copy_of_the_folders_of_this_machine(tmp_path: Pat
         look_into(engine, ["docker", "run"], "it", "it", "", asked=False, root=str(tmp_path))
 
 
+def test_an_engine_that_lacks_a_program_of_its_own(tmp_path: Path) -> None:
+    client = tmp_path / "podman"
+    says = 'Error: could not find slirp4netns: exec: "slirp4netns": executable file not found'
+    client.write_text(f"#!/bin/sh\necho '{says}' >&2\nexit 127\n")
+    client.chmod(0o755)
+    engine = Engine(name="podman", path=str(client))
+    with pytest.raises(InputError) as raised:
+        look_into(engine, ["podman", "run"], "it", "it", "", asked=False, root=str(tmp_path))
+    assert str(raised.value) == f"--isolation podman: image `it` cannot be started: {says}"
+
+
 def test_an_engine_in_which_we_are_somebody_else(tmp_path: Path) -> None:
     client = tmp_path / "docker"
     mark = "echo --twoarm--"

@@ -248,6 +248,17 @@ ls -d /proc/[0-9]* | wc -l
     assert len(lines) == 1 or int(lines[1]) <= 12
 
 
+@pytest.mark.parametrize("linked", [False, True])
+def test_nobody_outside_writes_to_where_an_agent_works(tmp_path: Path, linked: bool) -> None:
+    # Whoever watches over a container writes down that it had no more memory, through links, too.
+    script = f"dd if=/dev/zero of=/dev/null bs=300M count=1; {SOLVE}"
+    if linked:
+        script = f"ln -s '{tmp_path}/noted' oom; {script}"
+    out = ran(tmp_path, contained(tmp_path / "suite", script, limits={"memory_mb": 64}))
+    assert not (tmp_path / "noted").exists()
+    assert ("b/oom" in said(out, name="diff.patch")) is linked
+
+
 def test_what_an_agent_leaves_is_kept_if_asked_for(tmp_path: Path) -> None:
     script = f"{SOLVE}; printf 'a\\0b' > data.bin; rm README.md; echo '*.o' > .gitignore; : > x.o"
     out = ran(tmp_path, contained(tmp_path, script), "--keep", "all")

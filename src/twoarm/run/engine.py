@@ -19,6 +19,8 @@ _SECONDS = 120
 _BUILD_SECONDS = 3600
 # What podman says where a user may set no limits.
 _UNLIMITED = b"limits are not supported and ignored"
+# How engines, or what they start in front of it, name the shell that is not there.
+_NO_SHELL = (AS_SHELL[-1], "exec pid1")
 # What the probe prints between its answers, which no program does.
 _MARK = "--twoarm--"
 
@@ -30,9 +32,9 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
     path: str
 
     def ask(
-        self, *words: str, seconds: float | None = None
+        self, *words: str, seconds: float | None = None, at: str | None = None
     ) -> "subprocess.CompletedProcess[bytes]":
-        """One command of the client, which is killed if it hangs."""
+        """One command of the client, which is killed if it hangs; in a folder, or where we are."""
         seconds = _SECONDS if seconds is None else seconds
         try:
             return subprocess.run(
@@ -41,6 +43,7 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
                 capture_output=True,
                 timeout=seconds,
                 check=False,
+                cwd=at,
             )
         except subprocess.TimeoutExpired as error:
             raise InputError(
@@ -149,7 +152,7 @@ def look_into(
         words = (*run[1:], "--rm", "--name", name, "-v", f"{where}:{where}", "-w", where)
         last = (where, program, "yes" if asked else "")
         try:
-            done = engine.ask(*words, *AS_SHELL, image, "-c", script, *last)
+            done = engine.ask(*words, *AS_SHELL, image, "-c", script, *last, at=where)
         except BaseException:
             # Only the client was ended; the program may be what hangs.
             with suppress(InputError):
@@ -159,7 +162,7 @@ def look_into(
         what = f"image {named(shown)}"
         if len(parts) == 1:
             reason = last_line(done.stderr)
-            if "exec" in reason or "executable" in reason:
+            if any(words in reason for words in _NO_SHELL):
                 raise InputError(f"{what} has no /bin/sh, which every step is started with")
             raise InputError(f"--isolation {engine.name}: {what} cannot be started: {reason}")
         probe = os.path.join(where, "probe")

@@ -36,6 +36,8 @@ class InTheOpen:
     shows_leftovers = True
     # What asks the step to end.
     stop_signal: int = signal.SIGTERM
+    # The folder that it is started in, by a descriptor, if that is not the step's own.
+    at: int | None = None
 
     def command(
         self, argv: "list[str]", env: "dict[str, str]"
@@ -118,6 +120,8 @@ class Contained(InTheOpen):
         call: "Callable[[list[str]], tuple[int, str]]",
     ) -> None:
         self._engine, self._own, self._path, self._call = words[0], own, path, call
+        # Whoever watches over a container writes where it was started: out of the agent's reach.
+        self.at = own.descriptor
         self._name = f"twoarm-{marker}-{os.urandom(4).hex()}"
         self._variables = f"variables-{os.urandom(4).hex()}"
         file = own.at(self._variables)

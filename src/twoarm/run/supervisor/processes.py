@@ -265,7 +265,7 @@ class Steps:
         files = [output] if errors is None else [output, errors]
         before = os.fstat(files[-1]).st_size
         argv, env = isolation.command(argv, env)
-        os.fchdir(at)
+        os.fchdir(at if isolation.at is None else isolation.at)
         started = time.monotonic()
         try:
             pid = os.posix_spawn(
