@@ -36,6 +36,7 @@ CONTAINING = [
     Broken("nor one that nobody was left to remove", "Engine.clear", '"rm", "-f", "-v", *ids', '"rm", "-f", *ids', "tests/attacks/test_run_contained.py::test_after_everybody_was_killed_at_once_a_resume_leaves_nobody[podman]"),
     Broken("nobody outside writes to where an agent works", "Contained.__init__", "self.at = own.descriptor", "pass", f"{RUNS}::test_nobody_outside_writes_to_where_an_agent_works"),
     Broken("a shell that is missing is not another program", "look_into", "any(words in reason for words in _NO_SHELL)", '"exec" in reason', f"{REFUSED}::test_an_engine_that_lacks_a_program_of_its_own"),
+    Broken("no mount shows the machine", "_check_agent_mounts", 'if real == "/" or lies(real, "/proc"):', "if False:", f"{REFUSED}::test_a_mount_that_shows_the_machine"),
     Broken("a limit that is ignored is refused", "isolation._in_images", "if wanted and not inner.limited:", "if False:", f"{REFUSED}::test_a_limit_that_the_engine_ignores"),
     Broken("an engine may take us for somebody else", "_refuse_user", "if owner is None and user == str(ours):", "if False:", f"{REFUSED}::test_an_engine_in_which_we_are_somebody_else"),
     Broken("nothing is copied to where it is hidden", "Sealer._container", 'words += ["-v", f"{path}:{path}:ro" if layer == Layer.SHOWN else path]', 'words += ["-v", f"{path}:{path}:ro"] if layer == Layer.SHOWN else ["--tmpfs", path]', f"{STARTS}::test_what_is_kept_back_is_hidden_in_what_is_shown[podman]"),

@@ -72,5 +72,7 @@ SHARING = [
     Broken("a regrade needs nothing of an agent", "regrade._set_up", "now.digests | agent_digests(then) |", "now.digests |", NAMED),
     Broken("what running leaves in a folder is no change", "tree._files", "if without_runs:", "if False:", f"{BESIDE}::test_what_running_leaves_in_a_folder_is_no_change"),
     Broken("work goes on in the folder of a suite", "beside_digests", "if not lies(checked.folder, path):", "if True:", f"{BESIDE}::test_the_whole_folder_of_a_suite_is_not_frozen_and_that_is_said"),
+    Broken("a grader that is not there is told", "missing_files", "_beside(text, checked)", "()", "tests/run/test_start.py::test_a_file_of_the_suite_that_acceptance_names_and_that_is_not_there_is_a_warning"),
+    Broken("a pattern is no file", "job_maker._beside", "and not _PATTERN.search(path)", "", "tests/run/test_start.py::test_a_file_of_the_suite_that_acceptance_names_and_that_is_not_there_is_a_warning"),
     Broken("what is not frozen is said", "setting.notes", "for key in names_all(setting.checked):", "for key in ():", f"{BESIDE}::test_the_whole_folder_of_a_suite_is_not_frozen_and_that_is_said"),
 ]  # fmt: skip

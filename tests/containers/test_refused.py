@@ -160,7 +160,10 @@ def test_an_engine_that_lacks_a_program_of_its_own(tmp_path: Path) -> None:
     engine = Engine(name="podman", path=str(client))
     with pytest.raises(InputError) as raised:
         look_into(engine, ["podman", "run"], "it", "it", "", asked=False, root=str(tmp_path))
-    assert str(raised.value) == f"--isolation podman: image `it` cannot be started: {says}"
+    assert (
+        str(raised.value)
+        == f"--isolation podman: no container of image `it` can be started: {says}"
+    )
 
 
 def test_an_engine_in_which_we_are_somebody_else(tmp_path: Path) -> None:
@@ -204,9 +207,19 @@ def test_a_mount_that_does_not_exist(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize("path", ["/", "/proc", "/proc/1", "root"])
+def test_a_mount_that_shows_the_machine(tmp_path: Path, path: str) -> None:
+    (tmp_path / "root").symlink_to("/")
+    said = refused(contained(tmp_path, agent={"mounts": [path]}))
+    assert said == (
+        f"agent.mounts: {tmp_path / path} would show agents the whole machine; name the folders "
+        "that they need"
+    )
+
+
 def test_a_network_that_does_not_exist(tmp_path: Path) -> None:
     said = refused(contained(tmp_path, agent={"network": "nosuch"}))
-    assert said.startswith(f"--isolation podman: image `{IMAGE}` cannot be started: ")
+    assert said.startswith(f"--isolation podman: no container of image `{IMAGE}` can be started: ")
     assert "nosuch" in said
 
 
@@ -229,7 +242,7 @@ def test_what_takes_a_container_is_refused_without_one(
     suite = suite_of(tmp_path, **CONTAINERS_ONLY[key])
     way = "use --isolation podman" if "image" in key or "file" in key else "name workspace.image"
     said = refused(suite, "--isolation", isolation)
-    assert said == f"--isolation {isolation}: {key} takes a container; {way}"
+    assert said == f"--isolation {isolation}: {key} needs a container; {way}"
 
 
 @pytest.mark.parametrize("where", ["suite", "out", "cache", "mounts"])

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.conftest import twoarm
@@ -192,7 +193,7 @@ def test_a_grader_that_agents_can_read_is_told(
         path.chmod(0o755)
     beside = suite_of(tmp_path / "opt" / "suite")
     (beside.parent / "grade.sh").write_text("false\n")
-    warning = f"warning: acceptance names {grader}, which agents can read as well; "
+    warning = f"warning: agents can read {grader}, which acceptance names; move it to the folder"
     commands = {
         f"sh {grader}": True,
         f"sh {tmp_path}/grade.sh": False,
@@ -204,7 +205,22 @@ def test_a_grader_that_agents_can_read_is_told(
         suite_of(beside.parent, tasks=tasks)
         result = twoarm("run", str(beside), "--dry-run", "--isolation", "bwrap")
         assert result.code == 0, result.err
-        assert result.out.count("warning: acceptance names") == result.out.count(warning) == told
+        assert result.out.count("warning: agents can read") == result.out.count(warning) == told
+
+
+@pytest.mark.parametrize(("mounts", "seen"), [([], False), (["."], True), (["tests"], True)])
+def test_a_grader_that_mounts_show_is_told(
+    cat: Cat, tmp_path: Path, mounts: list[str], seen: bool
+) -> None:
+    grader = tmp_path / "suite" / "tests" / "grade.sh"
+    grader.parent.mkdir(parents=True)
+    grader.write_text("test -f answer.txt\n")
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": "sh {suite}/tests/grade.sh"}]
+    suite = suite_of(tmp_path / "suite", tasks=tasks, agent={"mounts": mounts})
+    chosen = ChosenIsolation(name="bwrap", tool="bwrap")
+    for isolation in (chosen, msgspec.structs.replace(chosen, name="podman")):
+        sealer = sealer_of(read_suite(str(suite)), isolation)
+        assert sealer.readable_graders() == ([str(grader)] if seen else [])
 
 
 def test_a_task_that_mentions_a_file_of_the_suite_does_not_show_it(

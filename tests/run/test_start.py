@@ -154,3 +154,19 @@ def test_a_file_of_the_suite_that_an_argument_names_and_that_is_not_there_is_a_w
     for key, name in (("agent.argv", "agnt.sh"), ("arms.with.args", "search.json")):
         assert f"{key} names {{suite}}/{name}, and there is no such file" in result.out
     assert result.out.count("no such file") == 2
+
+
+def test_a_file_of_the_suite_that_acceptance_names_and_that_is_not_there_is_a_warning(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b" / "grade.sh").touch()
+    there = "sh {suite}/agent.sh && sh '{suite}/a b/grade.sh' && ls {suite}/*.py {suite}/$TASK"
+    commands = {"one": f"{there};sh {{suite}}/grading/chek.sh||true", "two": "sh {suite}/chek.sh"}
+    tasks = [{"id": id, "prompt": "p", "acceptance_command": text} for id, text in commands.items()]
+    result = twoarm("run", str(suite_of(tmp_path, tasks=tasks)), "--dry-run")
+    assert result.code == 0, result.err
+    for name in ("grading/chek.sh", "chek.sh"):
+        told = f"warning: acceptance names {{suite}}/{name}, and there is no such file"
+        assert told in result.out
+    assert result.out.count("acceptance names") == 2

@@ -52,6 +52,11 @@ BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"agent": {"home": {"x": "gone"}}}, "agent.home.x", "no file `gone`"),
     ({"workspace": None}, "workspace", "missing"),
     ({"workspace": {"repo": "app"}}, "workspace", "either repo or copy"),
+    (
+        {"workspace": {"image": "it", "dockerfile": "Dockerfile"}},
+        "workspace",
+        "either image or dockerfile",
+    ),
     ({"workspace": {"copy": "gone"}}, "workspace.copy", "no folder `gone`"),
     ({"baseline": None}, "baseline", "missing; name the arm without the change"),
     ({"baseline": "witout"}, "baseline", "no arm `witout`; arms are `with`, `without`"),

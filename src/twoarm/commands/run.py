@@ -78,8 +78,9 @@ def _add_suite_options(group: _ArgumentGroup) -> None:
     group.add_argument(
         "--isolation",
         choices=("copy", "bwrap", "podman", "docker"),
-        help="what holds an agent back: nothing, a sandbox, a container (default: the suite's "
-        "image, or bwrap where it works, else copy)",
+        help="what holds an agent back: nothing, a sandbox, a container (default: a "
+        "container if the suite names an image, else bwrap if it works here and the agent is no "
+        "command, else copy)",
     )
     group.add_argument(
         "--executor",

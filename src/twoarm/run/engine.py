@@ -164,7 +164,9 @@ def look_into(
             reason = last_line(done.stderr)
             if any(words in reason for words in _NO_SHELL):
                 raise InputError(f"{what} has no /bin/sh, which every step is started with")
-            raise InputError(f"--isolation {engine.name}: {what} cannot be started: {reason}")
+            raise InputError(
+                f"--isolation {engine.name}: no container of {what} can be started: {reason}"
+            )
         probe = os.path.join(where, "probe")
         there = parts[2].split()
         if not there or ("written" in there and not os.path.exists(probe)):

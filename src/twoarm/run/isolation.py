@@ -23,6 +23,7 @@ from twoarm.run.sealing import (
     Sealer,
     check_mounts,
 )
+from twoarm.run.shown import lies
 from twoarm.run.suite import SuiteTask, fill, placeholders
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.isolation import RUN_LABEL
@@ -72,7 +73,7 @@ def choose_isolation(
         if wants:
             way = "use --isolation podman" if imaged else "name workspace.image"
             which = f"--isolation {asked}: " if asked else ""
-            raise UsageError(f"{which}{key} takes a container; {way}")
+            raise UsageError(f"{which}{key} needs a container; {way}")
     if asked == "copy":
         if checked.agent.network is not None:
             raise UsageError(
@@ -92,7 +93,7 @@ def choose_isolation(
     if why is None:
         return ChosenIsolation(name="bwrap", tool=tool, tentative=True)
     if checked.agent.network is not None:
-        raise UsageError(f"agent.network takes bubblewrap or a container, and {why}")
+        raise UsageError(f"agent.network needs bubblewrap or a container, and {why}")
     return ChosenIsolation(name="copy", reason=f"bwrap: {why}")
 
 
@@ -102,6 +103,12 @@ def _check_agent_mounts(checked: CheckedSuite) -> None:
         if not os.path.exists(path):
             raise InputError(
                 f"agent.mounts: {visible(path)}: no such file or folder; name one that is there"
+            )
+        real = os.path.realpath(path)
+        if real == "/" or lies(real, "/proc"):
+            raise InputError(
+                f"agent.mounts: {visible(path)} would show agents the whole machine; name the "
+                "folders that they need"
             )
 
 
@@ -233,7 +240,7 @@ def settle_program(
     if not chosen.tentative:
         raise UsageError(f"--isolation bwrap: {why}; name what it needs in agent.mounts")
     if checked.agent.network is not None:
-        raise UsageError(f"agent.network takes bubblewrap or a container: {why}")
+        raise UsageError(f"agent.network needs bubblewrap or a container: {why}")
     return ChosenIsolation(name="copy", reason=f"bwrap: {why}"), program
 
 

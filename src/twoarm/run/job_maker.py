@@ -1,7 +1,10 @@
 """From a trial to its job: suite, arm and agent put together."""
 
 import os
+import re
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from secrets import token_hex
 
 import msgspec
@@ -23,6 +26,8 @@ from twoarm.text.escape import named, visible
 LONGEST_ARGUMENT = 128 * 1024 - 1
 # Paths of no attempt, for arguments that are only looked at.
 _NOWHERE = Scratch("")
+# In a word of a shell command: what it stands for is not known before it runs.
+_PATTERN = re.compile(r"[*?$`{\[]")
 
 
 class TrialContext(msgspec.Struct, frozen=True, kw_only=True):
@@ -262,7 +267,7 @@ def check_programs(
 
 
 def missing_files(checked: CheckedSuite) -> Iterator[str]:
-    """Arguments that name a file beside the suite that is not there."""
+    """Arguments and acceptance commands that name a file beside the suite that is not there."""
     words = {"agent.argv": checked.agent.argv[1:], "agent.args": checked.agent.args}
     words |= {f"arms.{name}.args": arm.args for name, arm in checked.arms.items()}
     for key, texts in words.items():
@@ -271,3 +276,18 @@ def missing_files(checked: CheckedSuite) -> Iterator[str]:
             # A copy that commands are shown may be gone by now.
             if fixed and not os.path.exists(fill(text, {"suite": checked.folder})):
                 yield f"{key} names {visible(text)}, and there is no such file"
+    commands = [text for task in checked.tasks for text in checked.acceptance(task).values()]
+    for path in dict.fromkeys(path for text in commands for path in _beside(text, checked)):
+        if not os.path.exists(os.path.join(checked.folder, path)):
+            yield f"acceptance names {{suite}}/{visible(path)}, and there is no such file"
+
+
+def _beside(command: str, checked: CheckedSuite) -> Iterator[str]:
+    """The words of a command that are paths beside the suite, and no patterns."""
+    lexer = shlex.shlex(command, posix=True, punctuation_chars=True)
+    lexer.whitespace_split, lexer.commenters = True, ""
+    with suppress(ValueError):
+        for word in lexer:
+            path = word.removeprefix(checked.shown + "/")
+            if path != word and not _PATTERN.search(path):
+                yield path

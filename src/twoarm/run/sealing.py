@@ -19,6 +19,7 @@ from twoarm.run.shown import (
     named_in,
     program_trees,
     secrets,
+    sees,
     system_folders,
 )
 from twoarm.run.suite import SuiteTask
@@ -113,19 +114,17 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return [*named_in(texts, self.checked.shown), *self._elsewhere(words)]
 
     def readable_graders(self) -> list[str]:
-        """What acceptance commands name that agents see in a sandbox as well."""
-        if self.isolation != "bwrap":
+        """What acceptance commands name that agents see all the same."""
+        if self.isolation == "copy":
             return []
-        seen, _, _ = self._machine
-        named = {
-            path for task in self.checked.tasks for path in self._elsewhere(self._graders(task))
-        }
-        return sorted(
-            path
-            for path in filter(may_grade, named)
-            if any(lies(path, above) for above in (*seen, *self._mounts))
-            and not any(lies(path, above) for above in self._hidden)
-        )
+        seen: list[str] = []
+        if not self.contained:
+            seen, _, _ = self._machine
+        shown = layers([*seen, *self._mounts], self._hidden)
+        tasks = self.checked.tasks
+        named = {path for task in tasks for path in self._elsewhere(self._graders(task))}
+        named.update(path for task in tasks for path in self.checked.graders(task))
+        return sorted(path for path in filter(may_grade, named) if sees(shown, path))
 
     def _graders(self, task: SuiteTask) -> list[str]:
         return list(self.checked.acceptance(task).values())

@@ -29,6 +29,7 @@ from twoarm.run.job_maker import check_arguments, missing_files, model_of
 from twoarm.run.parts import sealed
 from twoarm.run.schedule import Frozen
 from twoarm.run.shard import Shard, refuse_moving, sharded, share_of
+from twoarm.run.shown import lies
 from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
 from twoarm.text.escape import counted_tasks, named, visible
@@ -235,10 +236,9 @@ def notes(setting: Setting) -> Iterator[str]:
         yield f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}"
     yield from _readable_suite(setting.checked, setting.frozen.origin)
     for path in sealer_of(setting.checked, setting.isolation).readable_graders():
-        yield (
-            f"acceptance names {visible(path)}, which agents can read as well; what grades them is "
-            "out of their sight in the folder of the suite"
-        )
+        inside = lies(path, setting.checked.shown)
+        way = "take it out of agent.mounts" if inside else "move it to the folder of the suite"
+        yield f"agents can read {visible(path)}, which acceptance names; {way}"
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         yield 'format = "none" measures no tokens: the gates can only end in `insufficient data`'
     yield from _on_looks(setting.frozen)

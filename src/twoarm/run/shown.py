@@ -236,6 +236,12 @@ def layers(reads: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, Layer
     return list(done.items())
 
 
+def sees(shown: Iterable[tuple[str, Layer]], path: str) -> bool:
+    """Whether a path is shown, or hidden, by the innermost layer around it."""
+    around = {above: layer for above, layer in shown if lies(path, above)}
+    return bool(around) and around[max(around, key=len)] == Layer.SHOWN
+
+
 def _as_seen(hidden: Iterable[str], shown: Iterable[str]) -> list[str]:
     """What is hidden, also by the names that it has below the links among what is shown."""
     led = [(path, os.path.realpath(path)) for path in shown]

@@ -182,6 +182,8 @@ def _parts(path: str, suite: Suite) -> Iterator[Problem]:
         if not os.path.isdir(os.path.join(folder, os.path.expanduser(place))):
             message = f"no folder {named(place)}; paths are relative to the suite"
             yield _problem(path, f"workspace.{key}", message)
+    if suite.workspace is not None and suite.workspace.image and suite.workspace.dockerfile:
+        yield _problem(path, "workspace", "write either image or dockerfile")
     yield from _uptake(path, "uptake", suite.uptake)
     limits = suite.limits
     if limits.trial_usd and limits.budget_usd and limits.trial_usd > limits.budget_usd:
