@@ -6,8 +6,8 @@ SEALED = "tests/attacks/test_run_sealed.py"
 ISOLATION = "tests/run/test_isolation.py"
 SHOWN = "tests/run/test_shown.py"
 # Of the suite a container sees the one file that is named; or a folder so far above it.
-ONE_FILE = 'words += ["-v", f"{path}:{path}:ro" if layer == Layer.SHOWN else path]'
-ABOVE = 'words += ["-v", "{0}:{0}".format(os.path.normpath(path + "%s"))]'
+ONE_FILE = 'Layer.SHOWN: ("-v", f"{path}:{path}:ro"),'
+ABOVE = 'Layer.SHOWN: ("-v", "{0}:{0}".format(os.path.normpath(path + "%s"))),'
 
 SEALING = (
     Broken("a sandbox has processes of its own", "Sealer._sandbox", '"--unshare-pid",', "", f"{SEALED}::test_processes_of_others[bwrap]"),
@@ -35,6 +35,13 @@ SEALING = (
     Broken("links lead to nothing that is hidden", "Sealer._hidden", "*map(os.path.realpath, every)", "", SHOWN),
     Broken("what workspaces are made of is hidden", "Sealer._hidden", "checked.shown, *paths]", "checked.shown]", SHOWN),
     Broken("a home inside a suite stays private", "Sealer._suite", "if inside else [suite]", "if False else [suite]", SHOWN),
+    Broken("variables of every step show the same to every step", "Sealer._suite", "[*commands, *self._variables]", "commands", f"{SHOWN}::test_what_variables_of_every_step_name_is_shown_to_every_step"),
+    Broken("beside a program of the suite nothing is shown", "_Trees._has_prefix", "and not self._is_too_much(os.path.dirname(folder))", "", f"{SHOWN}::test_beside_a_program_of_the_suite_nothing_is_shown"),
+    Broken("no folder above the suite is shown", "Sealer._beside", "or not holds(path, self._hidden)", "or True", f"{SHOWN}::test_what_holds_what_is_kept_back_is_not_shown_by_any_name"),
+    Broken("no link to what is kept back is shown", "shown.holds", "{path, os.path.realpath(path)}", "{path}", f"{SHOWN}::test_what_holds_what_is_kept_back_is_not_shown_by_any_name"),
+    Broken("a suite in a folder of the system is hidden", "Sealer._machine", "if path not in self._hidden", "", f"{SHOWN}::test_a_suite_that_is_a_folder_of_the_system_is_hidden"),
+    Broken("the file that tasks are from is hidden", "Sealer._hidden", "if checked.suite.tasks_from is not None:", "if False:", f"{SHOWN}::test_the_file_that_tasks_are_from_is_hidden"),
+    Broken("a name may have spaces", "shown._whole", "sorted(ends, reverse=True)", "sorted(ends)", f"{SHOWN}::test_whole_paths_are_found_in_texts"),
     Broken("what is hidden is hidden by every name", "_as_seen", "lies(real, target)", "False", f"{SHOWN}::test_what_is_hidden_is_hidden_by_every_name"),
     Broken("each step reads what it names itself", "Sealer._sandbox", "self._sandboxes.get((kind, reads))", "next(iter(self._sandboxes.values()), None)", f"{SHOWN}::test_each_step_reads_what_it_names_itself"),
     Broken("what a user keeps beside programs is not shown", "_Trees._add_prefix", "_BESIDE_IF.get(name, name)", "name", SHOWN),

@@ -6,12 +6,15 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from tests.conftest import twoarm
 from tests.support.containers import IMAGE, Podman, contained
 from tests.support.run_folders import records, run
 from tests.support.suite_files import SOLVE, attempt, job_of
+from twoarm.files.safe import OpenFolder
 from twoarm.run.isolation import ChosenIsolation, sealer_of
 from twoarm.run.sealing import WORKSPACE_IMAGE
 from twoarm.run.suite_file import read_suite
+from twoarm.run.supervisor.isolation import Contained
 
 pytestmark = pytest.mark.usefixtures("cache")
 
@@ -64,6 +67,7 @@ def test_the_program_that_an_image_starts_by_itself_is_not_started(
 def test_what_is_kept_back_is_hidden_in_what_is_shown(tmp_path: Path, engine: str) -> None:
     folder, out = tmp_path / "suite", tmp_path / "suite" / "out"
     (tmp_path / "notes.txt").touch()
+    (tmp_path / "cache" / "of another run").mkdir(parents=True)
     look = f"ls '{tmp_path}'; echo --; ls '{folder}'; echo --; ls '{out}'"
     command = f"{look}; echo --; ls '{tmp_path}'/cache/*"
     tasks = [{"id": "one", "prompt": "p", "acceptance_command": command}]
@@ -79,6 +83,24 @@ def test_what_is_kept_back_is_hidden_in_what_is_shown(tmp_path: Path, engine: st
     assert set(own.split()) == {"agent.sh", "app", "out", "suite.json"}
     # And of the cache the way to the folders of the attempt.
     assert (kept_back, cache) == ("", "t\n")
+    again = twoarm("regrade", str(out), "--out", str(folder / "again"), "--display", "quiet")
+    assert again.code == 0, again.err
+    graded = folder / "again" / "runs" / "with" / "one.1" / "acceptance.log"
+    assert graded.read_text().split("--\n")[2] == ""
+
+
+def test_a_container_that_its_engine_only_stops_at_first_is_removed(tmp_path: Path) -> None:
+    asked = []
+
+    def call(words: list[str]) -> tuple[int, str]:
+        asked.append(words[1:3])
+        return (1 if len(asked) == 1 else 0), ""
+
+    with OpenFolder(str(tmp_path)) as own:
+        container = Contained(["podman", "run", "image"], "marker", own, "", call)
+        container.command(["true"], {})
+        container.ended(0)
+    assert asked == [["rm", "-f"]] * 2
 
 
 @pytest.mark.parametrize(("asked", "most"), [(None, "8192"), (40, "40")])

@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ from tests.support.run_folders import records, run
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.run import shown
 from twoarm.run.isolation import ChosenIsolation, inside, sealer_of
-from twoarm.run.shown import Layer, keys_in, layers, named_in, program_trees
+from twoarm.run.shown import Layer, absolute_in, keys_in, layers, named_in, program_trees
 from twoarm.run.suite_file import read_suite
 
 Cat = Callable[..., bytes]
@@ -116,6 +117,96 @@ def test_each_step_reads_what_it_names_itself(tmp_path: Path) -> None:
         assert str(suite) not in words["agent"]
         assert str(suite.parent) in words["acceptance"]
     assert str(suite) in named["agent"]
+
+
+def shown_to(step: str, suite: Path, *texts: str, program: Path | None = None) -> set[str]:
+    """The paths that a step may read; its own texts name some."""
+    chosen = ChosenIsolation(name="bwrap", tool="bwrap")
+    sealer = sealer_of(read_suite(str(suite)), chosen, str(program) if program else None)
+    words = sealer.for_agent("one", "", texts).words[step]
+    return {path for how, path in pairwise(words) if how == "--ro-bind"}
+
+
+def test_what_variables_of_every_step_name_is_shown_to_every_step(tmp_path: Path) -> None:
+    tools = tmp_path / "my tools"
+    tools.mkdir()
+    suite = suite_of(
+        tmp_path / "suite",
+        workspace={"env": {"TOOLS": f"{tools}"}},
+        arms={"with": {"setup_commands": ["true"]}},
+    )
+    for step in ("setup", "agent", "acceptance"):
+        assert str(tools) in shown_to(step, suite)
+
+
+def test_beside_a_program_of_the_suite_nothing_is_shown(tmp_path: Path) -> None:
+    suite = suite_of(tmp_path / "suite")
+    program, grader = (tmp_path / "suite" / "bin" / name for name in ("agent", "grade.sh"))
+    program.parent.mkdir()
+    for path in (program, grader):
+        path.write_text("#!/bin/sh\n")
+        path.chmod(0o755)
+    paths = shown_to("agent", suite, str(program), program=program)
+    assert str(program) in paths
+    assert not {str(program.parent), str(grader)} & paths
+
+
+@pytest.mark.parametrize("name", ["{suite}/..", "{suite}/../home", "link", "home-link"])
+def test_what_holds_what_is_kept_back_is_not_shown_by_any_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    home, folder = tmp_path / "home", tmp_path / "suite"
+    home.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    (tmp_path / "link").symlink_to(folder)
+    (tmp_path / "home-link").symlink_to(home)
+    named = name if "{" in name else str(tmp_path / name)
+    suite = suite_of(folder, agent={"env": {"D": named}})
+    text = named.replace("{suite}", str(folder))
+    paths = shown_to("agent", suite, text, f"{folder}/agent.sh")
+    assert f"{folder}/agent.sh" in paths
+    assert not {str(home), str(tmp_path), str(folder), text} & paths
+
+
+def test_what_is_beside_a_suite_can_be_named_from_there(tmp_path: Path) -> None:
+    tool = tmp_path / "tools" / "agent.sh"
+    tool.parent.mkdir()
+    tool.touch()
+    suite = suite_of(tmp_path / "suite")
+    assert str(tool) in shown_to("agent", suite, f"{tmp_path}/suite/../tools/agent.sh")
+
+
+def test_a_suite_that_is_a_folder_of_the_system_is_hidden(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    opt, other = tmp_path / "opt", tmp_path / "other"
+    other.mkdir()
+    monkeypatch.setattr(shown, "SYSTEM", (*shown.SYSTEM, str(opt), str(other)))
+    paths = shown_to("agent", suite_of(opt))
+    assert str(other) in paths
+    assert str(opt) not in paths
+
+
+def test_the_file_that_tasks_are_from_is_hidden(cat: Cat, tmp_path: Path) -> None:
+    tasks = tmp_path / "opt" / "tasks.json"
+    suite_of(tmp_path / "opt" / "x").rename(tasks)
+    suite = suite_of(tmp_path / "suite", tasks=None, tasks_from=str(tasks))
+    assert cat(suite, tasks) == b""
+    assert cat(suite, secret_at(tmp_path / "opt")) != b""
+
+
+def test_whole_paths_are_found_in_texts(tmp_path: Path) -> None:
+    for path in ("a b/c", "a/b", "d"):
+        (tmp_path / path).mkdir(parents=True)
+
+    def names(text: str) -> list[str]:
+        paths = absolute_in([text.replace("~", str(tmp_path))], [])
+        return [os.path.relpath(path, tmp_path) for path in paths]
+
+    assert names("python3 '~/a b/c' ~/a/b") == ["a b/c", "a/b"]
+    assert names("X=~/a b/c:~/a/b; ls ~/d/*.py") == ["a b/c", "a/b", "d"]
+    assert names("~/missing ~/a/b/../b ~/a bx") == ["a/b", "a"]
+    assert names("https://a/b / //") == []
 
 
 def test_a_folder_of_programs_that_cannot_be_listed_is_shown(

@@ -57,7 +57,7 @@ def join(setting: Setting, place: Place, token: str, kept_back: Sequence[str] = 
             token=token,
             driver=marked(place),
             sealer=sealer_of(
-                checked, setting.isolation, setting.program.path, token, (*kept_back, place.path)
+                checked, setting.isolation, setting.program.path, token, (*kept_back, place.root)
             ),
             env=setting.env,
         )

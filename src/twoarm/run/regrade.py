@@ -183,6 +183,11 @@ class Regrading(Session):
         self._done = 0
         self._seconds: deque[float] = deque(maxlen=100)
 
+    @property
+    def run_folders(self) -> tuple[str, ...]:
+        """This one, and the one that the runs are from."""
+        return (*super().run_folders, os.path.realpath(self._source.folder.path))
+
     def prepare(self) -> Prepared:
         """Builds and trees, which have to be those that the runs started from."""
         prepared = super().prepare()

@@ -12,6 +12,7 @@ from twoarm.run.schedule import task_keys
 from twoarm.run.shown import (
     Layer,
     absolute_in,
+    holds,
     keys_in,
     layers,
     lies,
@@ -104,14 +105,18 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         commands += [text for arm in checked.arms.values() for text in arm.setup_commands]
         return self._suite(commands)
 
+    @property
+    def _variables(self) -> list[str]:
+        """What variables of every step say."""
+        return [*self.checked.workspace.env.values()]
+
     def _agent_reads(self, texts: Iterable[str]) -> list[str]:
         """What its command line and its variables name: of the suite, and by whole paths what the
         suite says of them."""
         agent, arms = self.checked.agent, self.checked.arms.values()
         words = [*agent.argv, *agent.args, *agent.env.values()]
         words += [word for arm in arms for word in (*arm.args, *arm.env.values())]
-        words += self.checked.workspace.env.values()
-        return [*named_in(texts, self.checked.shown), *self._elsewhere(words)]
+        return [*self._beside(texts), *self._elsewhere([*words, *self._variables])]
 
     def readable_graders(self) -> list[str]:
         """What acceptance commands name that agents see all the same."""
@@ -158,10 +163,12 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _hidden(self) -> list[str]:
-        """The suite, what workspaces are made of, and what is kept back besides, links followed."""
+        """The suite and its sources, and what is kept back besides, links followed."""
         checked, place = self.checked, self.checked.workspace
         sources = [arm.source.repo for arm in checked.arms.values() if arm.source is not None]
         paths = [checked.at(path) for path in (place.repo, place.copy, *sources) if path]
+        if checked.suite.tasks_from is not None:
+            paths.append(checked.at(checked.suite.tasks_from))
         every = [*self.kept_back, checked.folder, checked.shown, *paths]
         return list(dict.fromkeys((*every, *map(os.path.realpath, every))))
 
@@ -172,7 +179,14 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         home = self.kept_back[0]
         inside = lies(home, suite) or lies(home, os.path.realpath(suite))
         whole = named_in(commands, suite) if inside else [suite]
-        return [*whole, *self._elsewhere(commands)]
+        return [*whole, *self._elsewhere([*commands, *self._variables])]
+
+    def _beside(self, texts: Iterable[str]) -> list[str]:
+        """What texts name in the folder of the suite, or from there; of the latter, nothing that
+        holds what is kept back."""
+        suite = self.checked.shown
+        paths = map(os.path.normpath, named_in(texts, suite))
+        return [path for path in paths if lies(path, suite) or not holds(path, self._hidden)]
 
     def _elsewhere(self, texts: Iterable[str]) -> list[str]:
         """What texts name by whole paths; in a container, these are of its image."""
@@ -187,7 +201,8 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What every sandbox shows and hides of this machine, and words for its links."""
         folders, links = system_folders()
         trees = program_trees(self.path, self.program, self._hidden)
-        return [*folders, *trees], [*self._hidden, *secrets(), *keys_in(trees)], links
+        shown = [path for path in (*folders, *trees) if path not in self._hidden]
+        return shown, [*self._hidden, *secrets(), *keys_in(trees)], links
 
     @cached_property
     def _sandboxes(self) -> dict[tuple[str, tuple[str, ...]], _BeforeAndAfter]:
@@ -253,7 +268,11 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         for path, layer in layers([*self._mounts, *reads], self._hidden):
             # What has no name is an empty volume, and goes with the container. An empty folder in
             # memory would be none: podman copies into it what it hides.
-            words += ["-v", f"{path}:{path}:ro" if layer == Layer.SHOWN else path]
+            words += {
+                Layer.SHOWN: ("-v", f"{path}:{path}:ro"),
+                Layer.EMPTY: ("-v", path),
+                Layer.BLANK: ("-v", f"/dev/null:{path}:ro"),
+            }[layer]
         return words
 
     @property

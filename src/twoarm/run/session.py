@@ -105,10 +105,8 @@ class Session:
                 self.check_trees(known)
                 return known
             with self.folder.folder.made("setup") as logs:
-                token, out = self.machine.token, os.path.realpath(self.folder.path)
-                prepared = prepare_trials(
-                    self.setting, self.place, self.here, logs, token, 1, (out,)
-                )
+                token, out = self.machine.token, self.run_folders
+                prepared = prepare_trials(self.setting, self.place, self.here, logs, token, 1, out)
             keep_trees(self.folder, prepared.digests)
             self.machine = msgspec.structs.replace(self.machine, isolation=prepared.isolation)
             self.folder.change(self.machine)
@@ -180,12 +178,17 @@ class Session:
         )
         return JobMaker(setting.checked, setting.agent, context)
 
+    @property
+    def run_folders(self) -> tuple[str, ...]:
+        """What no step may see: the folders of the runs that it is about."""
+        return (os.path.realpath(self.folder.path),)
+
     def _sealer(self) -> Sealer:
         setting, machine = self.setting, self.machine
         chosen = setting.isolation
         if machine.isolation != chosen.name:
             chosen = ChosenIsolation(name="copy")
-        kept_back = (os.path.realpath(self.folder.path), self.place.path)
+        kept_back = (*self.run_folders, self.place.root)
         return sealer_of(setting.checked, chosen, setting.program.path, machine.token, kept_back)
 
     def reader(self, prepared: Prepared) -> RunReader:
@@ -299,7 +302,7 @@ def prepare_trials(
     """What trials start from, with acceptance tried `checks` times and the program looked for."""
     check_outside(setting.checked, "cache", place.path)
     chosen, program = setting.isolation, setting.program.path
-    kept_back = (*kept_back, place.path)
+    kept_back = (*kept_back, place.root)
     sealer = sealer_of(setting.checked, chosen, program, marker, kept_back)
     open_sealer = sealer_of(setting.checked, ChosenIsolation(name="copy"))
     context = SetupContext(

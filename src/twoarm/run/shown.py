@@ -41,8 +41,11 @@ _OWN = ("/tmp", "/var/tmp")
 _OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")
 # No path is longer, and these may stand behind one.
 _LONGEST_NAME = 4096
-_ABSOLUTE = re.compile(r"""(?<![\w/.}-])/[^\s"'`:;,=|&<>(){}\[\]*?$\\]+""")
+_BEGINS = re.compile(r"(?<![\w/.}-])/")
 _AROUND = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]]""")
+# The same, and where a pattern begins; and how many of them a name may have in it.
+_AROUND_WHOLE = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]*?$\\]""")
+_MOST_AROUND = 16
 
 
 class Layer(Enum):
@@ -101,14 +104,21 @@ class _Trees:
         self._add(path)
         if _PACKAGES in real:
             self._add(real[: real.rindex(_PACKAGES) + len(_PACKAGES) - 1])
-        elif os.path.basename(os.path.dirname(real)) in _PROGRAMS:
+        elif self._has_prefix(os.path.dirname(real)):
             self._add_prefix(os.path.dirname(real))
         self._add(real)
+
+    def _has_prefix(self, folder: str) -> bool:
+        """Whether it is part of what was installed as a whole; beside a program of a suite, there
+        may be what grades it."""
+        return os.path.basename(folder) in _PROGRAMS and not self._is_too_much(
+            os.path.dirname(folder)
+        )
 
     def _add_prefix(self, folder: str) -> None:
         """What a folder of programs is part of; only the folder itself, if that is too much."""
         prefix = os.path.dirname(folder)
-        if os.path.basename(folder) not in _PROGRAMS or self._is_too_much(prefix):
+        if not self._has_prefix(folder):
             self._add(folder)
             return
         for name in (*_BESIDE, *_BESIDE_IF):
@@ -199,13 +209,34 @@ def absolute_in(texts: Iterable[str], kept_back: Iterable[str]) -> list[str]:
     """The whole paths that texts name and that are there; nothing that holds what is kept back."""
     paths = []
     for text in texts:
-        for match in _ABSOLUTE.finditer(text):
-            path = os.path.normpath(match[0])
+        done = 0
+        for match in _BEGINS.finditer(text):
+            # Not what is in a name that has been found.
+            if match.start() < done or (name := _whole(text[match.start() :])) is None:
+                continue
+            done = match.start() + len(name)
+            path = os.path.normpath(name)
             own = path in _OWN or any(lies(path, above) for above in _OF_THE_KERNEL)
-            held = any(lies(kept, path) for kept in kept_back)
-            if os.path.exists(path) and not own and not held:
+            if not own and not holds(path, kept_back):
                 paths.append(path)
     return paths
+
+
+def _whole(text: str) -> str | None:
+    """The longest path that a text begins with and that is there; names may have spaces."""
+    line = text.split("\n", 1)[0][:_LONGEST_NAME]
+    cuts = [cut.start() for cut in _AROUND_WHOLE.finditer(line)]
+    ends = [*cuts[:_MOST_AROUND], *([] if cuts[_MOST_AROUND:] else [len(line)])]
+    return next((line[:end] for end in sorted(ends, reverse=True) if _is_there(line[:end])), None)
+
+
+def _is_there(path: str) -> bool:
+    return path.strip("/") != "" and os.path.exists(path)
+
+
+def holds(path: str, kept_back: Iterable[str]) -> bool:
+    """Whether what is kept back is in a folder, or is that folder, links followed."""
+    return any(lies(kept, above) for kept in kept_back for above in {path, os.path.realpath(path)})
 
 
 def may_grade(path: str) -> bool:

@@ -155,7 +155,10 @@ class Contained(InTheOpen):
         if code:
             # Any of them may be the client's own: docker's has 1 for what it could not start.
             state, own = self._state()
-        self._call([self._engine, "rm", "-f", "-v", self._name])
+        gone, _ = self._call(remove := [self._engine, "rm", "-f", "-v", self._name])
+        if gone:
+            # The first has only stopped what nobody watched over any more.
+            self._call(remove)
         self._own.remove(self._variables)
         if state == _UNKNOWN:
             raise IsolationError("the engine of the container does not answer")
