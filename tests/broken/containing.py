@@ -40,6 +40,8 @@ CONTAINING = [
     Broken("a container that is only stopped is removed", "Contained.ended", "if gone:", "if False:", f"{STARTS}::test_a_container_that_its_engine_only_stops_at_first_is_removed"),
     Broken("the cache of other runs is kept back", "Session._sealer", "(*self.run_folders, self.place.root)", "(*self.run_folders, self.place.path)", f"{STARTS}::test_what_is_kept_back_is_hidden_in_what_is_shown[podman]"),
     Broken("the runs that are graded again are kept back", "Regrading.run_folders", "(*super().run_folders, os.path.realpath(self._source.folder.path))", "super().run_folders", f"{STARTS}::test_what_is_kept_back_is_hidden_in_what_is_shown[podman]"),
+    Broken("what a script is started with is looked for", "isolation._in_images", "if os.path.isabs(inner.lacks) or (inner.lacks and not _has_path(checked)):", "if False:", f"{REFUSED}::test_what_a_script_is_started_with_is_looked_for"),
+    Broken("a suite may say where programs are", "isolation._in_images", " and not _has_path(checked)", "", f"{REFUSED}::test_what_a_script_is_started_with_may_be_where_the_suite_says"),
     Broken("a limit that is ignored is refused", "isolation._in_images", "if wanted and not inner.limited:", "if False:", f"{REFUSED}::test_a_limit_that_the_engine_ignores"),
     Broken("an engine may take us for somebody else", "_refuse_user", "if owner is None and user == str(ours):", "if False:", f"{REFUSED}::test_an_engine_in_which_we_are_somebody_else"),
     Broken("nothing is copied to where it is hidden", "Sealer._container", 'Layer.EMPTY: ("-v", path),', 'Layer.EMPTY: ("--tmpfs", path),', f"{STARTS}::test_what_is_kept_back_is_hidden_in_what_is_shown[podman]"),

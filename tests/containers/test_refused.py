@@ -100,6 +100,42 @@ def test_the_program_is_looked_for_in_the_image_of_every_task(
     assert said == f"image `{IMAGE}` has no program `own`; install it in the image"
 
 
+INTERPRETERS = {
+    "#!/usr/bin/env -S X=1 nosuch -u": "nosuch",
+    "#! /usr/bin/nosuch": "/usr/bin/nosuch",
+    "#!/bin/sh -e": None,
+    "#!/usr/bin/env sh": None,
+    "echo": None,
+}
+
+
+def script_of(at: Path, first: str) -> str:
+    (at / "agent").write_text(f"{first}\n")
+    (at / "agent").chmod(0o755)
+    return "{suite}/agent"
+
+
+@pytest.mark.parametrize("first", INTERPRETERS)
+def test_what_a_script_is_started_with_is_looked_for(tmp_path: Path, first: str) -> None:
+    suite = contained(tmp_path, agent={"argv": [script_of(tmp_path, first)]})
+    if missing := INTERPRETERS[first]:
+        assert refused(suite) == (
+            f"image `{IMAGE}` has no program `{missing}`, which {tmp_path}/agent is started "
+            "with; install it in the image"
+        )
+    else:
+        assert twoarm("run", str(suite), "--dry-run").code == 0
+
+
+def test_what_a_script_is_started_with_may_be_where_the_suite_says(tmp_path: Path) -> None:
+    script = script_of(tmp_path, "#!/usr/bin/env own")
+    agent = {"argv": [script], "env": {"PATH": "/bin:/usr/bin:{workspace}"}}
+    suite = contained(tmp_path, agent=agent)
+    assert twoarm("run", str(suite), "--dry-run").code == 0
+    absolute = contained(tmp_path, agent=agent | {"argv": [script_of(tmp_path, "#!/own")]})
+    assert "has no program `/own`, which" in refused(absolute)
+
+
 def test_a_command_is_looked_for_and_not_started(tmp_path: Path, podman: Podman) -> None:
     podman.image(OWN, PROGRAM)
     suite = contained(tmp_path, agent={"argv": ["own"]}, workspace={"image": OWN})

@@ -19,6 +19,12 @@ _SECONDS = 120
 _BUILD_SECONDS = 3600
 # What podman says where a user may set no limits.
 _UNLIMITED = b"limits are not supported and ignored"
+# Prints what the script on standard input is started with, if that is not there.
+_INTERPRETER = (
+    'IFS= read -r line; case $line in "#!"*) set -f; set -- ${line#??}; '
+    'test "${1##*/}" = env && shift; while case $1 in -*|*=*) ;; *) false ;; esac; do shift; done; '
+    'command -v "$1" > /dev/null || echo "$1" ;; esac'
+)
 # How engines, or what they start in front of it, name the shell that is not there.
 _NO_SHELL = (AS_SHELL[-1], "exec pid1")
 # What the probe prints between its answers, which no program does.
@@ -115,6 +121,8 @@ class InImage(msgspec.Struct, frozen=True, kw_only=True):
     """A program in an image."""
 
     path: str
+    # What it is started with, if it is a script and the image does not have that.
+    lacks: str
     # What it prints when it is asked for its version.
     printed: str
     # Whether the engine holds a container to its limits.
@@ -145,7 +153,8 @@ def look_into(
         script = (
             f'echo {_MARK}; id -u; echo {_MARK}; test -e "$0/seen" && echo seen && '
             f'echo x > "$0/probe" && echo written; echo {_MARK}; '
-            f'test -z "$1" && exit; command -v "$1"; echo {_MARK}; '
+            f'test -z "$1" && exit; found=$(command -v "$1"); echo "$found"; echo {_MARK}; '
+            f'({_INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
             f'test -z "$2" || "$1" --version 2>&1'
         )
         name = f"twoarm-{secrets.token_hex(6)}"
@@ -179,8 +188,8 @@ def look_into(
     if program and not parts[3]:
         raise InputError(f"{what} has no program {named(program)}; install it in the image")
     limited = _UNLIMITED not in done.stderr
-    path, printed = parts[3:5] if program else ("", "")
-    return InImage(path=path, printed=printed, limited=limited)
+    path, lacks, printed = parts[3:6] if program else ("", "", "")
+    return InImage(path=path, lacks=lacks, printed=printed, limited=limited)
 
 
 def _refuse_user(what: str, user: str, owner: int | None) -> None:

@@ -274,12 +274,24 @@ def _in_images(
                 f"limits.{wanted[0]}: {chosen.name} ignores it, since you are not root and this "
                 "system has cgroups v1; leave it out, or run as root"
             )
+        if os.path.isabs(inner.lacks) or (inner.lacks and not _has_path(checked)):
+            raise InputError(
+                f"image {named(shown)} has no program {named(inner.lacks)}, which "
+                f"{visible(program)} is started with; install it in the image"
+            )
         path = inner.path or name
         versions[accepted_version(agent, path, inner.printed)] = shown
     if len(versions) > 1:
         told = ", ".join(f"{version} in {named(shown)}" for version, shown in versions.items())
         raise InputError(f"agent {named(agent.name)}: not the same in every image: {told}")
     return ProgramFile(path=path, digest="", version=next(iter(versions), None))
+
+
+def _has_path(checked: CheckedSuite) -> bool:
+    """Whether programs are also looked for where the suite says, or in what it builds."""
+    arms = checked.arms.values()
+    variables = (checked.workspace.env, checked.agent.env, *(arm.env for arm in arms))
+    return any("PATH" in env for env in variables) or any(arm.source for arm in arms)
 
 
 def frozen_images(checked: CheckedSuite, images: Mapping[str, str]) -> dict[str, str]:
