@@ -16,7 +16,8 @@ loop        start what is next, settle what has ended; `budget` says whether the
 job_maker   from a trial to its job; `jobs` is what a supervisor has to know
 executor    where attempts run; `executors/` has each kind
 supervisor/ one attempt in a process of its own: `main`, and `processes`, which kills
-regrade     runs graded again, from what they left; `graded` is the folder that they are from
+regrade     runs graded again, from what they left: `regrading` does it, `graded` is the folder that
+            they are from
 grader      what grades the runs of a task
 settle      what became of an attempt, and whose failure it was
 ledger      the run folder

@@ -29,6 +29,14 @@ _INTERPRETER = (
 _NO_SHELL = (AS_SHELL[-1], "exec pid1")
 # What the probe prints between its answers, which no program does.
 _MARK = "--twoarm--"
+# Is told a folder of ours, perhaps a program, and whether that has a version.
+_PROBE = (
+    f'echo {_MARK}; id -u; echo {_MARK}; test -e "$0/seen" && echo seen && '
+    f'echo x > "$0/probe" && echo written; echo {_MARK}; '
+    f'test -z "$1" && exit; found=$(command -v "$1"); echo "$found"; echo {_MARK}; '
+    f'({_INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
+    f'test -z "$2" || "$1" --version 2>&1'
+)
 
 
 class Engine(msgspec.Struct, frozen=True, kw_only=True):
@@ -150,18 +158,11 @@ def look_into(
         os.chmod(where, 0o755)
         with open(os.path.join(where, "seen"), "xb"):
             pass
-        script = (
-            f'echo {_MARK}; id -u; echo {_MARK}; test -e "$0/seen" && echo seen && '
-            f'echo x > "$0/probe" && echo written; echo {_MARK}; '
-            f'test -z "$1" && exit; found=$(command -v "$1"); echo "$found"; echo {_MARK}; '
-            f'({_INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
-            f'test -z "$2" || "$1" --version 2>&1'
-        )
         name = f"twoarm-{secrets.token_hex(6)}"
         words = (*run[1:], "--rm", "--name", name, "-v", f"{where}:{where}", "-w", where)
         last = (where, program, "yes" if asked else "")
         try:
-            done = engine.ask(*words, *AS_SHELL, image, "-c", script, *last, at=where)
+            done = engine.ask(*words, *AS_SHELL, image, "-c", _PROBE, *last, at=where)
         except BaseException:
             # Only the client was ended; the program may be what hangs.
             with suppress(InputError):
