@@ -70,6 +70,7 @@ READING = [
     Broken("a table is told by two rows alike", "foreign._delimited", "if len(columns) < 2 or len(rows) < 2 or len(rows[1]) != len(columns):", "if len(columns) < 2:", "tests/commands/test_mistakes.py"),
     Broken("a JSON array over many lines is no run file", "refusal", "if _ARRAY.match(head):", "if False:", "tests/commands/test_mistakes.py"),
     Broken("a line of its own is no array of runs", "_array", "if _whole(first):", "if False:", "tests/commands/test_mistakes.py"),
+    Broken("a result is no run file", "foreign.refusal", "if (result := _RESULT.match(head)) is not None:", "if result := None:", "tests/commands/test_mistakes.py"),
     Broken("a file with a run is a run file", "_Reader._stream", "        if len(head) < _HEAD and len(self.builder) == before:\n            _refuse_foreign", "        if True:\n            _refuse_foreign", "tests/commands/test_mistakes.py"),
     Broken("a folder is answered with its run file", "folder_refusal", 'if names.get(COLLECTED) is False:', "if False:", "tests/commands/test_mistakes.py"),
     Broken("null is called so", "value_in_words", 'None: "null"', 'None: "None"', "tests/text/test_value_in_words.py"),

@@ -104,6 +104,16 @@ def test_a_pretty_printed_object_is_answered_with_one_line_each(tmp_path: Path) 
     assert len(error.splitlines()) == 1
 
 
+@pytest.mark.parametrize("indent", [2, None])
+def test_a_result_is_not_taken_for_runs(tmp_path: Path, indent: int | None) -> None:
+    path = tmp_path / "analysis.json"
+    path.write_text(json.dumps(json.loads(package.score(study()).to_json()), indent=indent))
+    said = twoarm("score", str(path)).err.removeprefix(f"twoarm: {path}: ")
+    assert said == (
+        "a twoarm analysis, not run records; name the run files that it was made from\n"
+    )
+
+
 def test_a_folder_is_answered_with_what_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -14,6 +14,10 @@ from twoarm.text.escape import visible
 
 _PARQUET = b"PAR1"
 _ARRAY = re.compile(rb"\s*\[\s*\{")
+# What twoarm itself writes says first what it is.
+_RESULT = re.compile(
+    rb'\s*\{\s*"schema"\s*:\s*"twoarm\.(analysis|calibration|comparison|history|plan|receipt)/'
+)
 _OBJECT = re.compile(rb"\s*\{[ \t\r]*\n")
 _WORD = re.compile(r"[^\W\d][^\n]*")
 _DELIMITERS = {",": ("a CSV table", ".csv"), "\t": ("a TSV table", ".tsv")}
@@ -38,6 +42,11 @@ def refusal(head: bytes, source: str) -> str | None:
     """Why a file that begins like this has no runs, and what would do; None if that is unclear."""
     if head.startswith(_PARQUET):
         return _answer(_Table("a Parquet table", ".parquet", None, ()), source)
+    if (result := _RESULT.match(head)) is not None:
+        return (
+            f"{source}: a twoarm {result[1].decode()}, not run records; name the run files that it "
+            "was made from"
+        )
     if _ARRAY.match(head):
         table = _array(head)
     elif _OBJECT.match(head):
