@@ -47,6 +47,8 @@ REMEMBERING = [
     Broken("a level is one that a result can have", "entry._check", "if not LOWEST_LEVEL <= entry.level <= HIGHEST_LEVEL:", "if False:", f"{LOG}::test_a_changed_file_is_refused"),
     Broken("a history says of which tasks it is", "history.entry._chosen", "if chosen is None:", "if True:", WORDS),
     Broken("an older result is not what the newest is", "history.series_said", "series.results[-1]", "series.results[0]", WORDS),
+    Broken("a result without a commit has its label", "history._table", "brief=any(each.label and not each.commit for each in results)", "brief=False", WORDS),
+    Broken("a result with a commit goes by that", "history._table", "brief=any(each.label and not each.commit for each in results)", "", WORDS),
     Broken("another level is named", "history._caveats", "if earlier.level != later.level:", "if False:", WORDS),
     Broken("no change is absurdly large", "entry._check", "if abs(effect) > _LARGEST[change.scale]:", "if False:", "tests/history/test_log.py::test_a_changed_file_is_refused"),
 ]  # fmt: skip

@@ -61,3 +61,20 @@ def test_intervals_of_another_level_are_named(folder: Folder, format_name: str) 
     assert "intervals hold" not in said(folder, format_name)
     folder.add(2, "--level", "0.8")
     assert "intervals hold 80% since 2026-10-03, and 95% before" in said(folder, format_name)
+
+
+def test_a_result_goes_by_its_label_where_it_has_no_commit(folder: Folder) -> None:
+    folder.add(0, "--label", "v1")
+    words = said(folder, "text")
+    assert "day label success" in words
+    assert "2026-10-01 v1 " in words
+    folder.add(1, "--commit", "ab" * 20, "--label", "v2")
+    words = said(folder, "text")
+    assert "day commit label success" in words
+
+
+def test_a_result_goes_by_its_commit_where_it_has_one(folder: Folder) -> None:
+    folder.add(0, "--commit", "ab" * 20, "--label", "v1")
+    words = said(folder, "text")
+    assert "day commit success" in words
+    assert "v1" not in words

@@ -111,13 +111,14 @@ def series_said(series: HistorySeries) -> Sentence:
 
 def _table(series: HistorySeries) -> Table:
     """A row for each result, the newest last."""
+    results = series.results
     return Table(
         name=f"series-{series.series[:SHORT]}",
         heading=f"Series {series.series[:SHORT]}",
         columns=(
             Column("day", "text"),
-            Column("commit", "text"),
-            Column("label", "text", brief=False),
+            Column("commit", "text", brief=any(each.commit for each in results)),
+            Column("label", "text", brief=any(each.label and not each.commit for each in results)),
             Column("verdict", "text", brief=False),
             *(Column(metric.short, brief=metric is not COST) for metric in METRICS),
         ),
