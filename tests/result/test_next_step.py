@@ -158,6 +158,21 @@ def test_where_nothing_succeeds_the_tasks_are_looked_into() -> None:
         assert step.startswith("check the tasks and the acceptance command: no run succeeded")
 
 
+def test_failing_fast_is_no_question_where_nothing_failed() -> None:
+    add = "add tasks that both arms solve: with fewer than 3, nobody can tell whether the gain is"
+    whole = spread(2, 5, 0.5)
+    assert not [step for step in advised(package.score(whole)) if step.startswith(add)]
+    failed = [one | {"success": one["repeat"] > 1} for one in whole]
+    assert [step for step in advised(package.score(failed)) if step.startswith(add)]
+
+
+def test_more_runs_do_not_help_where_what_was_named_first_has_no_values() -> None:
+    (step,) = advised(package.score(spread(8, 5, 0.5), primary="score"))
+    assert step.startswith("record scores, or name another metric first: no run has a score")
+    scored = [one | {"score": 0.5} for one in spread(8, 5, 0.5)]
+    assert "get more runs" in advised(package.score(scored, primary="score"))[0]
+
+
 def test_what_is_missing_is_named() -> None:
     """More repeats do not help where an arm was never run, or tokens were never counted."""
     whole = spread(8, 5, 0.5)

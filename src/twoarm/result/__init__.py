@@ -3,7 +3,8 @@
 promote           whether the candidate may be promoted
 findings          what the evidence says, in words
 caveats           what the reader must know
-advice            what to do next; `more_runs` says where more of them would help
+advice            what to do next; `more_runs` says where more of them would help, `shortfall` what
+                  is lacking before a promotion
 chosen_tasks      that only some tasks were asked for
 looked            runs that were made after a report on the others
 step              one thing to do, with its code

@@ -7,7 +7,6 @@ import msgspec
 
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import fails, lacks_repeats, number_of_gates
-from twoarm.compare.screen import Arms
 from twoarm.compare.trials import ended_by_budget, stopped_early
 from twoarm.errors import Caveat
 from twoarm.evidence.exclusions import one_sided
@@ -19,6 +18,7 @@ from twoarm.result.findings import FAIRLY_STABLE
 from twoarm.result.looked import score_alone
 from twoarm.result.more_runs import more_runs
 from twoarm.result.promote import Promotion
+from twoarm.result.shortfall import RECORD_SCORES, before_promotion, unscored
 from twoarm.result.step import Step, step
 from twoarm.result.stopping import look_steps
 from twoarm.runs.metric import LABELS, SUCCESS
@@ -75,7 +75,7 @@ def next_steps(basis: Basis) -> Iterator[Step]:
     looks = None if evidence is None else evidence.looks
     over = looks is not None and bool(looks.stop or looks.stopped)
     if lacks_repeats(comparison.adequacy, comparison.gates) and not over:
-        yield from _lacking(comparison)
+        yield from before_promotion(comparison)
     if looks is not None:
         yield from look_steps(looks)
     yield from score_alone(comparison, evidence, basis.options)
@@ -187,53 +187,6 @@ def _before_figures(caveats: tuple[Caveat, ...]) -> Iterator[Step]:
             yield _BEFORE_FIGURES[caveat.code]
 
 
-def _lacking(comparison: Comparison) -> Iterator[Step]:
-    """What to run or to record before a promotion."""
-    arms, adequacy = comparison.arms, comparison.adequacy
-    runs = {
-        (task.task_id, arm): side.runs
-        for task in comparison.tasks
-        for arm, side in ((arms.candidate, task.candidate), (arms.baseline, task.baseline))
-    }
-    unrun: dict[str, list[str]] = {}
-    unmeasured: dict[str, list[str]] = {}
-    few: set[str] = set()
-    for entry in adequacy.below_minimum:
-        if not runs[entry.task_id, entry.arm]:
-            kind, key = unrun, entry.arm
-        elif not entry.repeats:
-            kind, key = unmeasured, entry.metric
-        else:
-            few.add(entry.task_id)
-            continue
-        tasks = kind.setdefault(key, [])
-        if entry.task_id not in tasks:
-            tasks.append(entry.task_id)
-    for arm, tasks in unrun.items():
-        yield step(
-            "run_tasks",
-            "run {} with {}: only the other arm has {}",
-            listed(tasks, 3),
-            Name(arm),
-            "it" if len(tasks) == 1 else "them",
-        )
-    for metric, tasks in unmeasured.items():
-        yield step(
-            "record_metric",
-            "record {} for {}: an arm has none",
-            LABELS[metric],
-            listed(tasks, 3),
-        )
-    if few:
-        yield step(
-            "reach_minimum_repeats",
-            "run more repeats: a promotion needs at least {} of every task in both arms ({} "
-            "below that)",
-            adequacy.minimum_repeats,
-            counted(len(few), "task"),
-        )
-
-
 def _unlike(basis: Basis) -> Iterator[Step]:
     """What else differed between the arms, and might explain the whole difference."""
     evidence = basis.evidence
@@ -285,6 +238,9 @@ def _deciding(tasks: list[str]) -> Step:
 def _verdict(basis: Basis, tied: bool) -> Iterator[Step]:
     """What the promotion means, and where more runs would help if it is in doubt."""
     evidence, verdict = basis.evidence, basis.promotion.verdict
+    if evidence is not None and unscored(basis.comparison, basis.options):
+        yield RECORD_SCORES
+        return
     by_gates = basis.options.promote_by == "gates"
     unlike, harm = tuple(_unlike(basis)), tuple(_harm(basis))
     yield from unlike
@@ -352,7 +308,7 @@ def _harm(basis: Basis) -> Iterator[Step]:
     if evidence is None or basis.comparison.decision.kind == "baseline":
         return
     broken, paid = evidence.guard.broken, evidence.guard.paid
-    yield from _failing_fast(evidence, basis.comparison.arms)
+    yield from _failing_fast(evidence, basis.comparison)
     if broken.beyond_chance:
         yield step(
             "look_at_broken_tasks",
@@ -375,8 +331,9 @@ def _harm(basis: Basis) -> Iterator[Step]:
             )
 
 
-def _failing_fast(evidence: Evidence, arms: Arms) -> Iterator[Step]:
+def _failing_fast(evidence: Evidence, comparison: Comparison) -> Iterator[Step]:
     """Gains that are not there among solved runs, or that cannot be checked."""
+    arms = comparison.arms
     gains = [entry.metric for entry in evidence.grade.findings if entry.standing == "better"]
     survives = evidence.guard.gain_survives
     if survives is False:
@@ -388,13 +345,17 @@ def _failing_fast(evidence: Evidence, arms: Arms) -> Iterator[Step]:
             Name(arms.baseline if long else arms.candidate),
             "long" if long else "short",
         )
-    elif survives is None and gains and evidence.guard.successes:
+    elif survives is None and gains and evidence.guard.successes and _any_failed(comparison):
         yield step(
             "add_solved_tasks",
             "add tasks that both arms solve: with fewer than {}, nobody can tell whether the gain "
             "is more than failing fast",
             FEWEST_SOLVED,
         )
+
+
+def _any_failed(comparison: Comparison) -> bool:
+    return any(summary.successes < summary.runs for summary in comparison.summaries)
 
 
 def _equal(basis: Basis) -> bool:
