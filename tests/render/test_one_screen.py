@@ -426,3 +426,13 @@ def test_a_step_is_shown_whole_or_not_at_all(kind: str) -> None:
     text = " ".join(report.to_text(width=100).partition("NEXT")[2].partition("CAVEATS")[0].split())
     if "…" not in first and "…" in text:
         assert not [step for step in others if step[:30] in text]
+
+
+def test_nothing_is_better_where_nothing_was_weighed() -> None:
+    """Point estimates say which gates hold; a word for what is clear would promise more."""
+    told = package.score(mixed(), evidence=False)
+    rows = [line for line in told.to_text().splitlines() if line.startswith(("success", "median"))]
+    assert {line.split()[-1] for line in rows if "(1)" not in line} == {"holds", "fails"}
+    whole = told.to_text(full=True)
+    assert " better" not in whole + told.to_markdown()
+    assert " worse" not in whole + told.to_markdown()

@@ -246,7 +246,8 @@ def _amount(
         if ours is not None and theirs is not None:
             ratio = metric is not SUCCESS and theirs != 0
             at = _drawn(ours / theirs if ratio else ours - theirs, metric, ratio=ratio)
-        mark = (gate.standing if gate is not None else None) or ""
+        # Nothing says that it is clear.
+        mark = "" if gate is None or gate.holds is None else "holds" if gate.holds else "fails"
     else:
         delta = analysis.evidence.deltas[metric.name]
         estimate, ratio = delta.change, delta.ratio is not None

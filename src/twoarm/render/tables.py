@@ -147,15 +147,16 @@ def gates(analysis: Analysis) -> Table:
 
 def _standing(analysis: Analysis, gate: Gate) -> Cell:
     """Better or worse where nothing of the evidence doubts it; otherwise which way it moved."""
-    if gate.standing in ("better", "worse") and not _is_clear(analysis.evidence, gate):
+    evidence = analysis.evidence
+    if evidence is None:
+        return Cell(gate.direction, gate.standing)
+    if gate.standing in ("better", "worse") and not _is_clear(evidence, gate):
         return Cell(f"{gate.direction}, not clear", gate.standing)
     return Cell(gate.standing or NOT_MEASURED, gate.standing, ROLES.get(gate.standing))
 
 
-def _is_clear(evidence: Evidence | None, gate: Gate) -> bool:
+def _is_clear(evidence: Evidence, gate: Gate) -> bool:
     """Whether the verdict on its metric and the interval of its difference say what it says."""
-    if evidence is None:
-        return True
     interval: Interval | None = getattr(evidence.gates[gate.name].difference, evidence.headline)
     if interval is not None and interval.low <= 0.0 <= interval.high:
         return False
