@@ -24,6 +24,8 @@ _HEAD_WIDTH = 24
 # How much of a name a sentence of the first screen shows.
 _SAID_NAME = 32
 _SHORTEST_NAME = 9
+# What points are called, and where there is no room for that.
+_POINTS = (" points", " pts")
 _LABEL = 11
 # The lines of one screen.
 _SCREEN = 24
@@ -321,8 +323,8 @@ class _Screen:
         shown = [number for number, column in enumerate(table.columns) if column.brief]
         kinds = [table.columns[number].kind for number in shown]
         cells = [[row[number] for number in shown] for row in table.rows]
-        for longest in range(_NAME_WIDTH, _SHORTEST_NAME - 1, -1):
-            rows = [_inert([_text(cell, longest) for cell in row]) for row in cells]
+        for unit, longest in product(_POINTS, range(_NAME_WIDTH, _SHORTEST_NAME - 1, -1)):
+            rows = [_inert([_text(cell, longest, unit) for cell in row]) for row in cells]
             head = _inert(_head([table.columns[n].head for n in shown], min(longest, _HEAD_WIDTH)))
             widths = [max(map(columns, column)) for column in zip(head, *rows, strict=True)]
             if sum(widths) + 2 * len(widths) <= self._width:
@@ -405,5 +407,7 @@ def _head(heads: Sequence[str | Name], longest: int) -> list[str]:
     ]
 
 
-def _text(cell: Cell, width: int) -> str:
-    return shortened(cell.text, width) if isinstance(cell.text, Name) else cell.text
+def _text(cell: Cell, width: int, points: str = _POINTS[0]) -> str:
+    if isinstance(cell.text, Name):
+        return shortened(cell.text, width)
+    return cell.text.replace(_POINTS[0], points)
