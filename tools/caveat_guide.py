@@ -56,6 +56,7 @@ SCORE: dict[str, tuple[str, str]] = {
     "unknown_keys": ("Records have keys that nobody reads.", "Check for a typo."),
     "unpaired_runs": ("Some runs have no partner with the same task and repeat in the other arm.", "Nothing, if there are few: they count in their arm, but in no paired delta."),
     "unpaired_runs_decide": ("Without the runs that have no partner, the decision would be different.", "Make the missing partners."),
+    "unread_times": ("Some start times cannot be read, and count as missing.", "Write them as `2026-11-01T08:00:00Z`."),
     "unshared_tasks_decide": ("On the tasks that both arms have, the decision would be different.", "Run all tasks in both arms."),
     "uptake_contaminated": ("The baseline used the change as well.", "Take the change away from it for good, for instance with `remove`."),
     "uptake_failed": ("Uses of the change failed.", "Check that the tool is allowed, and that it works."),

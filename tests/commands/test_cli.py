@@ -84,6 +84,16 @@ def test_bad_lines_are_listed_on_stderr_and_nothing_is_scored(tmp_path: Path) ->
     assert twoarm("score", str(path), "--skip-bad").code == 0
 
 
+def test_check_says_which_times_it_cannot_read(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    path.write_bytes(lines([*both(), *both(repeat=2, started_at_utc="11/01/2026 8:00")]))
+    checked = twoarm("check", str(path))
+    assert checked.code == 0
+    assert (
+        "`started_at_utc` of 2 runs cannot be read (the first is `11/01/2026 8:00`)" in checked.out
+    )
+
+
 def test_check_lists_every_problem_on_stdout(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     path.write_bytes(b"[]\n" * 300)

@@ -334,6 +334,11 @@ def test_shifts_of_diagnostics_never_change_the_decision() -> None:
         ([*both(), run(repeat=2)], "unpaired_runs", "1 run has no partner"),
         ([*both(), run(repeat=2, total_cost_usd=None)], "missing_values", "cost in 1;"),
         (both(total_cost_usd=None), "never_measured", "cost, steps, tool calls"),
+        (
+            [*both(started_at_utc="today"), run(repeat=2, started_at_utc=None)],
+            "unread_times",
+            "`started_at_utc` of 2 runs cannot be read (the first is `today`), so it counts as",
+        ),
         (both(colour="red"), "unknown_keys", "1 unknown key, ignored: `colour`"),
         ([*both(), run(repeat=2, failure="infra")], "infra_excluded", "1 in `with_skelly`, 0 in"),
     ],

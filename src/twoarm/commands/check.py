@@ -38,4 +38,6 @@ def run(given: Given, streams: Streams) -> int:
     streams.write(f"no problems: {counts}, arms {arms}\n")
     for key in result.unknown_keys:
         streams.write(f"unknown key, ignored: {named(key)}\n")
+    if result.unread_times is not None:
+        streams.write(f"{result.unread_times.said}\n")
     return DONE

@@ -14,6 +14,7 @@ from twoarm.compare.trials import left_out
 from twoarm.errors import BadRunsError, Problem
 from twoarm.options import refuse_unknown
 from twoarm.runs.runfile import Source, read
+from twoarm.runs.runs import UnreadTimes
 from twoarm.text.escape import visible
 
 
@@ -28,13 +29,14 @@ class Check(msgspec.Struct, frozen=True, kw_only=True):
     task_count: int
     arms: tuple[str, ...]
     unknown_keys: tuple[str, ...]
+    unread_times: UnreadTimes | None = None
 
 
 def check(source: Source, **unknown: Never) -> Check:
     """Look at every line of what `score` would take."""
     refuse_unknown(unknown, ())
     try:
-        runs = read(source, skip_bad=True, list_all=True, times=False)
+        runs = read(source, skip_bad=True, list_all=True, times=True)
     except BadRunsError as error:
         return Check(
             problems=tuple(error.problems),
@@ -62,4 +64,5 @@ def check(source: Source, **unknown: Never) -> Check:
         task_count=len(runs.tasks),
         arms=tuple(sorted(runs.arms)),
         unknown_keys=runs.unknown_keys,
+        unread_times=runs.unread_times,
     )

@@ -15,6 +15,7 @@ from twoarm.evidence.results import Evidence
 from twoarm.options import Options
 from twoarm.result.promote import Promotion
 from twoarm.runs.metric import METRICS
+from twoarm.runs.runs import UnreadTimes
 from twoarm.runs.study import COLLECTED
 from twoarm.text.escape import counted, numbered
 from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
@@ -40,6 +41,7 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
         *_on_tasks(comparison),
         *_on_pairs(comparison),
         *(caveat for summary in comparison.summaries for caveat in _on_missing(summary)),
+        *_on_unread_times(comparison.runs.unread_times),
         *_on_unknown_keys(comparison.runs.unknown_keys),
     )
 
@@ -334,6 +336,11 @@ def _on_missing(summary: ArmSummary) -> Iterator[Caveat]:
         yield Caveat.say(
             "never_measured", "never measured in {}: {}", Name(summary.arm), ", ".join(never)
         )
+
+
+def _on_unread_times(unread: UnreadTimes | None) -> Iterator[Caveat]:
+    if unread is not None:
+        yield Caveat.of(code="unread_times", message=unread.said)
 
 
 def _on_unknown_keys(keys: tuple[str, ...]) -> Iterator[Caveat]:

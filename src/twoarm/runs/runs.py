@@ -30,7 +30,7 @@ from twoarm.runs.study import Study
 from twoarm.runs.tag_columns import TagBuilder, TagColumns
 from twoarm.runs.tool_columns import ToolBuilder, ToolColumns
 from twoarm.text.escape import counted
-from twoarm.text.sentence import listed
+from twoarm.text.sentence import Name, Sentence, listed, say
 
 T = TypeVar("T")
 
@@ -76,11 +76,29 @@ class Maker(msgspec.Struct, frozen=True):
     agent: str | None
 
 
+class UnreadTimes(msgspec.Struct, frozen=True, kw_only=True):
+    """How many runs say when they started in words that are no time, and what the first says."""
+
+    runs: int
+    first: str
+
+    @property
+    def said(self) -> Sentence:
+        """That they count as missing, and what would be a time."""
+        return say(
+            "{} of {} cannot be read (the first is {}), so it counts as missing; write it like "
+            "2026-11-01T08:00:00Z",
+            Name("started_at_utc"),
+            counted(self.runs, "run"),
+            Name(self.first),
+        )
+
+
 class Runs(msgspec.Struct, frozen=True, kw_only=True):
     """The columns. `task`, `arm`, `outcome`, `maker` and `grader` are codes into the tuples of
     their name.
 
-    `started` is empty unless start times were asked for.
+    `started` is empty unless start times were asked for, and so is what is known of unread ones.
     """
 
     tasks: tuple[str, ...]
@@ -94,6 +112,7 @@ class Runs(msgspec.Struct, frozen=True, kw_only=True):
     numbers: dict[str, Floats]
     key: Ints
     started: Floats
+    unread_times: UnreadTimes | None
     tools: ToolColumns
     # From 0 to 1; NaN where there is none.
     score: Floats
@@ -170,6 +189,7 @@ class Builder:
         self._success = bytearray()
         self._numbers = {name: array("d") for name in NUMBERS}
         self._started = array("d")
+        self._unread_times: UnreadTimes | None = None
         self._makers: dict[tuple[str | None, str | None], int] = {}
         self._maker = array("q")
         self._graders: dict[str | None, int] = {}
@@ -224,7 +244,16 @@ class Builder:
             # Runs that start together are common in large files.
             texts = columns.get("started_at_utc", absent)
             seconds = {text: _seconds(text) for text in set(texts)}
-            self._started.frombytes(doubles(*map(seconds.__getitem__, texts)))
+            started = doubles(*map(seconds.__getitem__, texts))
+            self._started.frombytes(started)
+            known = size - int(np.isnan(np.frombuffer(started)).sum())
+            if unread := size - known - texts.count(None) - texts.count(UNSET):
+                self._note_unread(unread, next(filter(_is_unread, texts)))
+
+    def _note_unread(self, runs: int, first: str) -> None:
+        """Times that are there and cannot be read are as good as missing, and said to be."""
+        earlier = self._unread_times or UnreadTimes(runs=0, first=first)
+        self._unread_times = msgspec.structs.replace(earlier, runs=earlier.runs + runs)
 
     def _code_of(self, grader: str | None) -> int:
         return self._graders.setdefault(grader, len(self._graders))
@@ -287,6 +316,7 @@ class Builder:
             numbers={name: _unsigned_zeros(values) for name, values in self._numbers.items()},
             key=_keys(task, repeat),
             started=np.frombuffer(self._started, dtype=np.float64),
+            unread_times=self._unread_times,
             tools=self._tools.finish(len(self)),
             score=self._checks.scores(len(self)),
             checks=self._checks.finish(),
@@ -354,6 +384,11 @@ def _seconds(text: str | UnsetType | None) -> float:
         return utc_seconds(datetime.fromisoformat(text))
     except ValueError:
         return math.nan
+
+
+def _is_unread(text: str | UnsetType | None) -> bool:
+    """Whether a time is there, and is none."""
+    return isinstance(text, str) and math.isnan(_seconds(text))
 
 
 def _all_fine(ends: list[Sequence[Any]]) -> bool:
