@@ -246,8 +246,8 @@ class Builder:
             seconds = {text: _seconds(text) for text in set(texts)}
             started = doubles(*map(seconds.__getitem__, texts))
             self._started.frombytes(started)
-            known = size - int(np.isnan(np.frombuffer(started)).sum())
-            if unread := size - known - texts.count(None) - texts.count(UNSET):
+            timeless = int(np.isnan(np.frombuffer(started)).sum())
+            if unread := timeless - texts.count(None) - texts.count(UNSET):
                 self._note_unread(unread, next(filter(_is_unread, texts)))
 
     def _note_unread(self, runs: int, first: str) -> None:
