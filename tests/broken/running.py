@@ -146,7 +146,7 @@ RUNNING = [
     Broken("what an arm may still make is not missed", "check_programs", 'or ("workspace" in made and settings.setup_commands)', "", START),
     Broken("a program has one place", "start_of", "argv[0] = checked.shown_at(argv[0])", "pass", START),
     Broken("an agent that never ran has not failed", "run_agent", "if why == NOT_STARTED:", "if False:", START),
-    Broken("a sandbox hides no missing program", "run_agent", 'if not contained and (unfit := why_unfit(find_on(env["PATH"], program))):', "if unfit := None:", START),
+    Broken("a sandbox hides no missing program", "supervisor.main._is_here", 'if not job["seal"]["image"]:', "if False:", START),
     Broken("an agent that cannot start stops the run", "loop._STOPPING", '"not_started",', "", START),
     Broken("a dry run counts its warnings", "outlook", "if warnings:", "if False:", "tests/run/test_rehearsal.py"),
     Broken("a suite that every arm takes away is no danger", "_readable_suite", "if not all(any(_above(at, own) for at in arm.remove) for arm in checked.arms.values()):", "if True:", "tests/run/test_workspaces.py::test_a_suite_that_every_arm_takes_away_is_no_danger"),

@@ -11,7 +11,7 @@ from tests.conftest import twoarm
 from tests.support.containers import IMAGE, ONE, Podman, contained, need
 from tests.support.suite_files import suite_of
 from twoarm.errors import InputError
-from twoarm.run.engine import Engine, look_into
+from twoarm.run.engine import Engine, Sought, look_into
 
 pytestmark = pytest.mark.usefixtures("cache", "podman")
 
@@ -100,6 +100,7 @@ def test_the_program_is_looked_for_in_the_image_of_every_task(
     assert said == f"image `{IMAGE}` has no program `own`; install it in the image"
 
 
+NOTHING = Sought(name="", has_version=False, path="")
 INTERPRETERS = {
     "#!/usr/bin/env -S X=1 nosuch -u": "nosuch",
     "#! /usr/bin/nosuch": "/usr/bin/nosuch",
@@ -134,6 +135,21 @@ def test_what_a_script_is_started_with_may_be_where_the_suite_says(tmp_path: Pat
     assert twoarm("run", str(suite), "--dry-run").code == 0
     absolute = contained(tmp_path, agent=agent | {"argv": [script_of(tmp_path, "#!/own")]})
     assert "has no program `/own`, which" in refused(absolute)
+
+
+def test_a_program_may_be_where_the_suite_says(tmp_path: Path, podman: Podman) -> None:
+    podman.image(OWN, "RUN mkdir /own && ln -s /bin/busybox /own/touch && ln /own/touch /own/mine")
+    suites = [
+        contained(
+            tmp_path / str(at),
+            agent={"argv": ["mine", "answer.txt"], "env": {"PATH": path}},
+            workspace={"image": OWN},
+        )
+        for at, path in enumerate(("{workspace}/bin:/own:/bin", "/bin:/sbin"))
+    ]
+    assert twoarm("run", str(suites[0]), "--dry-run").code == 0
+    suite = suites[1]
+    assert refused(suite) == f"image `{OWN}` has no program `mine`; install it in the image"
 
 
 def test_a_command_is_looked_for_and_not_started(tmp_path: Path, podman: Podman) -> None:
@@ -185,7 +201,7 @@ def test_an_engine_that_sees_a_copy_of_the_folders_of_this_machine(tmp_path: Pat
     client.chmod(0o755)
     engine = Engine(name="docker", path=str(client))
     with pytest.raises(InputError, match=f"docker does not see {tmp_path}, where workspaces are"):
-        look_into(engine, ["docker", "run"], "it", "it", "", asked=False, root=str(tmp_path))
+        look_into(engine, ["docker", "run"], "it", "it", NOTHING, str(tmp_path))
 
 
 def test_an_engine_that_lacks_a_program_of_its_own(tmp_path: Path) -> None:
@@ -195,7 +211,7 @@ def test_an_engine_that_lacks_a_program_of_its_own(tmp_path: Path) -> None:
     client.chmod(0o755)
     engine = Engine(name="podman", path=str(client))
     with pytest.raises(InputError) as raised:
-        look_into(engine, ["podman", "run"], "it", "it", "", asked=False, root=str(tmp_path))
+        look_into(engine, ["podman", "run"], "it", "it", NOTHING, str(tmp_path))
     assert (
         str(raised.value)
         == f"--isolation podman: no container of image `it` can be started: {says}"
@@ -207,11 +223,9 @@ def test_an_engine_in_which_we_are_somebody_else(tmp_path: Path) -> None:
     mark = "echo --twoarm--"
     client.write_text(f"#!/bin/sh\n{mark}; id -u; {mark}; echo seen; {mark}\n")
     client.chmod(0o755)
+    engine = Engine(name="docker", path=str(client))
     with pytest.raises(InputError) as raised:
-        look_into(
-            Engine(name="docker", path=str(client)),
-            ["docker", "run"], "it", "it", "", asked=False, root=str(tmp_path),
-        )  # fmt: skip
+        look_into(engine, ["docker", "run"], "it", "it", NOTHING, str(tmp_path))
     assert str(raised.value) == (
         f"image `it`: its engine takes user {os.geteuid()} for another, who cannot write to your "
         "folders; use --isolation podman"

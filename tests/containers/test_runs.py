@@ -304,3 +304,18 @@ def test_a_whole_run_with_the_client_of_docker(tmp_path: Path, docker: Podman) -
     digests = json.loads((out / "schedule.json").read_text())["digests"]
     assert digests["workspace.image"] == docker.id_of()
     assert docker.containers() == []
+
+
+@pytest.mark.parametrize("made", [True, False])
+def test_a_program_that_setup_did_not_make_stops_the_run(tmp_path: Path, made: bool) -> None:
+    """It would have failed in the agent's name."""
+    link = "ln -s /bin/busybox touch" if made else "true"
+    arms = {"with": {"setup_commands": [link]}, "without": {"setup_commands": [link]}}
+    agent = {"argv": ["{workspace}/touch", "answer.txt"]}
+    result = run(contained(tmp_path, agent=agent, arms=arms), tmp_path / "out")
+    if made:
+        assert [record["success"] for record in records(tmp_path / "out")] == [True, True]
+        return
+    assert result.code != 0
+    assert "/touch: " in result.err
+    assert {record["failure"] for record in records(tmp_path / "out")} == {"infra", "missing"}

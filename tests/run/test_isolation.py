@@ -16,6 +16,7 @@ from tests.conftest import twoarm
 from tests.support.run_folders import records
 from tests.support.seals import bubblewrap_seal
 from tests.support.suite_files import SOLVE, attempt, job_of, suite_of
+from twoarm.run.sealing import Sealer
 from twoarm.run.supervisor.seccomp import call_filter
 
 DOCUMENT = (Path(__file__).parents[2] / "docs" / "run.md").read_text(encoding="utf-8")
@@ -148,6 +149,22 @@ def test_acceptance_that_behaves_otherwise_inside_is_left_in_the_open(
     told = started(suite_of(tmp_path / "suite", tasks=tasks, agent=agent), tmp_path / "mounted")
     assert "isolation bwrap" in told
     assert [record["success"] for record in records(tmp_path / "mounted")] == [True, True]
+
+
+def test_an_acceptance_whose_sandbox_does_not_start_stays_outside(
+    tmp_path: Path, claude: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = str(tmp_path / "gone")
+    monkeypatch.setattr(Sealer, "_acceptance_reads", lambda sealer, task: [gone])
+    told = started(suite_of(tmp_path / "suite", agent=claude), tmp_path / "out")
+    assert "(bwrap: acceptance of task `one`: the sandbox did not start: " in told
+    assert taken(tmp_path / "out") == {"copy"}
+    result = twoarm(
+        "run", str(suite_of(tmp_path / "suite", agent=claude)), "--out", str(tmp_path / "asked"),
+        "--isolation", "bwrap", *QUICK,
+    )  # fmt: skip
+    assert result.code == 2
+    assert "--isolation bwrap: the sandbox did not start: " in result.err
 
 
 def test_a_sandbox_that_was_asked_for_is_taken_or_nothing_runs(

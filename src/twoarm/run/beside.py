@@ -59,7 +59,8 @@ def _texts(
     agent = checked.agent
     models = tuple(dict.fromkeys(arm.model or agent.model for arm in checked.arms.values()))
     program = agent.argv[:1]
-    if program and os.sep in program[0] and not os.path.isabs(os.path.expanduser(program[0])):
+    relative = program and not os.path.isabs(os.path.expanduser(program[0]))
+    if relative and os.sep in program[0] and not program[0].startswith("{"):
         program = (program[0], os.path.join(_SUITE, program[0]))
     yield "agent.argv", (*program, *agent.argv[1:]), models
     yield "agent.args", agent.args, models

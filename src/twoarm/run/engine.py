@@ -20,7 +20,7 @@ _BUILD_SECONDS = 3600
 # What podman says where a user may set no limits.
 _UNLIMITED = b"limits are not supported and ignored"
 # Prints what the script on standard input is started with, if that is not there.
-_INTERPRETER = (
+INTERPRETER = (
     'IFS= read -r line; case $line in "#!"*) set -f; set -- ${line#??}; '
     'test "${1##*/}" = env && shift; while case $1 in -*|*=*) ;; *) false ;; esac; do shift; done; '
     'command -v "$1" > /dev/null || echo "$1" ;; esac'
@@ -29,12 +29,12 @@ _INTERPRETER = (
 _NO_SHELL = (AS_SHELL[-1], "exec pid1")
 # What the probe prints between its answers, which no program does.
 _MARK = "--twoarm--"
-# Is told a folder of ours, perhaps a program, and whether that has a version.
+# Is told a folder of ours, perhaps a program, whether that has a version, and where to look for it.
 _PROBE = (
     f'echo {_MARK}; id -u; echo {_MARK}; test -e "$0/seen" && echo seen && '
     f'echo x > "$0/probe" && echo written; echo {_MARK}; '
-    f'test -z "$1" && exit; found=$(command -v "$1"); echo "$found"; echo {_MARK}; '
-    f'({_INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
+    'test -z "$1" && exit; test -z "$3" || PATH=$3; found=$(command -v "$1"); '
+    f'echo "$found"; echo {_MARK}; ({INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
     f'test -z "$2" || "$1" --version 2>&1'
 )
 
@@ -125,6 +125,16 @@ def find_engine(name: str) -> Engine:
     return engine
 
 
+class Sought(msgspec.Struct, frozen=True, kw_only=True):
+    """A program to look for in images; none where it is made later."""
+
+    name: str
+    # Only one that has a version is asked for it, since another might begin to work.
+    has_version: bool
+    # Where it is looked for, if not where the image says.
+    path: str
+
+
 class InImage(msgspec.Struct, frozen=True, kw_only=True):
     """A program in an image."""
 
@@ -142,15 +152,12 @@ def look_into(
     run: Sequence[str],
     image: str,
     shown: str,
-    program: str,
-    *,
-    asked: bool,
+    sought: Sought,
     root: str,
 ) -> InImage:
-    """Whether steps can run in an image: its shell, its user, and a program, if one is named.
+    """Whether steps can run in an image: its shell, its user, and a program, if one is sought.
 
-    `run` is how every step is started; `shown` is what the suite calls the image; only a program
-    that has a version is `asked` for it, since another might begin to work; `root` is where
+    `run` is how every step is started; `shown` is what the suite calls the image; `root` is where
     workspaces will be.
     """
     with tempfile.TemporaryDirectory(prefix="twoarm-", dir=root) as where:
@@ -160,7 +167,7 @@ def look_into(
             pass
         name = f"twoarm-{secrets.token_hex(6)}"
         words = (*run[1:], "--rm", "--name", name, "-v", f"{where}:{where}", "-w", where)
-        last = (where, program, "yes" if asked else "")
+        last = (where, sought.name, "yes" if sought.has_version else "", sought.path)
         try:
             done = engine.ask(*words, *AS_SHELL, image, "-c", _PROBE, *last, at=where)
         except BaseException:
@@ -178,19 +185,19 @@ def look_into(
                 f"--isolation {engine.name}: no container of {what} can be started: {reason}"
             )
         probe = os.path.join(where, "probe")
-        there = parts[2].split()
-        if not there or ("written" in there and not os.path.exists(probe)):
+        seen = parts[2].split()
+        if not seen or ("written" in seen and not os.path.exists(probe)):
             raise InputError(
                 f"--isolation {engine.name}: {engine.name} does not see {visible(root)}, where "
                 "workspaces are; it must run on this machine, or share that folder"
             )
-        owner = os.stat(probe).st_uid if "written" in there else None
+        owner = os.stat(probe).st_uid if "written" in seen else None
         _refuse_user(what, parts[1], owner)
-    if program and not parts[3]:
-        raise InputError(f"{what} has no program {named(program)}; install it in the image")
+    if sought.name and not parts[3]:
+        raise InputError(f"{what} has no program {named(sought.name)}; install it in the image")
     limited = _UNLIMITED not in done.stderr
-    path, lacks, printed = parts[3:6] if program else ("", "", "")
-    return InImage(path=path, lacks=lacks, printed=printed, limited=limited)
+    there, lacks, printed = parts[3:6] if sought.name else ("", "", "")
+    return InImage(path=there, lacks=lacks, printed=printed, limited=limited)
 
 
 def _refuse_user(what: str, user: str, owner: int | None) -> None:

@@ -57,7 +57,11 @@ def join(setting: Setting, place: Place, token: str, kept_back: Sequence[str] = 
             token=token,
             driver=marked(place),
             sealer=sealer_of(
-                checked, setting.isolation, setting.program.path, token, (*kept_back, place.root)
+                checked,
+                setting.isolation,
+                setting.program.path,
+                token,
+                (*kept_back, place.root, place.path),
             ),
             env=setting.env,
         )

@@ -13,7 +13,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent
 from twoarm.programs.harbor.launch import HarborAgent
 from twoarm.programs.installed import Installed
-from twoarm.run.engine import Engine, find_engine, last_line, look_into
+from twoarm.run.engine import INTERPRETER, Engine, Sought, find_engine, last_line, look_into
 from twoarm.run.freeze import ProgramFile, accepted_version, find_program
 from twoarm.run.place import place_root
 from twoarm.run.schedule import Frozen, task_keys
@@ -24,7 +24,7 @@ from twoarm.run.sealing import (
     check_mounts,
 )
 from twoarm.run.shown import lies
-from twoarm.run.suite import SuiteTask, fill, placeholders
+from twoarm.run.suite import PLACEHOLDERS, SuiteTask, fill, placeholders
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.isolation import RUN_LABEL
 from twoarm.run.tree import tree_digest
@@ -32,6 +32,10 @@ from twoarm.text.escape import named, visible
 
 Isolation = Literal["copy", "bwrap", "podman", "docker"]
 _VERSION_SECONDS = 30
+# What whoever is held back has of its own.
+_PRIVATE = ("/tmp", "/var/tmp", "/dev")
+# Looks for a program, and prints what it is started with if that is a script and it is not there.
+_LOOK = f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; true'
 
 
 class ChosenIsolation(msgspec.Struct, frozen=True, kw_only=True):
@@ -61,7 +65,8 @@ def choose_isolation(
     earlier: Frozen | None,
 ) -> ChosenIsolation:
     """What was asked for, or refuse; otherwise the best that works here."""
-    _check_agent_mounts(checked)
+    if asked != "copy":
+        _check_agent_mounts(checked)
     imaged = _has_image(checked, tasks)
     if asked is None and imaged:
         asked = "podman" if shutil.which("podman") or not shutil.which("docker") else "docker"
@@ -105,6 +110,11 @@ def _check_agent_mounts(checked: CheckedSuite) -> None:
                 f"agent.mounts: {visible(path)}: no such file or folder; name one that is there"
             )
         real = os.path.realpath(path)
+        if real in _PRIVATE:
+            raise InputError(
+                f"agent.mounts: {visible(path)} would take the place of the {real} that agents "
+                "have for themselves; name the folders in it that they need"
+            )
         if real == "/" or lies(real, "/proc"):
             raise InputError(
                 f"agent.mounts: {visible(path)} would show agents the whole machine; name the "
@@ -166,9 +176,13 @@ def _bubblewrap(checked: CheckedSuite, agent: Agent) -> tuple[str, str | None]:
     tool = shutil.which("bwrap")
     if tool is None:
         return "", "bubblewrap is not installed; see your package manager"
-    done = inside(sealer_of(checked, ChosenIsolation(name="bwrap", tool=tool)), ["/bin/true"])
+    alone = [tool, "--unshare-pid", "--ro-bind", "/", "/", "--proc", "/proc", "/bin/true"]
+    done = subprocess.run(alone, capture_output=True, check=False)
     if done.returncode:
         return "", f"not allowed on this machine: {last_line(done.stderr)}"
+    done = inside(sealer_of(checked, ChosenIsolation(name="bwrap", tool=tool)), ["/bin/true"])
+    if done.returncode:
+        return "", f"the sandbox of this suite does not start: {last_line(done.stderr)}"
     return tool, None
 
 
@@ -228,20 +242,54 @@ def settle_program(
     program = find_program(agent, checked)
     if chosen.name == "copy" or set(placeholders(agent.executable)) - {"suite"}:
         return chosen, program
-    # What has a version tells it; of anything else it is enough that it is there.
-    words = [program.path, "--version"]
-    if agent.name == "command":
-        words = ["/bin/sh", "-c", 'command -v "$0"', program.path]
-    done = inside(sealer_of(checked, chosen, program.path), words)
-    printed = (done.stdout + done.stderr).decode("utf-8", "replace")
-    if done.returncode == 0 and (agent.name == "command" or agent.version(printed)):
+    why = _why_not_inside(checked, agent, sealer_of(checked, chosen, program.path), program.path)
+    if why is None:
         return chosen, program
-    why = f"{visible(program.path)} does not start inside: {last_line(done.stderr or done.stdout)}"
     if not chosen.tentative:
         raise UsageError(f"--isolation bwrap: {why}; name what it needs in agent.mounts")
     if checked.agent.network is not None:
         raise UsageError(f"agent.network needs bubblewrap or a container: {why}")
     return ChosenIsolation(name="copy", reason=f"bwrap: {why}"), program
+
+
+def _why_not_inside(
+    checked: CheckedSuite, agent: Agent, sealer: Sealer, program: str
+) -> str | None:
+    """Why a program cannot be used in a sandbox.
+
+    What has a version tells it; of anything else it is enough that all of it is there.
+    """
+    if agent.name != "command":
+        done = inside(sealer, [program, "--version"])
+        printed = (done.stdout + done.stderr).decode("utf-8", "replace")
+        if done.returncode == 0 and agent.version(printed):
+            return None
+        return f"{visible(program)} does not start inside: {last_line(done.stderr or done.stdout)}"
+    done = inside(sealer, ["/bin/sh", "-c", _LOOK, program])
+    lacks = done.stdout.decode("utf-8", "replace").strip()
+    if lacks and _is_missing(checked, lacks):
+        return f"{visible(program)} is started with {visible(lacks)}, which is not there inside"
+    if not done.returncode:
+        return None
+    why = f": {last_line(done.stderr)}" if done.stderr else ""
+    return f"{visible(program)} is not there inside{why}"
+
+
+def _is_missing(checked: CheckedSuite, interpreter: str) -> bool:
+    """Whether what is not where programs are looked for cannot be elsewhere: where the suite says,
+    or in what it builds."""
+    arms = checked.arms.values()
+    variables = (checked.workspace.env, checked.agent.env, *(arm.env for arm in arms))
+    elsewhere = any("PATH" in env for env in variables) or any(arm.source for arm in arms)
+    return os.path.isabs(interpreter) or not elsewhere
+
+
+def _path_of(checked: CheckedSuite) -> str:
+    """Where the suite says that programs are, as far as that is known; nothing if it does not."""
+    own = next(iter(checked.arms.values())).env
+    path = {**checked.workspace.env, **checked.agent.env, **own}.get("PATH", "")
+    parts = fill(path, {name: f"{{{name}}}" for name in PLACEHOLDERS} | {"suite": checked.shown})
+    return os.pathsep.join(part for part in parts.split(os.pathsep) if "{" not in part)
 
 
 def _in_images(
@@ -265,16 +313,16 @@ def _in_images(
     wanted = [key for key in ("memory_mb", "cpus", "processes") if getattr(limits, key) is not None]
     versions = {}
     path = name
+    sought = Sought(name=program, has_version=agent.name != "command", path=_path_of(checked))
     for image, shown in images.items():
         words = sealer.for_agent(tasks[0].id, "", [program]).words["agent"]
-        asked = agent.name != "command"
-        inner = look_into(engine, words, image, shown, program, asked=asked, root=root)
+        inner = look_into(engine, words, image, shown, sought, root)
         if wanted and not inner.limited:
             raise InputError(
                 f"limits.{wanted[0]}: {chosen.name} ignores it, since you are not root and this "
                 "system has cgroups v1; leave it out, or run as root"
             )
-        if os.path.isabs(inner.lacks) or (inner.lacks and not _has_path(checked)):
+        if inner.lacks and _is_missing(checked, inner.lacks):
             raise InputError(
                 f"image {named(shown)} has no program {named(inner.lacks)}, which "
                 f"{visible(program)} is started with; install it in the image"
@@ -285,13 +333,6 @@ def _in_images(
         told = ", ".join(f"{version} in {named(shown)}" for version, shown in versions.items())
         raise InputError(f"agent {named(agent.name)}: not the same in every image: {told}")
     return ProgramFile(path=path, digest="", version=next(iter(versions), None))
-
-
-def _has_path(checked: CheckedSuite) -> bool:
-    """Whether programs are also looked for where the suite says, or in what it builds."""
-    arms = checked.arms.values()
-    variables = (checked.workspace.env, checked.agent.env, *(arm.env for arm in arms))
-    return any("PATH" in env for env in variables) or any(arm.source for arm in arms)
 
 
 def frozen_images(checked: CheckedSuite, images: Mapping[str, str]) -> dict[str, str]:

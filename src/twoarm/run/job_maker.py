@@ -78,14 +78,15 @@ class JobMaker:
             marker=marker,
             prompt=start.prompt,
             task=task.id,
+            arm=trial.arm,
             build=build,
-            seal=context.sealer.for_agent(task.id, build, texts),
+            seal=context.sealer.for_agent(task.id, build, texts, trial.arm),
             texts=texts,
             processes=limits.processes or 0,
             path=context.env["PATH"],
             env={
                 "setup": {**self._base(trial.arm), **checked.workspace.env},
-                "agent": variables | context.secrets,
+                "agent": self._base(trial.arm) | variables | context.secrets,
                 "acceptance": {**plain, **checked.workspace.env},
             },
             secrets=context.secrets,
@@ -117,13 +118,13 @@ class JobMaker:
     def _launched(
         self, arm: str, task: SuiteTask, values: dict[str, str], scratch: Scratch, marker: str
     ) -> tuple[Start, Launch, dict[str, str]]:
-        """How an agent is started, with variables that have no secrets among them."""
+        """How an agent is started, with its own variables; there are no secrets among them."""
         checked = self._checked
         start = start_of(checked, arm, task, values, scratch, self._context.trial_usd, marker)
         launch = self._agent.launch(start)
         own = {**checked.agent.env, **checked.arms[arm].env}
         filled = {name: fill(text, values) for name, text in own.items()}
-        return start, launch, self._base(arm) | launch.env | checked.workspace.env | filled
+        return start, launch, launch.env | checked.workspace.env | filled
 
     def _base(self, arm: str) -> dict[str, str]:
         """The variables of an arm; what it built comes first on its PATH.

@@ -34,6 +34,7 @@ class Job(msgspec.Struct, frozen=True, kw_only=True):
     prompt: str = ""
     # Whose seal it is, for a machine that has to make it anew, and what may name files in it.
     task: str = ""
+    arm: str = ""
     texts: tuple[str, ...] = ()
     build: str = ""
     seal: Seal = Seal()

@@ -284,7 +284,9 @@ class Preparation:
     ) -> str:
         """Why an isolation cannot be taken: acceptance does something else in it; or nothing."""
         jobs = [self._acceptance(task, f"{task.id}.inside", trees, sealer) for task in tasks]
-        for task, job, inside in zip(tasks, jobs, self._all(jobs), strict=True):
+        for task, job, inside in zip(tasks, jobs, self._ended(jobs), strict=True):
+            if why := inside.not_started or inside.not_judged:
+                return f"{sealer.isolation}: acceptance of task {named(task.id)}: {visible(why)}"
             with OpenFolder(job.folder) as folder, OpenFolder(self._log_of(task)) as before:
                 outside = msgspec.convert(read_outcome(before), Untouched)
                 logs = [_words_of(at.read("acceptance.log")) for at in (before, folder)]
@@ -359,6 +361,14 @@ class Preparation:
         )
 
     def _all(self, jobs: Sequence[Job]) -> list[Untouched]:
+        """Run the jobs, and refuse what one of them should run in if that does not start."""
+        facts = self._ended(jobs)
+        for fact in facts:
+            if why := fact.not_started or fact.not_judged:
+                raise InputError(f"--isolation {jobs[0].seal.isolation}: {visible(why)}")
+        return facts
+
+    def _ended(self, jobs: Sequence[Job]) -> list[Untouched]:
         """Run the jobs, as many at a time as there are slots."""
         waiting = list(enumerate(jobs))[::-1]
         running = 0
@@ -371,11 +381,7 @@ class Preparation:
                 running -= 1
                 if not outcome.complete:
                     raise InputError(f"setup did not finish: {visible(outcome.reason)}")
-        facts = [_facts(job.folder) for job in jobs]
-        for fact in facts:
-            if why := fact.not_started or fact.not_judged:
-                raise InputError(f"--isolation {jobs[0].seal.isolation}: {visible(why)}")
-        return facts
+        return [_facts(job.folder) for job in jobs]
 
 
 def _setup_of(task: SuiteTask) -> tuple[str, tuple[str, ...]]:

@@ -15,6 +15,7 @@ from twoarm.run.shown import (
     holds,
     keys_in,
     layers,
+    led_out,
     lies,
     may_grade,
     named_in,
@@ -64,13 +65,14 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Whether steps run in containers."""
         return self.isolation in CONTAINERS
 
-    def for_agent(self, task: str, build: str, texts: Iterable[str]) -> Seal:
-        """What a trial runs in; its agent may read what its own command line names."""
+    def for_agent(self, task: str, build: str, texts: Iterable[str], arm: str = "") -> Seal:
+        """What a trial runs in; its agent may read what its own command line names, or that of
+        its arm; where there is no arm, that of any."""
         if self.isolation == "copy":
             return Seal()
         builds = [build] if build else []
         reads = {
-            "agent": [*self._agent_reads(texts), *builds],
+            "agent": [*self._agent_reads(texts, arm), *builds],
             "acceptance": self._acceptance_reads(task),
         }
         if any(arm.setup_commands for arm in self.checked.arms.values()):
@@ -110,13 +112,18 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """What variables of every step say."""
         return [*self.checked.workspace.env.values()]
 
-    def _agent_reads(self, texts: Iterable[str]) -> list[str]:
+    def _agent_reads(self, texts: Iterable[str], arm: str) -> list[str]:
         """What its command line and its variables name: of the suite, and by whole paths what the
         suite says of them."""
-        agent, arms = self.checked.agent, self.checked.arms.values()
+        return [*self._beside(texts), *self._elsewhere([*self._words(arm), *self._variables])]
+
+    def _words(self, arm: str) -> list[str]:
+        """What the suite says of how an agent is started."""
+        agent, arms = self.checked.agent, self.checked.arms
         words = [*agent.argv, *agent.args, *agent.env.values()]
-        words += [word for arm in arms for word in (*arm.args, *arm.env.values())]
-        return [*self._beside(texts), *self._elsewhere([*words, *self._variables])]
+        for each in [arms[arm]] if arm else arms.values():
+            words += [*each.args, *each.env.values()]
+        return words
 
     def readable_graders(self) -> list[str]:
         """What acceptance commands name that agents see all the same."""
@@ -125,11 +132,12 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         seen: list[str] = []
         if not self.contained:
             seen, _, _ = self._machine
-        shown = layers([*seen, *self._mounts], self._hidden)
+        words = [word.replace("{suite}", self.checked.shown) for word in self._words("")]
+        shown = layers([*seen, *self._mounts, *self._agent_reads(words, "")], self._hidden)
         tasks = self.checked.tasks
         named = {path for task in tasks for path in self._elsewhere(self._graders(task))}
-        named.update(path for task in tasks for path in self.checked.graders(task))
-        return sorted(path for path in filter(may_grade, named) if sees(shown, path))
+        own = {path for task in tasks for path in self.checked.graders(task)}
+        return sorted(path for path in {*filter(may_grade, named), *own} if sees(shown, path))
 
     def _graders(self, task: SuiteTask) -> list[str]:
         return list(self.checked.acceptance(task).values())
@@ -170,16 +178,19 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if checked.suite.tasks_from is not None:
             paths.append(checked.at(checked.suite.tasks_from))
         every = [*self.kept_back, checked.folder, checked.shown, *paths]
-        return list(dict.fromkeys((*every, *map(os.path.realpath, every))))
+        # The folder may have no more than a link to the suite in it.
+        return list(dict.fromkeys(map(os.path.realpath, (*every, checked.path))))
 
     def _suite(self, commands: Iterable[str]) -> list[str]:
         """What commands of the suite may read of it: all, unless the user's HOME is in it; and
-        what they name elsewhere."""
+        what they name elsewhere, be it by a link."""
         suite, commands = self.checked.shown, list(commands)
         home = self.kept_back[0]
         inside = lies(home, suite) or lies(home, os.path.realpath(suite))
-        whole = named_in(commands, suite) if inside else [suite]
-        return [*whole, *self._elsewhere([*commands, *self._variables])]
+        named = named_in(commands, suite)
+        led = [path for path in led_out(named, suite) if not holds(path, self._hidden)]
+        whole = named if inside else [suite]
+        return [*whole, *led, *self._elsewhere([*commands, *self._variables])]
 
     def _beside(self, texts: Iterable[str]) -> list[str]:
         """What texts name in the folder of the suite, or from there; of the latter, nothing that
@@ -197,11 +208,11 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return [self.checked.shown_at(path) for path in self.checked.agent.mounts]
 
     @cached_property
-    def _machine(self) -> tuple[list[str], list[str], list[str]]:
-        """What every sandbox shows and hides of this machine, and words for its links."""
+    def _machine(self) -> tuple[list[str], list[str], dict[str, str]]:
+        """What every sandbox shows and hides of this machine, and its links with what they say."""
         folders, links = system_folders()
         trees = program_trees(self.path, self.program, self._hidden)
-        shown = [path for path in (*folders, *trees) if path not in self._hidden]
+        shown = [path for path in (*folders, *trees) if os.path.realpath(path) not in self._hidden]
         return shown, [*self._hidden, *secrets(), *keys_in(trees)], links
 
     @cached_property
@@ -216,7 +227,13 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         shown, hidden, links = self._machine
         words: list[str] = []
         last: list[str] = []
-        for path, layer in layers([*shown, *self._mounts, *reads], hidden):
+        every = [*shown, *self._mounts, *reads]
+        # A link of the system is there, and nothing can be put in its place.
+        every = [
+            os.path.realpath(path) if any(lies(path, link) for link in links) else path
+            for path in every
+        ]
+        for path, layer in layers(every, hidden):
             words += {
                 Layer.SHOWN: ("--ro-bind", path, path),
                 Layer.EMPTY: ("--tmpfs", path),
@@ -234,7 +251,8 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
             *("--unshare-pid", "--unshare-ipc", "--unshare-uts"),
             *(("--unshare-net",) if offline else ()),
             *("--cap-drop", "ALL", *(caps if root else ())),
-            *(*links, "--dev", "/dev", "--proc", "/proc", *(kernel if root else ())),
+            *(word for link, text in links.items() for word in ("--symlink", text, link)),
+            *("--dev", "/dev", "--proc", "/proc", *(kernel if root else ())),
             *("--tmpfs", "/tmp", "--symlink", "../tmp", "/var/tmp", "--dir", "/run"),
             *words,
         )
@@ -265,7 +283,9 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         # Engines have limits of their own, or none.
         if limits.processes or not self._ignores_limits:
             words += ["--pids-limit", str(limits.processes or MOST_PROCESSES)]
-        for path, layer in layers([*self._mounts, *reads], self._hidden):
+        mounted = layers([*self._mounts, *reads], self._hidden)
+        check_mounts(path for path, _ in mounted)
+        for path, layer in mounted:
             # What has no name is an empty volume, and goes with the container. An empty folder in
             # memory would be none: podman copies into it what it hides.
             words += {

@@ -188,7 +188,7 @@ class Session:
         chosen = setting.isolation
         if machine.isolation != chosen.name:
             chosen = ChosenIsolation(name="copy")
-        kept_back = (*self.run_folders, self.place.root)
+        kept_back = (*self.run_folders, self.place.root, self.place.path)
         return sealer_of(setting.checked, chosen, setting.program.path, machine.token, kept_back)
 
     def reader(self, prepared: Prepared) -> RunReader:
@@ -302,7 +302,7 @@ def prepare_trials(
     """What trials start from, with acceptance tried `checks` times and the program looked for."""
     check_outside(setting.checked, "cache", place.path)
     chosen, program = setting.isolation, setting.program.path
-    kept_back = (*kept_back, place.root)
+    kept_back = (*kept_back, place.root, place.path)
     sealer = sealer_of(setting.checked, chosen, program, marker, kept_back)
     open_sealer = sealer_of(setting.checked, ChosenIsolation(name="copy"))
     context = SetupContext(

@@ -237,7 +237,9 @@ def notes(setting: Setting) -> Iterator[str]:
     yield from _readable_suite(setting.checked, setting.frozen.origin)
     for path in sealer_of(setting.checked, setting.isolation).readable_graders():
         inside = lies(path, setting.checked.shown)
-        way = "take it out of agent.mounts" if inside else "move it to the folder of the suite"
+        way = "move it to the folder of the suite"
+        if inside:
+            way = "keep it out of agent.mounts, of PATH and of what their command line names"
         yield f"agents can read {visible(path)}, which acceptance names; {way}"
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         yield 'format = "none" measures no tokens: the gates can only end in `insufficient data`'

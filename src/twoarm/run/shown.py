@@ -6,6 +6,7 @@ import stat
 from collections import deque
 from collections.abc import Iterable, Iterator
 from enum import Enum
+from itertools import islice
 
 from twoarm.run.supervisor.patch import may_hold_keys
 
@@ -24,9 +25,11 @@ _MOST_FOLDERS = 5_000
 # Folders of programs whose own folder has what the programs need, under these names; whatever else
 # is there may be anything.
 _PROGRAMS = ("bin", "sbin", "shims", ".bin")
+# Says that a folder is an environment of Python, and whose.
+_ENVIRONMENT = "pyvenv.cfg"
 _BESIDE = (
     *("bin", "sbin", "shims", "lib", "lib32", "lib64", "libexec", "share", "include"),
-    *("versions", "version", "installs", "install", "plugins", "pyvenv.cfg"),
+    *("versions", "version", "installs", "install", "plugins", _ENVIRONMENT),
     *("jmods", "release", "Cellar", "toolchains"),
 )
 # Names that a user's own folders have as well, and what is beside them where they are what programs
@@ -41,7 +44,8 @@ _OWN = ("/tmp", "/var/tmp")
 _OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")
 # No path is longer, and these may stand behind one.
 _LONGEST_NAME = 4096
-_BEGINS = re.compile(r"(?<![\w/.}-])/")
+# Two slashes are in front of a host, but for those of a URL of a file.
+_BEGINS = re.compile(r"(?<![\w/.}-])/(?!/)|(?<=file://)/")
 _AROUND = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]]""")
 # The same, and where a pattern begins; and how many of them a name may have in it.
 _AROUND_WHOLE = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]*?$\\]""")
@@ -82,23 +86,26 @@ class _Trees:
 
     def add_folder(self, folder: str) -> None:
         """A folder of programs, and whatever its links lead to."""
-        if self._is_shown(folder):
-            return
-        self._add(folder)
-        self._add_prefix(os.path.realpath(folder))
+        # By the name that leads there, too: what is beside that may be another folder.
+        for name in dict.fromkeys((folder, os.path.realpath(folder))):
+            if not self._is_shown(name):
+                self._add(folder)
+                self._add_prefix(name)
         try:
             with os.scandir(folder) as entries:
-                links = [entry.path for _, entry in zip(range(_MOST_LINKS), entries, strict=False)]
+                links = [each.path for each in islice(entries, _MOST_LINKS) if each.is_symlink()]
         except OSError:
             # Programs in it can be started, and not be listed.
             return
         for path in links:
-            if os.path.islink(path):
-                self.add_program(path)
+            self.add_program(path)
 
     def add_program(self, path: str) -> None:
         """A program, the package that it is from and the interpreter of that."""
         real = os.path.realpath(path)
+        if _is_environment(os.path.dirname(os.path.dirname(path))):
+            # Its program is a link to that of all environments.
+            self._add_prefix(os.path.dirname(path))
         if self._is_shown(real) or not os.path.isfile(real):
             return
         self._add(path)
@@ -126,7 +133,7 @@ class _Trees:
             if all(os.path.exists(os.path.join(prefix, path)) for path in needed):
                 self._add(os.path.join(prefix, name))
         try:
-            with open(os.path.join(prefix, "pyvenv.cfg"), encoding="utf-8") as file:
+            with open(os.path.join(prefix, _ENVIRONMENT), encoding="utf-8") as file:
                 homes = [line.partition("=")[2].strip() for line in file if line.startswith("home")]
         except (OSError, UnicodeDecodeError):
             return
@@ -136,19 +143,32 @@ class _Trees:
                 self._add_prefix(os.path.realpath(home))
 
     def _is_shown(self, path: str) -> bool:
-        return any(lies(path, tree) for tree in (*SYSTEM, *self.shown))
+        """Whether it is in what is shown, with nothing around it that is hidden in there."""
+        return any(
+            lies(path, tree)
+            and not any(lies(path, kept) and lies(kept, tree) for kept in self._kept_back)
+            for tree in (*SYSTEM, *self.shown)
+        )
 
     def _is_too_much(self, prefix: str) -> bool:
-        """Whether it holds what is kept back, or all that a user has installed and configured."""
-        return (
-            os.path.basename(prefix) == ".local"
-            or os.path.dirname(prefix) == "/"
-            or any(lies(path, prefix) for path in self._kept_back)
-        )
+        """Whether it holds what is kept back, or all that a user has installed and configured.
+
+        Of an environment of Python it is known what is in which of its folders.
+        """
+        if os.path.basename(prefix) == ".local" or prefix in self._kept_back:
+            return True
+        if _is_environment(prefix):
+            return False
+        return os.path.dirname(prefix) == "/" or any(lies(path, prefix) for path in self._kept_back)
 
     def _add(self, path: str) -> None:
         if not self._is_shown(path) and not any(lies(kept, path) for kept in self._kept_back):
             self.shown.append(path)
+
+
+def _is_environment(prefix: str) -> bool:
+    """Whether a folder is an environment of Python."""
+    return os.path.isfile(os.path.join(prefix, _ENVIRONMENT))
 
 
 def keys_in(trees: Iterable[str]) -> Iterator[str]:
@@ -195,6 +215,9 @@ def named_in(texts: Iterable[str], folder: str) -> list[str]:
     for text in texts:
         for match in re.finditer(re.escape(folder), text):
             following = text[match.end() :].split("\n", 1)[0][:_LONGEST_NAME]
+            if following[:2] in ("'/", '"/'):
+                # The folder alone was in quotes.
+                following = following[1:]
             ends = [len(following), *(cut.start() for cut in _AROUND.finditer(following))]
             for end in sorted(ends, reverse=True):
                 path = (folder + following[:end]).rstrip("/")
@@ -203,6 +226,20 @@ def named_in(texts: Iterable[str], folder: str) -> list[str]:
                     paths.append(path)
                     break
     return paths
+
+
+def led_out(paths: Iterable[str], folder: str) -> list[str]:
+    """Where the first link in each of these paths below a folder leads, if that is elsewhere."""
+    led: dict[str, None] = {}
+    for path in paths:
+        at = folder
+        for name in os.path.relpath(path, folder).split(os.sep) if lies(path, folder) else ():
+            at = os.path.join(at, name)
+            real = os.path.realpath(at)
+            if os.path.islink(at) and not lies(real, os.path.realpath(folder)):
+                led[real] = None
+                break
+    return list(led)
 
 
 def absolute_in(texts: Iterable[str], kept_back: Iterable[str]) -> list[str]:
@@ -252,7 +289,7 @@ def layers(reads: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, Layer
     What is hidden is only hidden where something around it is shown, and what is shown below it is
     shown all the same.
     """
-    shown = list(reads)
+    shown = _settled(reads)
     names = _as_seen(hidden, shown)
     what = {path: Layer.EMPTY for path in names if os.path.isdir(path)}
     what |= {path: Layer.BLANK for path in names if os.path.isfile(path)}
@@ -267,29 +304,42 @@ def layers(reads: Iterable[str], hidden: Iterable[str]) -> list[tuple[str, Layer
     return list(done.items())
 
 
+def _settled(reads: Iterable[str]) -> list[str]:
+    """What is shown in something else that is, by the name that no link leads to: the link is
+    there, and nothing can be put in its place."""
+    paths = list(dict.fromkeys(reads))
+    inside = {path for path in paths for above in paths if path != above and lies(path, above)}
+    return [os.path.realpath(path) if path in inside else path for path in paths]
+
+
 def sees(shown: Iterable[tuple[str, Layer]], path: str) -> bool:
-    """Whether a path is shown, or hidden, by the innermost layer around it."""
-    around = {above: layer for above, layer in shown if lies(path, above)}
-    return bool(around) and around[max(around, key=len)] == Layer.SHOWN
+    """Whether a path, or what it leads to, is shown by the innermost layer around it."""
+    what = dict(shown)
+    trees = [name for name, layer in what.items() if layer == Layer.SHOWN]
+    for name in _as_seen([path], trees):
+        around = [above for above in what if lies(name, above)]
+        if around and what[max(around, key=len)] == Layer.SHOWN:
+            return True
+    return False
 
 
 def _as_seen(hidden: Iterable[str], shown: Iterable[str]) -> list[str]:
-    """What is hidden, also by the names that it has below the links among what is shown."""
+    """What is hidden by its real name, and by those that it has below links among what is shown."""
     led = [(path, os.path.realpath(path)) for path in shown]
-    seen = dict.fromkeys(hidden)
-    for real in [os.path.realpath(path) for path in seen]:
+    seen = dict.fromkeys(map(os.path.realpath, hidden))
+    for real in list(seen):
         for name, target in led:
             if name != target and lies(real, target):
                 seen[name + real[len(target) :]] = None
     return list(seen)
 
 
-def system_folders() -> tuple[list[str], list[str]]:
-    """What an operating system is made of: folders to show, and words of bubblewrap for links."""
-    links = [path for path in SYSTEM if os.path.islink(path)]
+def system_folders() -> tuple[list[str], dict[str, str]]:
+    """What an operating system is made of: folders to show, and links with what they say."""
+    links = {path: os.readlink(path) for path in SYSTEM if os.path.islink(path)}
     folders = [path for path in SYSTEM if os.path.isdir(path) and path not in links]
     # What tells names from addresses may be a link to elsewhere.
     resolver = os.path.realpath("/etc/resolv.conf")
     if os.path.exists(resolver):
         folders.append(resolver)
-    return folders, [word for path in links for word in ("--symlink", os.readlink(path), path)]
+    return folders, links

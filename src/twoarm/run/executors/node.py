@@ -203,7 +203,7 @@ class Worker:
         return msgspec.structs.replace(
             job,
             folder=folder,
-            seal=self.sealer.for_agent(job.task, job.build, job.texts),
+            seal=self.sealer.for_agent(job.task, job.build, job.texts, job.arm),
             env={**job.env, "agent": agent | secrets},
             secrets=secrets,
         )

@@ -76,15 +76,23 @@ def _commit_again(attempt: RunningAttempt) -> None:
             attempt.git(words, here, attempt.work)
 
 
+def _is_here(attempt: RunningAttempt, program: str) -> bool:
+    """Whether a program can be looked at; what is in an image was, before the first trial."""
+    job = attempt.job
+    if not job["seal"]["image"]:
+        return True
+    ours = (attempt.work.path, job["build"])
+    # A link may lead to what only the image has.
+    return program.startswith(tuple(f"{at}/" for at in ours if at)) and not os.path.islink(program)
+
+
 def run_agent(attempt: RunningAttempt) -> "dict[str, Any]":
     """The agent from start to end, then what it left; or why it could not be started."""
     job = attempt.job
     env = attempt.env("agent")
     program = job["argv"][0]
-    # A sandbox in front of it would start, and fail in the agent's name; what is in an image was
-    # looked up before the first trial.
-    contained = bool(job["seal"]["image"])
-    if not contained and (unfit := why_unfit(find_on(env["PATH"], program))):
+    # A sandbox in front of it would start, and fail in the agent's name.
+    if _is_here(attempt, program) and (unfit := why_unfit(find_on(env.get("PATH", ""), program))):
         return {"not_started": f"{program}: {unfit}"}
     with open(attempt.temporary.create("prompt.txt"), "wb") as file:
         file.write(job["prompt"].encode())
