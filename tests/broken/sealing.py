@@ -4,6 +4,7 @@ from tests.broken.entry import Broken
 
 SEALED = "tests/attacks/test_run_sealed.py"
 ISOLATION = "tests/run/test_isolation.py"
+IN_USE = "tests/run/test_suite_in_use.py"
 LINKS = "tests/run/test_shown_links.py"
 SHOWN = "tests/run/test_shown.py"
 # Of the suite a container sees the one file that is named; or a folder so far above it.
@@ -87,4 +88,10 @@ SEALING = (
     Broken("mounts are no matter in the open", "choose_isolation", 'if asked != "copy":', "if True:", f"{LINKS}::test_mounts_mean_nothing_where_nothing_is_held_back"),
     Broken("the cache of a run is kept back as well", "Session._sealer", "self.place.root, self.place.path", "self.place.root", f"{LINKS}::test_a_cache_that_is_mounted_is_hidden"),
     Broken("an acceptance that does not start inside is a reason", "Preparation._differs_inside", "if why := inside.not_started or inside.not_judged:", "if why := None:", f"{ISOLATION}::test_an_acceptance_whose_sandbox_does_not_start_stays_outside"),
+    Broken("a grader does not change while it grades", "Session._changed_in_suite", "*changed_graders(checked, frozen), ", "", IN_USE),
+    Broken("what starts agents does not change meanwhile", "Session._changed_in_suite", ", *changed_in_use(checked, frozen)", "", IN_USE),
+    Broken("who grades again needs no agent of then", "Regrading._changed_in_suite", "list(changed_graders(self.setting.checked, self.setting.frozen))", "super()._changed_in_suite()", IN_USE),
+    Broken("a grader does not change while it grades again", "Regrading._changed_in_suite", "list(changed_graders(self.setting.checked, self.setting.frozen))", "[]", IN_USE),
+    Broken("what Python keeps is no part of a grader", "freeze._digest_of", ", without_runs=True", "", IN_USE),
+    Broken("what grades is named in a refusal", "changes._refuse", "if key.startswith(_TASKS) and key.endswith(_GRADERS):", "if False:", IN_USE),
 )  # fmt: skip

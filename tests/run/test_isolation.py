@@ -360,7 +360,7 @@ def test_what_grades_from_the_suite_is_frozen(tmp_path: Path) -> None:
     (tmp_path / "grade.sh").write_text("test ! -f answer.txt\n")
     refused = twoarm("run", "--resume", str(out), "--repeats", "2", *QUICK[2:])
     assert refused.code == 2
-    assert "digests.tasks.one.acceptance has changed since the schedule was frozen" in refused.err
+    assert "what grades task `one` has changed since the schedule was frozen" in refused.err
     new = tmp_path / "new"
     regraded = twoarm("regrade", str(out), "--out", str(new), "--display", "quiet", "--no-evidence")
     assert regraded.code == 0, regraded.err

@@ -127,7 +127,7 @@ def test_a_trial_that_changes_the_trees_stops_the_run_at_the_end(
         shutil.rmtree(out / "runs" / name)
     again = twoarm("run", "--resume", str(out), *QUICK)
     assert "in doubt" not in again.err
-    assert "changed trees" not in again.err
+    assert "had been changed" not in again.err
 
 
 def test_trees_that_are_changed_between_two_runners_are_seen_by_the_second(

@@ -10,9 +10,11 @@ from twoarm.run.grader import without_acceptance
 from twoarm.run.schedule import Difference, Frozen, task_keys
 from twoarm.run.suite import SuiteTask
 from twoarm.run.suite_file import CheckedSuite
-from twoarm.text.escape import visible
+from twoarm.text.escape import named, visible
 from twoarm.text.sentence import listed
 
+# The key of what acceptance commands of a task name in the suite.
+_TASKS, _GRADERS = "digests.tasks.", ".acceptance"
 _BACK = "change it back, or start over with another --out"
 _REGRADED = "change it back: runs are graded again only where nothing but acceptance has changed"
 # How much is shown of a value, and how much of that before the difference.
@@ -94,11 +96,13 @@ def _refuse(differences: Sequence[Difference], way: str) -> None:
     others = [name for name in names if not name.startswith("digests.")]
     also = f"; {listed(others, 3)} changed as well" if others else ""
     before, after = _both(shown(then), shown(now))
-    if way == _BACK and key.rpartition(".")[2].startswith("acceptance_"):
+    what = visible(key)
+    if way == _BACK and key.rpartition(".")[2].startswith("acceptance"):
         way = f"grade the runs again with `twoarm regrade`, {_BACK}"
+    if key.startswith(_TASKS) and key.endswith(_GRADERS):
+        what = f"what grades task {named(key[len(_TASKS) : -len(_GRADERS)])}"
     raise InputError(
-        f"{visible(key)} has changed since the schedule was frozen: {before} then, {after} now"
-        f"{also}; {way}"
+        f"{what} has changed since the schedule was frozen: {before} then, {after} now{also}; {way}"
     )
 
 

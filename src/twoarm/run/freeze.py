@@ -22,6 +22,7 @@ from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.program import why_unfit
 from twoarm.run.tree import check_root, commit_of, file_digest, tree_digest
 from twoarm.text.escape import named, visible
+from twoarm.text.sentence import listed
 
 _VERSION_SECONDS = 30
 
@@ -187,14 +188,50 @@ def _digests(checked: CheckedSuite, tasks: Sequence[SuiteTask]) -> Iterator[tupl
         prompt, _, acceptance, folder = task_keys(task.id)
         yield prompt, sha256(checked.prompts[task.id].encode()).hexdigest()
         if files := checked.graders(task):
-            yield acceptance, sha256("".join(map(tree_digest, files)).encode()).hexdigest()
+            yield acceptance, _digest_of(files)
         if task.harbor is not None:
             yield folder, tree_digest(checked.at(task.harbor))
-    overlays = {"agent.home": checked.agent.home}
     for name, arm in sorted(checked.arms.items()):
-        overlays |= {f"arms.{name}.files": arm.files, f"arms.{name}.home": arm.home}
-    for key, entries in overlays.items():
-        for path, source in sorted(entries.items()):
-            yield f"{key}.{path}", tree_digest(checked.at(source))
+        for path, source in sorted(arm.files.items()):
+            yield f"arms.{name}.files.{path}", tree_digest(checked.at(source))
+    for key, source in _homes(checked):
+        yield key, tree_digest(source)
     if checked.suite.limits.prices is not None:
         yield "limits.prices", tree_digest(checked.at(checked.suite.limits.prices))
+
+
+def _homes(checked: CheckedSuite) -> Iterator[tuple[str, str]]:
+    """By key, what every trial copies into its HOME."""
+    homes = {"agent.home": checked.agent.home}
+    homes |= {f"arms.{name}.home": arm.home for name, arm in sorted(checked.arms.items())}
+    for key, entries in homes.items():
+        for path, source in sorted(entries.items()):
+            yield f"{key}.{path}", checked.at(source)
+
+
+def _digest_of(files: Sequence[str]) -> str:
+    """The digest of what grades a task; what Python keeps of it is no part of it."""
+    digests = (tree_digest(path, without_runs=True) for path in files)
+    return sha256("".join(digests).encode()).hexdigest()
+
+
+def changed_graders(checked: CheckedSuite, frozen: Frozen) -> Iterator[str]:
+    """What grades runs, and is no longer what was frozen."""
+    for task in frozen.suite.tasks:
+        key, files = task_keys(task.id)[2], checked.graders(task)
+        if key in frozen.digests and frozen.digests[key] != _digest_of(files):
+            names = listed([os.path.relpath(path, checked.shown) for path in files], 3)
+            yield f"what grades task {named(task.id)} ({names or 'gone'})"
+
+
+def changed_in_use(checked: CheckedSuite, frozen: Frozen) -> Iterator[str]:
+    """What starts agents or is copied for them, and is no longer what was frozen."""
+    keys = [f"agent.{key}." for key in ("argv", "args", "env", "home")]
+    for arm in checked.arms:
+        own = ("args", "env", "prompt_template", "setup_commands", "home")
+        keys += [f"arms.{arm}.{key}." for key in own]
+    now = dict(beside_digests(checked, frozen.suite.tasks))
+    now |= {key: tree_digest(path) for key, path in _homes(checked) if os.path.exists(path)}
+    for key, digest in frozen.digests.items():
+        if key.startswith(tuple(keys)) and now.get(key) != digest:
+            yield visible(key)

@@ -39,7 +39,7 @@ def grader_of(
     if image:
         used.append({"image": image})
     if files:
-        used.append({"files": [tree_digest(path) for path in files]})
+        used.append({"files": [tree_digest(path, without_runs=True) for path in files]})
     paths = (*suite.acceptance_files, *task.acceptance_files)
     restored = sorted({_digest_of_files(tree, paths) for tree in trees})
     return sha256(msgspec.json.encode([used, restored], order="sorted")).hexdigest()

@@ -15,6 +15,7 @@ from twoarm.files.safe import OpenFolder
 from twoarm.programs.moment import utc_text
 from twoarm.programs.sidecar import NAME
 from twoarm.run.attempted import Attempted
+from twoarm.run.freeze import changed_graders
 from twoarm.run.graded import PATCHES, Graded
 from twoarm.run.jobs import Job, JobOutcome
 from twoarm.run.ledger import BEGUN, OUTCOME, TRIAL, MachineSettings, RunFolder, read_outcome
@@ -58,6 +59,10 @@ class Regrading(Session):
     def run_folders(self) -> tuple[str, ...]:
         """This one, and the one that the runs are from."""
         return (*super().run_folders, os.path.realpath(self._source.folder.path))
+
+    def _changed_in_suite(self) -> list[str]:
+        """Of what grades runs alone: there is no agent."""
+        return list(changed_graders(self.setting.checked, self.setting.frozen))
 
     def prepare(self) -> Prepared:
         """Builds and trees, which have to be those that the runs started from."""

@@ -261,9 +261,9 @@ def _doubts(folder: RunFolder) -> Iterator[str]:
     doubtful = folder.doubtful()
     if doubtful:
         yield (
-            f"{counted(len(doubtful), 'run')} may have started from changed trees, or been judged "
-            f"by them: {visible(shortened(', '.join(doubtful), 500))}; remove their folders below "
-            f"{visible(folder.at('runs'))} and use --resume to run them again"
+            f"{counted(len(doubtful), 'run')} may have started from, or been judged by, files that "
+            f"had been changed: {visible(shortened(', '.join(doubtful), 500))}; remove their "
+            f"folders below {visible(folder.at('runs'))} and use --resume to run them again"
         )
 
 

@@ -11,6 +11,7 @@ from twoarm.errors import UsageError
 from twoarm.files.safe import OpenFolder
 from twoarm.run.budget import Budget
 from twoarm.run.executor import LOCAL, Executor
+from twoarm.run.freeze import changed_graders, changed_in_use
 from twoarm.run.isolation import ChosenIsolation, clear_containers, sealer_of
 from twoarm.run.job_maker import JobMaker, TrialContext, check_programs, clear_engines, model_of
 from twoarm.run.ledger import WHOLE, MachineSettings, RunFolder
@@ -115,14 +116,21 @@ class Session:
         return prepared
 
     def check_trees(self, prepared: Prepared) -> None:
-        """Stop if the trees that trials start from are not what they were."""
+        """Stop if what trials start from, or are judged by, is not what it was."""
         nodes = None if self.fleet is None else self.fleet.executor
         try:
-            check_trees(self.folder, prepared, nodes)
+            check_trees(self.folder, prepared, nodes, self._changed_in_suite())
         except StoppedError:
             # Made anew by the next runner.
             self.place.forget(_PREPARED)
             raise
+
+    def _changed_in_suite(self) -> list[str]:
+        """What trials use of the suite, and is not what was frozen; nodes have copies of theirs."""
+        checked, frozen = self.setting.checked, self.setting.frozen
+        if self.fleet is not None:
+            return []
+        return [*changed_graders(checked, frozen), *changed_in_use(checked, frozen)]
 
     def run(
         self,

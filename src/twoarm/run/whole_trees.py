@@ -1,6 +1,6 @@
 """Whether the trees that trials start from are what they were, and which runs are in doubt."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -39,20 +39,24 @@ def keep_trees(folder: RunFolder, digests: Mapping[str, str]) -> None:
     folder.folder.write(TREES, msgspec.json.encode(earlier | made, order="sorted"))
 
 
-def check_trees(folder: RunFolder, prepared: Prepared, nodes: "Ray | None") -> None:
-    """Stop if the trees that trials start from are not what they were, here or on nodes.
+def check_trees(
+    folder: RunFolder, prepared: Prepared, nodes: "Ray | None", of_suite: Sequence[str]
+) -> None:
+    """Stop if the trees that trials start from are not what they were, here or on nodes, or if
+    files of the suite are not.
 
     What trials started from on a node that is gone, or was cleared meanwhile, nobody can tell.
     """
-    changed = list(prepared.changed())
+    trees = list(prepared.changed())
     looked_at: set[str | None] = {None}
     if nodes is not None:
-        changed += nodes.changed(prepared.different())
+        trees += nodes.changed(prepared.different())
         looked_at |= nodes.looked_at
     since = folder.since_whole()
     if unseen := [trial for trial, node in since.items() if node not in looked_at]:
         folder.doubt(unseen, UNCHECKED)
         folder.say("trees not looked at", runs=unseen)
+    changed = [*trees, *of_suite]
     if not changed:
         folder.say(WHOLE)
         return
@@ -60,14 +64,16 @@ def check_trees(folder: RunFolder, prepared: Prepared, nodes: "Ray | None") -> N
     folder.doubt(doubtful)
     folder.say("trees changed", files=changed[:20], runs=doubtful)
     more = f" and {counted(len(changed) - 1, 'more file')}" if len(changed) > 1 else ""
+    # The suite is the user's own, and stays as it is.
+    back = "" if trees else "put it back, and "
     doubts = (
         f"{counted(len(doubtful), 'run')} since the last check may have started from it or "
-        f"been judged by it: {visible(shortened(', '.join(doubtful), 500))}; remove their "
+        f"been judged by it: {visible(shortened(', '.join(doubtful), 500))}; {back}remove their "
         f"folders below {visible(folder.at('runs'))} to run them again"
         if doubtful
         else "no run was made since the last check"
     )
+    what = "the trees that trials start from" if trees else "the suite while trials ran"
     raise StoppedError(
-        f"a trial, or somebody else, changed the trees that trials start from: "
-        f"{visible(changed[0])}{more}; {doubts}"
+        f"a trial, or somebody else, changed {what}: {visible(changed[0])}{more}; {doubts}"
     )
