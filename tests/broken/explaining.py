@@ -14,6 +14,8 @@ TOKENS = "tests/run_pages/test_tokens.py"
 SHOW = "tests/run_pages/test_show.py"
 
 EXPLAINING = [
+    Broken("a run that was not made has nothing to show", "view._place", 'if not record.run_path and record.failure == "missing":', "if False:", "tests/run_pages/test_show.py"),
+    Broken("how the agent ended is shown", "view.why", "if record.agent_exit_code:", "if False:", "tests/run_pages/test_view.py"),
     Broken("calls are paired by task", "_Calls._by_task", "calls: Floats = sums[:, self.tasks] / self.pairs[self.tasks]", "calls: Floats = sums[:, self.tasks]", TOOL_USE),
     Broken("a run that does not tell is in no pair", "_Calls.__init__", "both = known[sides[0]] & known[sides[1]]", "both = known[sides[0]] | known[sides[1]]", TOOL_USE),
     Broken("calls per run are of the runs that tell", "_Calls.__init__", "self.known_runs = [int(known[arm.rows].sum()) for arm in arms]", "self.known_runs = [len(arm.rows) for arm in arms]", TOOL_USE),

@@ -7,6 +7,8 @@ LOOKED = "tests/result/test_looked.py"
 REPORTED = "tests/run/test_reported.py"
 
 GROWING = [
+    Broken("a run that is not over says how to go on", "run_status.status", "if left and not at_work and looks.ended is None:", "if False:", f"{GROW}::test_receipt_and_status_tell_the_parts"),
+    Broken("a run that is over is not gone on with", "run_status.status", "left and not", "not", f"{GROW}::test_receipt_and_status_tell_the_parts"),
     Broken("a part has a seed of its own", "parts._part", '_derived(seed, f"part {number}")', "seed", PARTS),
     Broken("each arm is first equally often in a part", "parts._part", "arrange(tasks, arms, repeats - start, own)", "[b for b in arrange(tasks, arms, repeats, own) if b[0].repeat <= repeats - start]", PARTS),
     Broken("added tasks are among the others", "parts._part", "blocks.sort(key=places.__getitem__)", "pass", PARTS),
@@ -29,7 +31,7 @@ GROWING = [
     Broken("what was resumed meanwhile is not overwritten", "session.resume", "if folder.frozen() != reopened.then:", "if False:", f"{GROW}::test_two_who_grow_one_folder_do_not_overwrite_each_other"),
     Broken("added tasks are set up", "session._known_prepared", "all(task.id in prepared.untouched for task in tasks)", "True", "tests/attacks/test_run_grows.py::test_tasks_that_are_added_to_half_a_run_are_set_up"),
     Broken("trees are those of then", "keep_trees", "if made[key] != earlier[key]:", "if False:", f"{GROW}::test_trees_are_those_of_then"),
-    Broken("somebody is asked before a run grows", "run._resume", '"yes" not in given and not _agreed(reopened.more, budget, out, streams)', "False", f"{GROW}::test_somebody_is_asked_before_more_money_is_spent"),
+    Broken("somebody is asked before a run grows", "run._resume", '"yes" not in given and not _agreed(reopened.more, budget, isolation, out, streams)', "False", f"{GROW}::test_somebody_is_asked_before_more_money_is_spent"),
     Broken("a line says its part", "report._completed", '"part": part_of.get(trial)', '"part": None', f"{GROW}::test_every_line_says_which_part_it_is_of"),
     Broken("a run of a later part says so", "facts_of", "record.part is not None and record.part > 1", "False", f"{GROW}::test_receipt_and_status_tell_the_parts"),
     Broken("trials that were added have lines", "is_collected", "and grown <= parts", "", f"{GROW}::test_trials_that_were_added_and_not_begun_are_missing"),

@@ -94,4 +94,5 @@ SEALING = (
     Broken("a grader does not change while it grades again", "Regrading._changed_in_suite", "list(changed_graders(self.setting.checked, self.setting.frozen))", "[]", IN_USE),
     Broken("what Python keeps is no part of a grader", "freeze._digest_of", ", without_runs=True", "", IN_USE),
     Broken("what grades is named in a refusal", "changes._refuse", "if key.startswith(_TASKS) and key.endswith(_GRADERS):", "if False:", IN_USE),
+    Broken("a mount of HOME is told", "setting.notes", "yield from _readable_home(setting)", "", f"{LINKS}::test_a_mount_that_shows_home_is_told"),
 )  # fmt: skip

@@ -77,6 +77,9 @@ def test_a_dockerfile_that_is_not_there_or_cannot_be_built(tmp_path: Path) -> No
     (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\nRUN echo broken; false\n")
     said = refused(suite)
     assert said.startswith(f"workspace.dockerfile: {tmp_path}/Dockerfile cannot be built: ")
+    (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\nRUN nosuch\n")
+    # What went wrong comes before where it did.
+    assert "/bin/sh: nosuch: not found / Error: " in refused(suite)
 
 
 def test_an_image_without_a_shell(tmp_path: Path, podman: Podman) -> None:

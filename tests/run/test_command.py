@@ -76,7 +76,7 @@ def test_an_acceptance_that_cannot_be_run_stops_before_any_trial(tmp_path: Path)
     out = tmp_path / "out"
     result = run(suite_of(tmp_path, tasks=tasks), out)
     assert result.code == 2
-    assert "task `t`: its acceptance command cannot be run (exit code 127); see " in result.err
+    assert "task `t`: its acceptance command cannot be run (exit code 127): /bin/sh: " in result.err
     assert runs(out) == []
     log = out / "setup" / "acceptance.t.1" / "acceptance.log"
     assert "no-such-command" in log.read_text()

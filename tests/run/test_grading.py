@@ -232,7 +232,7 @@ def test_a_check_that_cannot_be_run_is_named_even_behind_one_that_fails(tmp_path
     checks = {"unit": "false", "lint": "no-such-linter"}
     result = run(suite_with(tmp_path, acceptance_commands=checks), tmp_path / "out")
     assert result.code == 2
-    told = "task `one`: its acceptance command `lint` cannot be run (exit code 127); see "
+    told = "task `one`: its acceptance command `lint` cannot be run (exit code 127): "
     assert told in result.err
 
 

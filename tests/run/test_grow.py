@@ -180,12 +180,15 @@ def test_trials_that_were_added_and_not_begun_are_missing(tmp_path: Path) -> Non
 def test_receipt_and_status_tell_the_parts(tmp_path: Path) -> None:
     suite, out = suite_of(tmp_path), tmp_path / "out"
     assert run(suite, out).code == 0
-    assert "part" not in twoarm("run", "--status", str(out)).out
+    over = twoarm("run", "--status", str(out)).out
+    assert "part" not in over
+    assert "continue" not in over
     grew(out, "--repeats", "3")
     shutil.rmtree(out / "runs" / "with" / "one.3")
     assert twoarm("run", "--status", str(out)).out.splitlines()[2:] == [
         "part 1: 4 of 4 trials done",
         "part 2: 7 of 8 trials done",
+        f"continue with twoarm run --resume {out}",
     ]
     told = json.loads((out / "receipt.json").read_text())["parts"]
     for entry, part in zip(told, parts(out), strict=True):

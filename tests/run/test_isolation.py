@@ -97,13 +97,16 @@ def test_a_sandbox_is_the_default_where_everything_works_in_it(
 
 def test_what_a_command_needs_cannot_be_tried(tmp_path: Path, bubblewrap: str) -> None:
     told = started(suite_of(tmp_path), tmp_path / "out")
-    assert "(bwrap: nobody can tell what a command needs; try --isolation bwrap)" in told
+    assert "(bwrap: twoarm cannot know what a command needs; try --isolation bwrap)" in told
     assert taken(tmp_path / "out") == {"copy"}
 
 
 def test_who_asks_for_no_network_has_a_sandbox_or_no_run(tmp_path: Path, bubblewrap: str) -> None:
     told = started(suite_of(tmp_path, agent={"network": "none"}), tmp_path / "out")
-    assert "isolation bwrap: " in told
+    assert (
+        "isolation bwrap: agents see their own folders and what programs need; agents have no "
+        in (told)
+    )
 
 
 def test_without_a_sandbox_a_run_says_that_nothing_holds_the_agent_back(tmp_path: Path) -> None:

@@ -331,6 +331,18 @@ def test_a_mount_in_place_of_what_agents_have_for_themselves(
     assert f"agent.mounts: {path} would take the place of the " in told.err
 
 
+@pytest.mark.parametrize(("mount", "seen"), [("~", True), ("~/..", True), ("~/tools", False)])
+def test_a_mount_that_shows_home_is_told(
+    bubblewrap: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mount: str, seen: bool
+) -> None:
+    (tmp_path / "above" / "home" / "tools").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "above" / "home"))
+    suite = suite_of(tmp_path / "suite", agent={"mounts": [mount]})
+    dry = twoarm("run", str(suite), "--isolation", "bwrap", "--dry-run")
+    told = f"warning: agents can read your HOME, since agent.mounts names {mount}; name the folders"
+    assert (told in dry.out) is seen
+
+
 def test_mounts_mean_nothing_where_nothing_is_held_back(tmp_path: Path) -> None:
     suite = suite_of(tmp_path / "suite", agent={"mounts": ["/", "nosuch"]})
     assert twoarm("run", str(suite), "--isolation", "copy", "--dry-run").code == 0

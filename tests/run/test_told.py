@@ -54,7 +54,7 @@ def test_on_a_terminal_it_asks_and_shows_slots(tmp_path: Path) -> None:
     words = ("run", str(suite), "--out", str(out), "--repeats", "1", "--jobs", "1")
     code, shown = on_a_terminal("n", *words)
     assert (code, out.exists()) == (130, False)
-    assert f"4 trials with no budget, into {out}; start? [y/N]" in shown
+    assert f"4 trials with no budget, isolation copy, into {out}; start? [y/N]" in shown
     assert "twoarm: nothing was started" in shown
     code, shown = on_a_terminal("y", *words, "--no-evidence")
     assert code == 0, shown

@@ -96,6 +96,15 @@ def test_a_list_of_many_tasks_and_repeats_is_short_and_inert(tmp_path: Path) -> 
     assert (empty.code, empty.err) == (2, f"twoarm: {path}: no runs in it\n")
 
 
+def test_a_run_that_was_not_made_says_so(tmp_path: Path) -> None:
+    path = tmp_path / "runs.jsonl"
+    left = {"success": False, "failure": "missing", "failure_reason": "not yet run"}
+    path.write_bytes(lines([*both(), *both(repeat=2, **left)]))
+    shown = twoarm("show", str(path), both()[0]["task_id"], "2").out
+    assert "missing: planned, and without a run: `not yet run`" in shown
+    assert "nothing to show: it has not been run\n" in shown
+
+
 def test_records_without_run_path_are_told_what_they_lack(tmp_path: Path) -> None:
     path = tmp_path / "runs.jsonl"
     found = [one for repeat in range(1, 6) for one in both(repeat=repeat)]

@@ -88,6 +88,13 @@ def line(**keys: Any) -> Any:
             ["counts as passed", "acceptance ended with exit code 3", "uses of the change: 0"],
         ),
         (
+            {"success": False, "acceptance_exit_code": 1, "agent_exit_code": 137},
+            [
+                "counts as failed: acceptance ended with exit code 1",
+                "the agent ended with exit code 137",
+            ],
+        ),
+        (
             {"acceptance_exit_code": 0},
             ["counts as passed: acceptance ended with exit code 0"],
         ),

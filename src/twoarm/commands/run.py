@@ -171,7 +171,8 @@ def _resume(out: str, given: Given, streams: Streams) -> int:
     if reopened.more:
         streams.say(f"twoarm: {reopened.growth}")
         budget = reopened.setting.terms.budget_usd
-        if "yes" not in given and not _agreed(reopened.more, budget, out, streams):
+        isolation = reopened.setting.isolation.name
+        if "yes" not in given and not _agreed(reopened.more, budget, isolation, out, streams):
             streams.say("twoarm: nothing was started")
             return INTERRUPTED
     _clear_dry_runs(streams)
@@ -210,7 +211,8 @@ def _start(given: Given, streams: Streams) -> int:
     out: str = given.get("out") or _folder_name(setting.frozen.suite_id)
     refuse_score_outputs(taken(Outputs, given, out=out), [suite])
     trials, budget = len(own_share(setting).frozen.trials), setting.terms.budget_usd
-    if "yes" not in given and not _agreed(trials, budget, out, streams):
+    isolation = setting.isolation.name
+    if "yes" not in given and not _agreed(trials, budget, isolation, out, streams):
         streams.say("twoarm: nothing was started")
         return INTERRUPTED
     session = start(suite, out, run_options, setting)
@@ -268,13 +270,14 @@ def _demo(given: Given, streams: Streams) -> int:
     return code
 
 
-def _agreed(trials: int, budget: float | None, out: str, streams: Streams) -> bool:
+def _agreed(trials: int, budget: float | None, isolation: str, out: str, streams: Streams) -> bool:
     """Ask once before money is spent, if there is somebody to ask."""
     if not sys.stderr.isatty() or not sys.stdin.isatty():
         return True
     money = "no budget" if budget is None else f"a budget of ${budget:,.2f}"
     streams.say(
-        f"twoarm: {counted(trials, 'trial')} with {money}, into {visible(out)}; start? [y/N]"
+        f"twoarm: {counted(trials, 'trial')} with {money}, isolation {isolation}, into "
+        f"{visible(out)}; start? [y/N]"
     )
     return sys.stdin.readline().strip().lower() in ("y", "yes")
 

@@ -2,6 +2,7 @@
 
 from twoarm.commands.console import Streams
 from twoarm.commands.exit_codes import DONE
+from twoarm.commands.given import typed
 from twoarm.run.display import counts_by_arm, money_so_far
 from twoarm.run.ledger import STOP, RunFolder
 from twoarm.run.looks import looks_taken, looks_told
@@ -49,7 +50,11 @@ def status(path: str, streams: Streams) -> int:
     for part in frozen.parts if len(frozen.parts) > 1 else ():
         made = sum(trial.id in done for trial in part.trials)
         lines.append(f"part {part.number}: {made} of {counted(len(part.trials), 'trial')} done")
+    looks = looks_taken(folder)
+    left = len(frozen.trials) - len(done | infra)
+    if left and not at_work and looks.ended is None:
+        lines.append(f"continue with {typed('twoarm', 'run', '--resume', path)}")
     if frozen.looks:
-        lines.append(looks_told(frozen, looks_taken(folder)))
+        lines.append(looks_told(frozen, looks))
     streams.write("".join(f"{line}\n" for line in lines))
     return DONE

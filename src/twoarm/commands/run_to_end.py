@@ -122,7 +122,8 @@ def _say_prepared(session: "Session", prepared: "Prepared", streams: Streams) ->
     from twoarm.run.isolation import isolation_said
     from twoarm.run.prepare import warnings_of
 
-    told = isolation_said(session.machine.isolation, prepared.isolation_reason)
+    isolation, checked = session.machine.isolation, session.setting.checked
+    told = isolation_said(isolation, prepared.isolation_reason, checked)
     streams.say(f"twoarm: {told}")
     for text in warnings_of(prepared.untouched):
         streams.say(f"twoarm: warning: {text}")

@@ -102,7 +102,8 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         words = ("build", "-q", "-t", tag, "-f", path, folder)
         done = self.ask(*words, seconds=_BUILD_SECONDS)
         if done.returncode:
-            raise InputError(f"{key}: {visible(path)} cannot be built: {last_line(done.stderr)}")
+            told = " / ".join(last_lines(done.stderr, 3))
+            raise InputError(f"{key}: {visible(path)} cannot be built: {told}")
         return self.image_id(key, tag)
 
     def clear(self, label: str, seconds: float | None = None) -> str | None:
@@ -222,5 +223,10 @@ def _refuse_user(what: str, user: str, owner: int | None) -> None:
 
 def last_line(text: bytes) -> str:
     """The last thing that a program said."""
+    return last_lines(text, 1)[0]
+
+
+def last_lines(text: bytes, most: int) -> list[str]:
+    """The last things that a program said; at least one."""
     lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
-    return visible(lines[-1]) if lines else "no reason given"
+    return list(map(visible, lines[-most:])) or ["no reason given"]

@@ -94,7 +94,7 @@ def choose_isolation(
         # In the open that would not hold.
         return ChosenIsolation(name="bwrap", tool=tool)
     if why is None and agent.name == "command":
-        why = "nobody can tell what a command needs; try --isolation bwrap"
+        why = "twoarm cannot know what a command needs; try --isolation bwrap"
     if why is None:
         return ChosenIsolation(name="bwrap", tool=tool, tentative=True)
     if checked.agent.network is not None:
@@ -357,7 +357,8 @@ _HELD = {
 }
 
 
-def isolation_said(name: str, reason: str) -> str:
+def isolation_said(name: str, reason: str, checked: CheckedSuite) -> str:
     """Which isolation was taken, what it is, and why it is not a better one."""
     why = f" ({reason})" if reason else ""
-    return f"isolation {name}: {_HELD[name]}{why}"
+    offline = "; agents have no network" if checked.agent.network == "none" else ""
+    return f"isolation {name}: {_HELD[name]}{offline}{why}"

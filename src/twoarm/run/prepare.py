@@ -10,6 +10,7 @@ import msgspec
 
 from twoarm.errors import InputError
 from twoarm.files.safe import OpenFolder
+from twoarm.run.engine import last_line
 from twoarm.run.executor import Executor
 from twoarm.run.grader import grader_of
 from twoarm.run.jobs import Job, Seal
@@ -257,12 +258,14 @@ class Preparation:
         untouched: dict[str, tuple[Untouched, ...]] = {task.id: () for task in tasks}
         for (task, _), job, fact in zip(waiting, jobs, facts, strict=True):
             log = f"see {visible(job.folder)}/acceptance.log"
+            with OpenFolder(job.folder) as folder:
+                told = last_line(folder.read("acceptance.log"))
             for name, code in (fact.check_exit_codes or {"": fact.acceptance_exit_code}).items():
                 if code in (NOT_EXECUTABLE, NOT_FOUND):
                     which = f" {named(name)}" if name else ""
                     raise InputError(
                         f"task {named(task.id)}: its acceptance command{which} cannot be run "
-                        f"(exit code {code}); {log}"
+                        f"(exit code {code}): {told}; {log}"
                     )
             if fact.score_error is not None:
                 raise InputError(

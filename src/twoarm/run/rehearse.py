@@ -117,7 +117,7 @@ def outlook(setting: Setting, rehearsed: Rehearsed, command: str) -> list[str]:
         f"{counted(frozen.repeats, 'repeat')} x {arms} arms = {counted(trials, 'trial')}",
         f"agent {named(setting.agent.name)}{version}: {visible(program.path)}",
         f"{_workspace(frozen)}, {rehearsed.nodes or counted(setting.jobs, 'job')}",
-        isolation_said(prepared.isolation, prepared.isolation_reason),
+        isolation_said(prepared.isolation, prepared.isolation_reason, setting.checked),
         f"time: at most {duration(longest / setting.jobs)}, if every trial runs into its timeout",
         f"cost: {_cost(terms, trials)}",
         _smallest(tasks, frozen.repeats, len(frozen.candidates)),
@@ -132,7 +132,7 @@ def outlook(setting: Setting, rehearsed: Rehearsed, command: str) -> list[str]:
     warnings = [*notes(setting), *rehearsed.warnings, *warnings_of(prepared.untouched)]
     lines += [f"warning: {text}" for text in warnings]
     if warnings:
-        conclusion = f"{counted(len(warnings), 'warning')}; nothing else is in the way: {command}"
+        conclusion = f"ready, with {counted(len(warnings), 'warning')}; start it with {command}"
     else:
         conclusion = f"ready: no problems; start it with {command}"
     return [*lines, conclusion]

@@ -235,6 +235,7 @@ def notes(setting: Setting) -> Iterator[str]:
         commit = setting.frozen.origin[:12]
         yield f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}"
     yield from _readable_suite(setting.checked, setting.frozen.origin)
+    yield from _readable_home(setting)
     for path in sealer_of(setting.checked, setting.isolation).readable_graders():
         inside = lies(path, setting.checked.shown)
         way = "move it to the folder of the suite"
@@ -263,6 +264,17 @@ def notes(setting: Setting) -> Iterator[str]:
             f"{visible(key)} names the whole folder of the suite, which is not frozen: name what "
             "is used as {suite}/PATH, so that a change to it is refused"
         )
+
+
+def _readable_home(setting: Setting) -> Iterator[str]:
+    """That agents can read all that the user has, because a mount says so."""
+    home = os.path.realpath(os.path.expanduser("~"))
+    for path in setting.checked.agent.mounts if setting.isolation.name != "copy" else ():
+        if lies(home, os.path.realpath(setting.checked.at(path))):
+            yield (
+                f"agents can read your HOME, since agent.mounts names {visible(path)}; name the "
+                "folders in it that they need"
+            )
 
 
 def _readable_suite(checked: CheckedSuite, origin: str) -> Iterator[str]:

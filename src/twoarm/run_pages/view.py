@@ -69,7 +69,7 @@ class Views:
     def of(self, record: Line, base: str) -> RunView:
         """The run of a record that was read from a file in the folder `base`."""
         try:
-            folder, name = _place(record.run_path, base)
+            folder, name = _place(record, base)
         except InputError as error:
             return RunView(
                 record=record,
@@ -109,14 +109,16 @@ class Views:
         return next(claiming, programs[0] if programs else "command")
 
 
-def _place(run_path: str | None, base: str) -> tuple[Folder, str]:
+def _place(record: Line, base: str) -> tuple[Folder, str]:
     """The folder of a run and the file that it was read from."""
-    if not run_path:
+    if not record.run_path and record.failure == "missing":
+        raise InputError("it has not been run")
+    if not record.run_path:
         raise InputError(
             "the record has no `run_path`; add it to the record, see docs/records.md, or collect "
             "the runs again"
         )
-    path = os.path.normpath(os.path.join(base, run_path))
+    path = os.path.normpath(os.path.join(base, record.run_path))
     # A sample of a log has its number after the path, or its place in the archive.
     while not os.path.isfile(path) and ":" in path:
         path = path.rpartition(":")[0]
@@ -184,6 +186,8 @@ def why(record: Line) -> Iterator[Sentence]:
         ended = None if because else ended
     if ended is not None:
         yield ended
+    if record.agent_exit_code:
+        yield say("the agent ended with exit code {}", record.agent_exit_code)
     yield from _graded(record)
     if record.uptake_count is not None:
         yield say("uses of the change: {}", record.uptake_count)
