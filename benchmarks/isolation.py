@@ -23,28 +23,37 @@ from twoarm.run.setting import RunOptions, set_up
 NO_OP, WORKS = "true", "for i in $(seq 300); do /bin/true; done"
 
 
-def trials_in(how: Isolation, agent: dict[str, Any]) -> tuple[float, float]:
-    """Processor and wall seconds of a trial of such an agent, in some isolation."""
+def trials_in(how: Isolation, agent: dict[str, Any], tasks: int = 5) -> tuple[float, float]:
+    """Processor and wall seconds of a trial of such an agent, in some isolation.
+
+    What is worked out once for a run is shared by all of its trials, of which there are two a task.
+    """
     place = {"image": IMAGE} if how == "podman" else {}
     prompt = "p scenario=ok"
-    tasks = [{"id": f"t{i}", "prompt": prompt, "acceptance_command": "true"} for i in range(5)]
+    prompts = [
+        {"id": f"t{i}", "prompt": prompt, "acceptance_command": "true"} for i in range(tasks)
+    ]
     network = {"network": "none"} if how == "podman" else {}
     options = RunOptions(repeats=1, jobs=1, isolation=how)
     with folder() as at:
-        suite = str(suite_of(at, "", agent=agent | network, tasks=tasks, workspace=place))
+        suite = str(suite_of(at, "", agent=agent | network, tasks=prompts, workspace=place))
         session = start(suite, str(at / "out"), options, set_up(suite, options, os.environ))
         prepared = session.prepare()
         run = partial(session.run, prepared, lambda: "go", lambda _: None, lambda _: None)
-        each = measured(run, 10)
+        each = measured(run, 2 * tasks)
         session.close(finished=True)
     return each
 
 
 def sandbox() -> None:
     """The same trials in the open and in a sandbox, in turns."""
-    for script, what in ((NO_OP, "nothing"), (WORKS, "300 programs one after another")):
+    # As many trials as a small run has.
+    kinds = ((NO_OP, "nothing", 50), (WORKS, "300 programs one after another", 5))
+    for script, what, tasks in kinds:
         agent = {"argv": ["sh", "-c", script]}
-        rounds = [(trials_in("copy", agent), trials_in("bwrap", agent)) for _ in range(7)]
+        rounds = [
+            (trials_in("copy", agent, tasks), trials_in("bwrap", agent, tasks)) for _ in range(7)
+        ]
         copy, bwrap = (median(each[at][1] for each in rounds) for at in (0, 1))
         print(f"      a trial of {what}, wall time: {copy:.3f} s copy, {bwrap:.3f} s bwrap")
         # The wall clock of a busy machine says more about the machine.

@@ -38,6 +38,12 @@ def test_a_good_attempt_keeps_prompt_output_diff_and_acceptance(tmp_path: Path) 
     assert abs((ended - began).total_seconds() - ran.facts["duration_seconds"]) < 0.002
 
 
+def test_what_an_agent_took_of_the_machine_is_kept(tmp_path: Path) -> None:
+    busy = attempt(job_of(tmp_path, "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done"))
+    assert 0.01 < busy.facts["cpu_seconds"] < 60
+    assert busy.facts["peak_rss_mb"] >= 1
+
+
 @pytest.mark.parametrize(
     "left",
     [
