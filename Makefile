@@ -46,8 +46,9 @@ containers: compiled
 
 # Isolation once more, for a user who is not root: sandboxes, and containers without a network.
 as-user: compiled
-	tools/as_user.sh $(BIN)/python -m pytest -p no:cacheprovider -n auto -k "not docker" tests/run/test_shown.py \
-	  tests/run/test_isolation.py tests/attacks/test_run_sealed.py tests/containers/test_refused.py \
+	tools/as_user.sh $(BIN)/python -m pytest -p no:cacheprovider -n auto -k "not docker" \
+	  tests/run/test_shown.py tests/run/test_shown_links.py tests/run/test_isolation.py \
+	  tests/attacks/test_run_sealed.py tests/containers/test_refused.py \
 	  tests/containers/test_images.py tests/containers/test_runs.py::test_a_whole_run_in_containers \
 	  tests/containers/test_runs.py::test_acceptance_reads_files_of_the_suite_that_no_agent_sees \
 	  tests/containers/test_runs.py::test_what_an_agent_leaves_is_kept_if_asked_for \

@@ -59,6 +59,9 @@ def test_an_image_that_is_not_there(tmp_path: Path) -> None:
         "workspace.image: podman has no image `localhost/nosuch:1`; get it with "
         "`podman pull localhost/nosuch:1`, or build it"
     )
+    assert "workspace.image: podman has no image `--help`; " in refused(
+        contained(tmp_path, workspace={"image": "--help"})
+    )
     tasks = [ONE[0] | {"image": "localhost/nosuch:2"}]
     assert refused(contained(tmp_path, tasks=tasks)).startswith(
         "tasks.one.image: podman has no image `localhost/nosuch:2`; get it with "
@@ -73,7 +76,8 @@ def test_a_suite_without_an_image(tmp_path: Path) -> None:
 def test_a_dockerfile_that_is_not_there_or_cannot_be_built(tmp_path: Path) -> None:
     place = {"image": None, "dockerfile": "Dockerfile"}
     suite = contained(tmp_path, workspace=place)
-    assert f"{tmp_path}/Dockerfile" in refused(suite)
+    missing = "workspace.dockerfile: no file `Dockerfile`; paths are relative to the suite"
+    assert f"{suite}: {missing}\n" in twoarm("run", str(suite), "--dry-run").err
     (tmp_path / "Dockerfile").write_text(f"FROM {IMAGE}\nRUN echo broken; false\n")
     said = refused(suite)
     assert said.startswith(f"workspace.dockerfile: {tmp_path}/Dockerfile cannot be built: ")
@@ -105,10 +109,12 @@ def test_the_program_is_looked_for_in_the_image_of_every_task(
 
 NOTHING = Sought(name="", has_version=False, path="")
 INTERPRETERS = {
-    "#!/usr/bin/env -S X=1 nosuch -u": "nosuch",
+    "#!/bin/env -S X=1 nosuch -u": "nosuch",
+    # In this image it is elsewhere.
+    "#!/usr/bin/env sh": "/usr/bin/env",
     "#! /usr/bin/nosuch": "/usr/bin/nosuch",
     "#!/bin/sh -e": None,
-    "#!/usr/bin/env sh": None,
+    "#!/bin/env sh": None,
     "echo": None,
 }
 
@@ -132,7 +138,7 @@ def test_what_a_script_is_started_with_is_looked_for(tmp_path: Path, first: str)
 
 
 def test_what_a_script_is_started_with_may_be_where_the_suite_says(tmp_path: Path) -> None:
-    script = script_of(tmp_path, "#!/usr/bin/env own")
+    script = script_of(tmp_path, "#!/bin/env own")
     agent = {"argv": [script], "env": {"PATH": "/bin:/usr/bin:{workspace}"}}
     suite = contained(tmp_path, agent=agent)
     assert twoarm("run", str(suite), "--dry-run").code == 0
@@ -152,6 +158,36 @@ def test_a_program_may_be_where_the_suite_says(tmp_path: Path, podman: Podman) -
     ]
     assert twoarm("run", str(suites[0]), "--dry-run").code == 0
     suite = suites[1]
+    assert refused(suite) == f"image `{OWN}` has no program `mine`; install it in the image"
+
+
+@pytest.mark.parametrize("way", ["not executable", "on PATH", "a folder", "ours"])
+def test_what_cannot_be_started_is_no_program(tmp_path: Path, podman: Podman, way: str) -> None:
+    podman.image(OWN, "RUN mkdir -p /own/folder && echo true > /own/mine")
+    names = {
+        "not executable": "/own/mine",
+        "on PATH": "mine",
+        "a folder": "/own/folder",
+        "ours": "{suite}/agent.sh",
+    }
+    agent = {"argv": [names[way]], "env": {"PATH": "/own:/bin"}}
+    suite = contained(tmp_path, agent=agent, workspace={"image": OWN})
+    found = {"on PATH": "/own/mine", "ours": f"{tmp_path}/agent.sh"}.get(way, names[way])
+    said = refused(suite)
+    if way == "on PATH" and "has no program `mine`" in said:
+        # Some shells do not even find it.
+        return
+    assert said == (
+        f"image `{OWN}` has {found}, and that is no program which can be started; make it an "
+        "executable file (chmod +x) in the image, or name another"
+    )
+
+
+def test_a_program_is_looked_for_where_each_arm_says(tmp_path: Path, podman: Podman) -> None:
+    podman.image(OWN, "RUN mkdir /own && ln -s /bin/busybox /own/touch && ln /own/touch /own/mine")
+    agent = {"argv": ["mine", "answer.txt"], "env": {"PATH": "/own:/bin"}}
+    arms = {"with": {"env": {"HINT": "1"}}, "without": {"env": {"PATH": "/bin"}}}
+    suite = contained(tmp_path, agent=agent, workspace={"image": OWN}, arms=arms)
     assert refused(suite) == f"image `{OWN}` has no program `mine`; install it in the image"
 
 
@@ -272,8 +308,8 @@ def test_a_mount_that_shows_the_machine(tmp_path: Path, path: str) -> None:
 
 def test_a_network_that_does_not_exist(tmp_path: Path) -> None:
     said = refused(contained(tmp_path, agent={"network": "nosuch"}))
-    assert said.startswith(f"--isolation podman: no container of image `{IMAGE}` can be started: ")
-    assert "nosuch" in said
+    assert said.startswith("agent.network: podman has no network `nosuch`: ")
+    assert said.endswith('; write "none", "host" or one that `podman network ls` names')
 
 
 CONTAINERS_ONLY: dict[str, dict[str, Any]] = {
@@ -292,10 +328,14 @@ CONTAINERS_ONLY: dict[str, dict[str, Any]] = {
 def test_what_takes_a_container_is_refused_without_one(
     tmp_path: Path, key: str, isolation: str
 ) -> None:
+    (tmp_path / "Dockerfile").touch()
     suite = suite_of(tmp_path, **CONTAINERS_ONLY[key])
     way = "use --isolation podman" if "image" in key or "file" in key else "name workspace.image"
     said = refused(suite, "--isolation", isolation)
-    assert said == f"--isolation {isolation}: {key} needs a container; {way}"
+    more = ""
+    if key == "agent.network":
+        more = ' (a sandbox knows "none" and "host")'
+    assert said == f"--isolation {isolation}: {key} needs a container{more}; {way}"
 
 
 @pytest.mark.parametrize("where", ["suite", "out", "cache", "mounts"])

@@ -35,7 +35,9 @@ def accepting(*commands: str) -> list[dict[str, Any]]:
 
 
 def test_a_whole_run_in_containers(tmp_path: Path, podman: Podman) -> None:
-    tasks = [ONE[0] | {"id": name} for name in ("one", "two")]
+    # Something is shown, and something in it hidden.
+    accept = "test -e {suite}/agent.sh && test -f answer.txt"
+    tasks = [ONE[0] | {"id": name, "acceptance_command": accept} for name in ("one", "two")]
     out = ran(tmp_path, contained(tmp_path, tasks=tasks), "--isolation", "podman")
     assert runs(out) == ALL
     assert [record["success"] for record in records(out)] == [True] * 4
@@ -43,6 +45,10 @@ def test_a_whole_run_in_containers(tmp_path: Path, podman: Podman) -> None:
     digests = json.loads((out / "schedule.json").read_text())["digests"]
     assert digests["workspace.image"] == podman.id_of()
     assert "+fixed" in said(out, name="diff.patch")
+    # What the client of the engine took of the machine is not the agent's.
+    facts = json.loads(next(out.glob("runs/*/*/trial.json")).read_text())["facts"]
+    assert facts["agent_exit_code"] == 0
+    assert not {"cpu_seconds", "peak_rss_mb"} & facts.keys()
     # Nobody says anything beside the agent.
     assert said(out, name="stderr.log") == said(out, name="acceptance.log") == ""
     assert podman.containers() == []

@@ -176,7 +176,9 @@ def test_the_whole_folder_of_a_suite_is_not_frozen_and_that_is_said(tmp_path: Pa
     suite, out = suite_of(tmp_path, arms=arms), tmp_path / "out"
     begun = run(suite, out)
     assert begun.code == 0
-    said = "twoarm: arms.with.env names the whole folder of the suite, which is not frozen: "
+    said = (
+        "twoarm: warning: arms.with.env names the whole folder of the suite, which is not frozen: "
+    )
     assert begun.err.count(said) == 1
     assert "agent.argv names" not in begun.err
     (tmp_path / "more.txt").write_text("more\n")

@@ -147,10 +147,21 @@ def test_acceptance_that_behaves_otherwise_inside_is_left_in_the_open(
     assert f"(bwrap: acceptance of task `one` {said}" in told
     assert taken(tmp_path / "out") == {"copy"}
     assert [record["success"] for record in records(tmp_path / "out")] == [True, True]
+    # Who asks for the sandbox has it, and is told.
+    for more in (["--dry-run"], ["--out", str(tmp_path / "asked"), *QUICK]):
+        asked = twoarm("run", str(suite), "--isolation", "bwrap", *more)
+        if "127" in said:
+            assert "its acceptance command cannot be run (exit code 127)" in asked.err
+        else:
+            assert asked.code == 0, asked.err
+            assert f"warning: acceptance of task `one` {said}" in asked.out + asked.err
+            assert "put whatever else it needs into agent.mounts\n" in asked.out + asked.err
     # With a mount it can be the sandbox.
     agent = {**claude, "mounts": [str(outside)]}
     told = started(suite_of(tmp_path / "suite", tasks=tasks, agent=agent), tmp_path / "mounted")
     assert "isolation bwrap" in told
+    again = started(tmp_path / "suite" / "suite.json", tmp_path / "b", "--isolation", "bwrap")
+    assert "acceptance of task" not in told + again
     assert [record["success"] for record in records(tmp_path / "mounted")] == [True, True]
 
 

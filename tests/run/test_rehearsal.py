@@ -1,5 +1,6 @@
 """How a dry run ends: what to look at last, and then the result in one line."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -59,9 +60,47 @@ def test_uptake_that_nothing_will_show_is_a_warning(tmp_path: Path, asked: dict[
     path = str(suite_of(tmp_path, **asked))
     assert f"warning: {said}\n" in twoarm("run", path, "--dry-run").out
     started = twoarm("run", path, "--out", str(tmp_path / "out"), "--repeats", "1", "--no-evidence")
-    assert f"twoarm: {said}\n" in started.err
+    assert f"twoarm: warning: {said}\n" in started.err
     assert "no run shows whether it used the change" in started.out
     read: dict[str, Any] = {"agent": {"output": "stream.jsonl", "format": "claude-code"}}
     path = str(suite_of(tmp_path, **asked, **read))
     assert UPTAKE not in twoarm("run", path, "--dry-run").out
     assert UPTAKE not in twoarm("run", str(suite_of(tmp_path)), "--dry-run").out
+
+
+def test_what_acceptance_says_of_the_untouched_workspace_is_shown(tmp_path: Path) -> None:
+    """A command that is wrong fails as one does where nothing was done."""
+    tasks = [
+        {"id": "typo", "prompt": "p", "acceptance_command": "echo first; sh grading/chek.sh"},
+        {"id": "quiet", "prompt": "p", "acceptance_command": "test -f answer.txt"},
+        *({"id": f"t{i}", "prompt": "p", "acceptance_command": "exit 3"} for i in range(11)),
+    ]
+    lines = twoarm("run", str(suite_of(tmp_path, tasks=tasks)), "--dry-run").out.splitlines()
+    at = lines.index("acceptance where nothing was done yet:")
+    assert re.match(r"  typo: exit code \d+: sh: .*grading/chek.sh.*", lines[at + 1])
+    assert lines[at + 2 : at + 4] == ["  quiet: exit code 1", "  t0: exit code 3"]
+    assert lines[at + 13 : at + 15] == ["  and 1 more", "ready: no problems; start it with "
+                                        f"twoarm run {tmp_path}/suite.json"]  # fmt: skip
+
+
+def test_files_to_restore_that_no_workspace_has_are_told(tmp_path: Path) -> None:
+    """A name that is misspelled restores nothing, and its tests are the agent's to write."""
+    tasks = [
+        {
+            "id": "one",
+            "prompt": "p",
+            "acceptance_command": "test -f answer.txt",
+            "acceptance_files": ["REEDME.md", "README.md", "guide.md"],
+        }
+    ]
+    arms = {"with": {"files": {"guide.md": "agent.sh"}}, "without": {}}
+    suite = str(suite_of(tmp_path, tasks=tasks, arms=arms, acceptance_files=["tets"]))
+    for more in (["--dry-run"], ["--out", str(tmp_path / "out"), "--repeats", "1"]):
+        told = twoarm("run", suite, *more)
+        warnings = re.findall(
+            r"warning: (\S*acceptance_files) names `(.*)`, which", told.out + told.err
+        )
+        assert warnings == [
+            ("tasks.one.acceptance_files", "REEDME.md"),
+            ("acceptance_files", "tets"),
+        ]

@@ -1,5 +1,6 @@
 """What a sandbox shows of this machine: what is named, what programs need, and by which names."""
 
+import json
 import os
 from collections.abc import Callable
 from itertools import pairwise
@@ -14,7 +15,7 @@ from tests.support.run_folders import records, run
 from tests.support.suite_files import SOLVE, suite_of
 from twoarm.run import shown
 from twoarm.run.isolation import ChosenIsolation, inside, sealer_of
-from twoarm.run.shown import Layer, absolute_in, keys_in, layers, named_in, program_trees
+from twoarm.run.shown import Layer, keys_in, layers, program_trees
 from twoarm.run.suite_file import read_suite
 
 Cat = Callable[..., bytes]
@@ -108,6 +109,25 @@ def test_of_a_suite_that_home_is_in_acceptance_sees_what_it_names(tmp_path: Path
     assert f"{folder}/grade.sh" in words["inside"]
 
 
+@pytest.mark.parametrize(
+    "name", ["{suite}", "{suite}/conf", "sh {suite}/'agent.sh'", "cd {suite} && sh agent.sh"]
+)
+def test_home_itself_is_shown_by_no_name_of_the_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """As where the suite lies right in it."""
+    folder = tmp_path / "suite"
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": name}]
+    suite = suite_of(folder, tasks=tasks)
+    (folder / "conf").symlink_to(folder)
+    monkeypatch.setenv("HOME", str(folder))
+    text = name.replace("{suite}", str(folder))
+    for step in ("agent", "acceptance"):
+        paths = shown_to(step, suite, text)
+        assert not {str(folder), f"{folder}/conf"} & paths
+        assert (f"{folder}/agent.sh" in paths) is ("'" in name)
+
+
 def test_each_step_reads_what_it_names_itself(tmp_path: Path) -> None:
     suite = suite_of(tmp_path / "suite")
     sealer = sealer_of(read_suite(str(suite)), ChosenIsolation(name="bwrap", tool="bwrap"))
@@ -139,16 +159,21 @@ def test_what_variables_of_every_step_name_is_shown_to_every_step(tmp_path: Path
         assert str(tools) in shown_to(step, suite)
 
 
-def test_beside_a_program_of_the_suite_nothing_is_shown(tmp_path: Path) -> None:
+@pytest.mark.parametrize("place", ["bin", "tools/bin"])
+def test_beside_a_program_of_the_suite_nothing_is_shown(tmp_path: Path, place: str) -> None:
     suite = suite_of(tmp_path / "suite")
-    program, grader = (tmp_path / "suite" / "bin" / name for name in ("agent", "grade.sh"))
-    program.parent.mkdir()
+    program, grader = (tmp_path / "suite" / place / name for name in ("agent", "grade.sh"))
+    program.parent.mkdir(parents=True)
+    (program.parent.parent / "share").mkdir()
     for path in (program, grader):
         path.write_text("#!/bin/sh\n")
         path.chmod(0o755)
-    paths = shown_to("agent", suite, str(program), program=program)
-    assert str(program) in paths
-    assert not {str(program.parent), str(grader)} & paths
+    (tmp_path / "link").symlink_to(program.parent)
+    for name in (program, tmp_path / "link" / "agent"):
+        paths = shown_to("agent", suite, str(name), program=name)
+        assert str(program) in paths
+        beside = {program.parent, grader, program.parent.parent / "share"}
+        assert not set(map(str, beside)) & paths
 
 
 @pytest.mark.parametrize("name", ["{suite}/..", "{suite}/../home", "link", "home-link"])
@@ -193,20 +218,6 @@ def test_the_file_that_tasks_are_from_is_hidden(cat: Cat, tmp_path: Path) -> Non
     suite = suite_of(tmp_path / "suite", tasks=None, tasks_from=str(tasks))
     assert cat(suite, tasks) == b""
     assert cat(suite, secret_at(tmp_path / "opt")) != b""
-
-
-def test_whole_paths_are_found_in_texts(tmp_path: Path) -> None:
-    for path in ("a b/c", "a/b", "d"):
-        (tmp_path / path).mkdir(parents=True)
-
-    def names(text: str) -> list[str]:
-        paths = absolute_in([text.replace("~", str(tmp_path))], [])
-        return [os.path.relpath(path, tmp_path) for path in paths]
-
-    assert names("python3 '~/a b/c' ~/a/b") == ["a b/c", "a/b"]
-    assert names("X=~/a b/c:~/a/b; ls ~/d/*.py") == ["a b/c", "a/b", "d"]
-    assert names("~/missing ~/a/b/../b ~/a bx") == ["a/b", "a"]
-    assert names("https://a/b / //") == []
 
 
 def test_a_folder_of_programs_that_cannot_be_listed_is_shown(
@@ -314,6 +325,27 @@ def test_a_grader_that_mounts_show_is_told(
         assert sealer.readable_graders() == ([str(grader)] if seen else [])
 
 
+@pytest.mark.parametrize(
+    ("changed", "seen"),
+    [
+        ({}, False),
+        ({"workspace": {"env": {"GRADING": "{folder}"}}}, True),
+        ({"arms": {"with": {"prompt_template": "{prompt} See {suite}/tests, please."}}}, True),
+    ],
+)
+def test_a_grader_that_variables_or_prompts_show_is_told(
+    tmp_path: Path, changed: dict[str, Any], seen: bool
+) -> None:
+    folder = tmp_path / "suite"
+    (folder / "tests").mkdir(parents=True)
+    (folder / "tests" / "grade.sh").touch()
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": "sh {suite}/tests/grade.sh"}]
+    filled = json.loads(json.dumps(changed).replace("{folder}", str(folder)))
+    suite = read_suite(str(suite_of(folder, tasks=tasks, **filled)))
+    sealer = sealer_of(suite, ChosenIsolation(name="bwrap", tool="bwrap"))
+    assert sealer.readable_graders() == ([f"{folder}/tests/grade.sh"] if seen else [])
+
+
 def test_a_task_that_mentions_a_file_of_the_suite_does_not_show_it(
     cat: Cat, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -349,27 +381,6 @@ def test_a_task_that_mentions_a_file_of_the_suite_does_not_show_it(
     assert said == {"with": "hunter2\n", "without": ""}
 
 
-def test_what_a_text_names_in_a_folder(tmp_path: Path) -> None:
-    suite = tmp_path / "my suite"
-    (suite / "a b").mkdir(parents=True)
-    (suite / "x.json").touch()
-    (suite / "a b" / "c").touch()
-    (tmp_path / "my suite 2").mkdir()
-
-    def names(text: str) -> list[str]:
-        return [os.path.relpath(path, suite) for path in named_in([text], str(suite))]
-
-    assert names(f"--config={suite}/x.json") == ["x.json"]
-    assert names(f"{suite}/a b/c") == ["a b/c"]
-    assert names(f'{{"mcp": "{suite}/x.json", "more": "{suite}/a b"}}') == ["x.json", "a b"]
-    assert names(f"{suite}/x.json:{suite}/a b") == ["x.json", "a b"]
-    assert names(str(suite)) == names(f"{suite}/") == names(f"cd {suite}; ls") == ["."]
-    # Neither a folder above what is missing, nor another folder.
-    assert names(f"{suite}/a b/missing") == names(f"{suite}/missing") == []
-    assert names(f"{suite} 2") == ["."]
-    assert names(f"{suite}2/x.json") == []
-
-
 def test_what_is_hidden_is_hidden_below_what_is_shown_and_the_other_way_round(
     tmp_path: Path,
 ) -> None:
@@ -385,16 +396,6 @@ def test_what_is_hidden_is_hidden_below_what_is_shown_and_the_other_way_round(
         (str(shown), Layer.SHOWN),
     ]
     assert layers([str(shown)], [str(outer)]) == [(str(shown), Layer.SHOWN)]
-
-
-def test_what_is_hidden_is_hidden_by_every_name(tmp_path: Path) -> None:
-    hidden, link = tmp_path / "real" / "hidden", tmp_path / "link"
-    hidden.mkdir(parents=True)
-    link.symlink_to(hidden.parent)
-    assert layers([str(link)], [str(hidden)]) == [
-        (str(link), Layer.SHOWN),
-        (str(link / "hidden"), Layer.EMPTY),
-    ]
 
 
 def test_programs_below_home_are_shown_with_what_they_are_made_of(tmp_path: Path) -> None:

@@ -158,6 +158,20 @@ def test_a_grader_may_be_a_link_out_of_the_suite(sealed: Sealed, tmp_path: Path)
     assert sealer.readable_graders() == [f"{folder}/grading/grade.sh"]
 
 
+def test_a_grader_may_be_at_the_end_of_several_links(sealed: Sealed, tmp_path: Path) -> None:
+    first, last = tmp_path / "first", tmp_path / "last"
+    folder = tmp_path / "suite"
+    for path in (first, last, folder):
+        path.mkdir()
+    (last / "grade.sh").write_text("test -f answer.txt\n")
+    (first / "grade.sh").symlink_to("../last/grade.sh")
+    (folder / "grade.sh").symlink_to(first / "grade.sh")
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": "sh {suite}/grade.sh"}]
+    told = sealed(suite_of(folder, tasks=tasks))
+    assert told.code == 0, told.err
+    assert solved(tmp_path) == [True] * 2
+
+
 def test_a_link_to_what_is_hidden_shows_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,13 +180,16 @@ def test_a_link_to_what_is_hidden_shows_nothing(
     folder.mkdir()
     (folder / "home").symlink_to(home)
     (folder / "mine").symlink_to(home / "mine")
+    (folder / "above").symlink_to(tmp_path)
     monkeypatch.setenv("HOME", str(home))
-    tasks = [{"id": "one", "prompt": "p", "acceptance_command": "ls {suite}/home {suite}/mine"}]
+    command = "ls {suite}/home {suite}/mine {suite}/above"
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": command}]
     suite = read_suite(str(suite_of(folder, tasks=tasks)))
     sealer = sealer_of(suite, ChosenIsolation(name="bwrap", tool="bwrap"))
     words = sealer.for_acceptance("one").words["acceptance"]
     assert str(home / "mine") in words
-    assert ("--ro-bind", str(home)) not in pairwise(words)
+    for path in (home, tmp_path):
+        assert ("--ro-bind", str(path)) not in pairwise(words)
 
 
 def test_where_links_lead_out_of_a_folder(tmp_path: Path) -> None:
@@ -360,3 +377,13 @@ def test_a_cache_that_is_mounted_is_hidden(
     assert sealed(suite).code == 0
     told = (tmp_path / "out" / "runs" / "with" / "one.1" / "stdout.txt").read_text()
     assert told == f"{cache}/own.txt\n"
+
+
+def test_what_is_hidden_is_hidden_by_every_name(tmp_path: Path) -> None:
+    hidden, link = tmp_path / "real" / "hidden", tmp_path / "link"
+    hidden.mkdir(parents=True)
+    link.symlink_to(hidden.parent)
+    assert layers([str(link)], [str(hidden)]) == [
+        (str(link), Layer.SHOWN),
+        (str(link / "hidden"), Layer.EMPTY),
+    ]

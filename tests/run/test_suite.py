@@ -24,6 +24,14 @@ def checks(commands: Any) -> dict[str, Any]:
 BAD: list[tuple[dict[str, Any], str, str]] = [
     ({"agnet": {}}, "agnet", "unknown key; did you mean `agent`?"),
     ({"arms": {"with": {"arg": []}}}, "arms.with.arg", "unknown key; did you mean `args`?"),
+    ({"image": "bb:1"}, "image", "unknown key; it belongs in workspace or [[tasks]]"),
+    ({"workspace": {"mounts": []}}, "workspace.mounts", "unknown key; it belongs in agent"),
+    (
+        {"workspace": {"acceptance_network": "yes"}},
+        "workspace.acceptance_network",
+        'expected true or false, got "yes"',
+    ),
+    ({"limits": {"memory_mb": 1}}, "limits.memory_mb", "megabytes, from 6 to 100,000,000, got 1"),
     ({"zzz": 1}, "zzz", "unknown key; keys are suite_id, description, baseline, tasks_from, "),
     ({"limits": {"timeout_seconds": "long"}}, "limits.timeout_seconds", 'got "long"'),
     ({"limits": {"timeout_seconds": 0}}, "limits.timeout_seconds", "seconds above 0"),

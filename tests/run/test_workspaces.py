@@ -182,7 +182,7 @@ def test_a_suite_that_every_arm_takes_away_is_no_danger(tmp_path: Path) -> None:
             assert note.code == 0, note.err
             text = note.out + note.err
             assert ("so agents of all arms can read it" in text) is told
-            assert ("or write remove = [`evals`] in every arm" in text) is told
+            assert ('or write remove = ["evals"] in every arm' in text) is told
 
 
 def test_a_bare_repository_will_do(tmp_path: Path) -> None:

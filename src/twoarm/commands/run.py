@@ -207,7 +207,7 @@ def _start(given: Given, streams: Streams) -> int:
         streams.write("".join(f"{line}\n" for line in lines))
         return DONE
     for text in notes(setting):
-        streams.say(f"twoarm: {text}")
+        streams.say(f"twoarm: warning: {text}")
     out: str = given.get("out") or _folder_name(setting.frozen.suite_id)
     refuse_score_outputs(taken(Outputs, given, out=out), [suite])
     trials, budget = len(own_share(setting).frozen.trials), setting.terms.budget_usd

@@ -120,12 +120,12 @@ def _say_where_it_runs(session: "Session", streams: Streams) -> None:
 def _say_prepared(session: "Session", prepared: "Prepared", streams: Streams) -> None:
     """What holds agents back, and what acceptance on untouched workspaces tells."""
     from twoarm.run.isolation import isolation_said
-    from twoarm.run.prepare import warnings_of
+    from twoarm.run.untouched import warnings_of
 
     isolation, checked = session.machine.isolation, session.setting.checked
     told = isolation_said(isolation, prepared.isolation_reason, checked)
     streams.say(f"twoarm: {told}")
-    for text in warnings_of(prepared.untouched):
+    for text in (*prepared.warnings, *warnings_of(prepared.untouched)):
         streams.say(f"twoarm: warning: {text}")
 
 

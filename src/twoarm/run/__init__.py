@@ -8,8 +8,8 @@ reopen      a run folder that was begun earlier, and what its suite asks for now
 setting     what a suite means on this machine; `place` is where workspaces are
 isolation   what holds an agent back here; `sealing` makes it, `shown` is what it lets through,
             `engine` is podman and docker
-prepare     what must be ready before the first trial; `rehearse` is the dry run, and `abandoned`
-            clears what one leaves that was killed
+prepare     what must be ready before the first trial; `untouched` is what acceptance finds there,
+            `rehearse` is the dry run, and `abandoned` clears what one leaves that was killed
 session     a run from its suite to its runs: everything that stands around the loop;
             `whole_trees` looks whether a trial has changed what others start from
 loop        start what is next, settle what has ended; `budget` says whether there is money

@@ -1,6 +1,7 @@
 """podman and docker: images by their ids, what is in them, and what a killed run left running."""
 
 import os
+import re
 import secrets
 import shutil
 import subprocess
@@ -12,7 +13,6 @@ import msgspec
 
 from twoarm.errors import InputError, UsageError
 from twoarm.run.supervisor.isolation import AS_SHELL
-from twoarm.run.tree import tree_digest
 from twoarm.text.escape import named, visible
 
 _SECONDS = 120
@@ -22,11 +22,17 @@ _UNLIMITED = b"limits are not supported and ignored"
 # Prints what the script on standard input is started with, if that is not there.
 INTERPRETER = (
     'IFS= read -r line; case $line in "#!"*) set -f; set -- ${line#??}; '
-    'test "${1##*/}" = env && shift; while case $1 in -*|*=*) ;; *) false ;; esac; do shift; done; '
+    'if test "${1##*/}" = env && command -v "$1" > /dev/null; then shift; '
+    "while case $1 in -*|*=*) ;; *) false ;; esac; do shift; done; fi; "
     'command -v "$1" > /dev/null || echo "$1" ;; esac'
 )
 # How engines, or what they start in front of it, name the shell that is not there.
 _NO_SHELL = (AS_SHELL[-1], "exec pid1")
+# What docker says last, whatever was wrong.
+_NO_REASON = re.compile(r"(Run|See) 'docker [^']*--help'")
+# Networks without an entry of their own, and what names one that has.
+_NETWORKS = ("none", "host", "bridge", "default", "private", "pasta", "slirp4netns")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 # What the probe prints between its answers, which no program does.
 _MARK = "--twoarm--"
 # Is told a folder of ours, perhaps a program, whether that has a version, and where to look for it.
@@ -34,7 +40,9 @@ _PROBE = (
     f'echo {_MARK}; id -u; echo {_MARK}; test -e "$0/seen" && echo seen && '
     f'echo x > "$0/probe" && echo written; echo {_MARK}; '
     'test -z "$1" && exit; test -z "$3" || PATH=$3; found=$(command -v "$1"); '
-    f'echo "$found"; echo {_MARK}; ({INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
+    f'echo "$found"; echo {_MARK}; '
+    'case $found in */*) test -f "$found" && test -x "$found" ;; esac && echo fits; '
+    f'echo {_MARK}; ({INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
     f'test -z "$2" || "$1" --version 2>&1'
 )
 
@@ -89,29 +97,47 @@ class Engine(msgspec.Struct, frozen=True, kw_only=True):
         return self._id_of(image) is not None
 
     def _id_of(self, image: str) -> str | None:
-        done = self.ask("image", "inspect", "--format", "{{.Id}}", image)
+        done = self.ask("image", "inspect", "--format", "{{.Id}}", "--", image)
         if done.returncode:
             return None
         return done.stdout.decode("ascii", "replace").split()[0].removeprefix("sha256:")
 
+    def check_network(self, key: str, network: str | None) -> None:
+        """Refuse the name of a network that is not there."""
+        # What else an engine takes for one has no name that could be looked up.
+        if network is None or network in _NETWORKS or not _NAME.fullmatch(network):
+            return
+        done = self.ask("network", "inspect", "--", network)
+        if done.returncode:
+            raise InputError(
+                f"{key}: {self.name} has no network {named(network)}: {last_line(done.stderr)}; "
+                f'write "none", "host" or one that `{self.name} network ls` names'
+            )
+
     def build(self, key: str, path: str) -> str:
         """The image of a Dockerfile, from the folder that it is in."""
-        folder = os.path.dirname(path)
-        # A name keeps it from being cleared away.
-        tag = f"twoarm-suite:{tree_digest(path)[:12]}"
-        words = ("build", "-q", "-t", tag, "-f", path, folder)
-        done = self.ask(*words, seconds=_BUILD_SECONDS)
+        done = self.ask("build", "-q", "-f", path, os.path.dirname(path), seconds=_BUILD_SECONDS)
         if done.returncode:
             told = " / ".join(last_lines(done.stderr, 3))
             raise InputError(f"{key}: {visible(path)} cannot be built: {told}")
-        return self.image_id(key, tag)
+        # By what was built here, whatever else is built meanwhile.
+        image = last_line(done.stdout).removeprefix("sha256:")
+        # A name of its own keeps it from being cleared away.
+        self.ask("tag", image, f"twoarm-suite:{image[:12]}")
+        return self.image_id(key, image)
 
     def clear(self, label: str, seconds: float | None = None) -> str | None:
         """Remove the containers with a label, running or not; why there may be some left."""
-        done = self.ask("ps", "-a", "-q", "--filter", f"label={label}", seconds=seconds)
-        if ids := done.stdout.decode("ascii", "replace").split():
-            done = self.ask("rm", "-f", "-v", *ids, seconds=seconds)
-        return last_line(done.stderr) if done.returncode else None
+        why = None
+        # The first time only stops what nobody watched over any more.
+        for _ in range(2):
+            done = self.ask("ps", "-a", "-q", "--filter", f"label={label}", seconds=seconds)
+            if ids := done.stdout.decode("ascii", "replace").split():
+                done = self.ask("rm", "-f", "-v", *ids, seconds=seconds)
+            why = last_line(done.stderr) if done.returncode else None
+            if why is None:
+                break
+        return why
 
 
 def find_engine(name: str) -> Engine:
@@ -196,8 +222,13 @@ def look_into(
         _refuse_user(what, parts[1], owner)
     if sought.name and not parts[3]:
         raise InputError(f"{what} has no program {named(sought.name)}; install it in the image")
+    if sought.name and not parts[4]:
+        raise InputError(
+            f"{what} has {visible(parts[3])}, and that is no program which can be started; "
+            "make it an executable file (chmod +x) in the image, or name another"
+        )
     limited = _UNLIMITED not in done.stderr
-    there, lacks, printed = parts[3:6] if sought.name else ("", "", "")
+    there, _, lacks, printed = parts[3:7] if sought.name else ("", "", "", "")
     return InImage(path=there, lacks=lacks, printed=printed, limited=limited)
 
 
@@ -228,5 +259,6 @@ def last_line(text: bytes) -> str:
 
 def last_lines(text: bytes, most: int) -> list[str]:
     """The last things that a program said; at least one."""
-    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines() if line.strip()]
+    lines = [line.strip() for line in text.decode("utf-8", "replace").splitlines()]
+    lines = [line for line in lines if line and not _NO_REASON.match(line)]
     return list(map(visible, lines[-most:])) or ["no reason given"]

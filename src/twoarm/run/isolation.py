@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 from typing import Literal
 
 import msgspec
@@ -78,7 +79,8 @@ def choose_isolation(
         if wants:
             way = "use --isolation podman" if imaged else "name workspace.image"
             which = f"--isolation {asked}: " if asked else ""
-            raise UsageError(f"{which}{key} needs a container; {way}")
+            more = ' (a sandbox knows "none" and "host")' if key == "agent.network" else ""
+            raise UsageError(f"{which}{key} needs a container{more}; {way}")
     if asked == "copy":
         if checked.agent.network is not None:
             raise UsageError(
@@ -159,12 +161,14 @@ def _containers(
     wanted = {WORKSPACE_IMAGE: common} if common else {}
     wanted |= {task_keys(task.id)[1]: task.image for task in tasks if task.image}
     for key, image in wanted.items():
+        built = key == WORKSPACE_IMAGE and place.dockerfile is not None
         if key in then:
-            images[key] = engine.same_image(key, then[key])
-        elif key == WORKSPACE_IMAGE and place.dockerfile is not None:
-            images[key] = engine.build("workspace.dockerfile", checked.at(place.dockerfile))
+            images[key] = engine.same_image("workspace.dockerfile" if built else key, then[key])
+        elif built:
+            images[key] = engine.build("workspace.dockerfile", checked.at(common or ""))
         else:
             images[key] = engine.image_id(key, image or "")
+    engine.check_network("agent.network", checked.agent.network)
     return ChosenIsolation(name=name, tool=engine.path, images=images)
 
 
@@ -284,12 +288,15 @@ def _is_missing(checked: CheckedSuite, interpreter: str) -> bool:
     return os.path.isabs(interpreter) or not elsewhere
 
 
-def _path_of(checked: CheckedSuite) -> str:
-    """Where the suite says that programs are, as far as that is known; nothing if it does not."""
-    own = next(iter(checked.arms.values())).env
-    path = {**checked.workspace.env, **checked.agent.env, **own}.get("PATH", "")
-    parts = fill(path, {name: f"{{{name}}}" for name in PLACEHOLDERS} | {"suite": checked.shown})
-    return os.pathsep.join(part for part in parts.split(os.pathsep) if "{" not in part)
+def _paths_of(checked: CheckedSuite) -> list[str]:
+    """Where the suite says that programs are, in any arm, as far as that is known; nothing if it
+    does not."""
+    values = {name: f"{{{name}}}" for name in PLACEHOLDERS} | {"suite": checked.shown}
+    common = {**checked.workspace.env, **checked.agent.env}
+    texts = [{**common, **arm.env}.get("PATH", "") for arm in checked.arms.values()]
+    lists = [fill(text, values).split(os.pathsep) for text in texts]
+    known = [os.pathsep.join(part for part in parts if "{" not in part) for parts in lists]
+    return list(dict.fromkeys(known))
 
 
 def _in_images(
@@ -313,8 +320,9 @@ def _in_images(
     wanted = [key for key in ("memory_mb", "cpus", "processes") if getattr(limits, key) is not None]
     versions = {}
     path = name
-    sought = Sought(name=program, has_version=agent.name != "command", path=_path_of(checked))
-    for image, shown in images.items():
+    has_version = agent.name != "command"
+    for (image, shown), where in product(images.items(), _paths_of(checked)):
+        sought = Sought(name=program, has_version=has_version, path=where)
         words = sealer.for_agent(tasks[0].id, "", [program]).words["agent"]
         inner = look_into(engine, words, image, shown, sought, root)
         if wanted and not inner.limited:
@@ -346,7 +354,12 @@ def frozen_images(checked: CheckedSuite, images: Mapping[str, str]) -> dict[str,
 
 def clear_containers(chosen: ChosenIsolation, token: str) -> None:
     """Remove the containers of a run whose runner was killed."""
-    Engine(name=chosen.name, path=chosen.tool).clear(f"{RUN_LABEL}={token}")
+    label = f"{RUN_LABEL}={token}"
+    if why := Engine(name=chosen.name, path=chosen.tool).clear(label):
+        raise InputError(
+            f"--isolation {chosen.name}: containers of the runner that was killed are still there: "
+            f"{why}; remove them ({chosen.name} ps -a --filter label={label}), then resume"
+        )
 
 
 _HELD = {

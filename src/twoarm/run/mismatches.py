@@ -1,22 +1,27 @@
 """What a document has in place of what its types say, key by key."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
 import msgspec
 
-from twoarm.programs.settings import Slug, Text, Variable
+from twoarm.programs.settings import Program, Slug, Text, Variable
 from twoarm.run.suite import (
+    Arm,
+    ContainerMegabytes,
     CpuCount,
     Dollars,
+    Limits,
     LimitSeconds,
     Megabytes,
     ProcessCount,
     RetryCount,
+    SuiteTask,
+    Workspace,
 )
-from twoarm.text.escape import value_in_words, visible
+from twoarm.text.escape import series, value_in_words, visible
 
 # What would do, by type.
 _WORDS: dict[Any, str] = {
@@ -26,13 +31,23 @@ _WORDS: dict[Any, str] = {
     LimitSeconds: "seconds above 0, at most a week",
     Dollars: "dollars above 0",
     RetryCount: "an integer from 0 to 100",
-    Megabytes: "megabytes, at least 1",
-    CpuCount: "processors above 0",
-    ProcessCount: "an integer, at least 10",
+    Megabytes: "megabytes, from 1 to 100,000",
+    ContainerMegabytes: "megabytes, from 6 to 100,000,000",
+    CpuCount: "processors above 0, at most 1,000",
+    ProcessCount: "an integer from 10 to 1,000,000",
+    bool: "true or false",
     str: "text",
     float: "a number",
     dict: "a table",
     tuple: "an array",
+}
+# Where keys belong, by the name of the table.
+_TABLES: dict[str, type[msgspec.Struct]] = {
+    "agent": Program,
+    "workspace": Workspace,
+    "limits": Limits,
+    "[[tasks]]": SuiteTask,
+    "arms.NAME": Arm,
 }
 
 
@@ -80,11 +95,22 @@ def _table(value: Any, kind: type[msgspec.Struct], key: str) -> Iterator[tuple[s
     prefix = f"{key}." if key else ""
     for name in value:
         if name not in fields:
-            near = get_close_matches(str(name), fields, 1)
-            way = f"did you mean `{near[0]}`?" if near else f"keys are {', '.join(fields)}"
-            yield f"{prefix}{name}", f"unknown key; {way}"
+            yield f"{prefix}{name}", f"unknown key; {_way(str(name), fields)}"
     for name, field in fields.items():
         if name in value:
             yield from mismatches(value[name], field.type, f"{prefix}{name}")
         elif field.required:
             yield f"{prefix}{name}", "missing"
+
+
+def _way(name: str, fields: Iterable[str]) -> str:
+    """What was meant by a key that a table does not have."""
+    homes = [
+        table
+        for table, kind in _TABLES.items()
+        if any(field.name == name for field in msgspec.structs.fields(kind))
+    ]
+    if homes:
+        return f"it belongs in {series(homes, 'or')}"
+    near = get_close_matches(name, fields, 1)
+    return f"did you mean `{near[0]}`?" if near else f"keys are {', '.join(fields)}"

@@ -2,7 +2,6 @@
 
 import marshal
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from secrets import token_hex
 
@@ -10,24 +9,20 @@ import msgspec
 
 from twoarm.errors import InputError
 from twoarm.files.safe import OpenFolder
-from twoarm.run.engine import last_line
 from twoarm.run.executor import Executor
 from twoarm.run.grader import grader_of
 from twoarm.run.jobs import Job, Seal
-from twoarm.run.ledger import read_outcome
 from twoarm.run.place import Place
 from twoarm.run.schedule import Frozen, task_keys
 from twoarm.run.sealing import KINDS, Sealer
-from twoarm.run.suite import Arm, SuiteTask, fill_shell
+from twoarm.run.suite import Arm, SuiteTask
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.manifest import Manifest, changes, manifest_of, written
 from twoarm.run.supervisor.program import NOT_EXECUTABLE, NOT_FOUND
 from twoarm.run.tree import check_paths, commit_all, copy, export, overlay, tree_digest
+from twoarm.run.untouched import Untouched, difference, read_untouched
 from twoarm.text.escape import named, visible
-from twoarm.text.sentence import listed
 
-# Paths of attempts, times and other numbers.
-_DRAWN = re.compile(rb"/\S*/box/work|/\S*/own/home-[0-9a-f]+|[0-9a-f]{12,}|[0-9]+")
 # How much is kept of what a set-up prints.
 _LOG_BYTES = 16 * 2**20
 
@@ -60,10 +55,12 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     # Of what grades the runs, by task.
     graders: dict[str, str]
     # What acceptance found in the untouched workspace each time, by task.
-    untouched: dict[str, "tuple[Untouched, ...]"]
+    untouched: dict[str, tuple[Untouched, ...]]
     # What trials run in, and why it is not a better one.
     isolation: str
     isolation_reason: str
+    # What is odd about acceptance, and what to do about it.
+    warnings: tuple[str, ...] = ()
 
     def paths(self) -> set[str]:
         """The folders that have to be there."""
@@ -83,18 +80,6 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
                 yield written(os.path.normpath(os.path.join(tree.path, path)))
 
 
-class Untouched(msgspec.Struct, frozen=True, kw_only=True):
-    """What acceptance found in an untouched workspace."""
-
-    setup_exit_code: int
-    acceptance_exit_code: int = 0
-    check_exit_codes: dict[str, int] = {}
-    score_error: str | None = None
-    # Why what it should have run in did not start.
-    not_started: str | None = None
-    not_judged: str | None = None
-
-
 class SetupContext(msgspec.Struct, frozen=True, kw_only=True):
     """Where the steps before the first trial are taken, and with what."""
 
@@ -107,8 +92,9 @@ class SetupContext(msgspec.Struct, frozen=True, kw_only=True):
     env: dict[str, str]
     secrets: dict[str, str]
     sealer: Sealer
-    # The one to take if acceptance does the same in it, and the way to it.
-    better: Sealer | None
+    # A sandbox to take if acceptance does the same in it; or the open, to compare with the sandbox
+    # that was asked for.
+    other: Sealer | None
 
 
 class Preparation:
@@ -136,10 +122,18 @@ class Preparation:
         digests |= {f"builds.{arm}": tree_digest(path) for arm, path in builds.items() if path}
         baseline = trees[self._checked.baseline]
         untouched = self._untouched(tasks, baseline, checks)
-        sealer, reason = self._context.sealer, ""
-        if self._context.better is not None:
-            why = self._differs_inside(tasks, baseline, self._context.better)
-            sealer, reason = (sealer, why) if why else (self._context.better, "")
+        sealer, reason, warnings = self._context.sealer, "", [*self._absent(trees)]
+        if (other := self._context.other) is not None:
+            why = self._differs(tasks, baseline, other)
+            if why and other.isolation == "copy":
+                warnings.append(
+                    f"{why}; name files of the suite as {{suite}}/PATH in the command, and put "
+                    "whatever else it needs into agent.mounts"
+                )
+            elif why:
+                reason = f"{other.isolation}: {why}"
+            elif other.isolation != "copy":
+                sealer = other
         return Prepared(
             trees=trees,
             builds={arm: path for arm, path in builds.items() if path},
@@ -148,6 +142,7 @@ class Preparation:
             untouched=untouched,
             isolation=sealer.isolation,
             isolation_reason=reason,
+            warnings=tuple(warnings),
         )
 
     def _grader(self, task: SuiteTask, trees: Mapping[str, Mapping[str, Tree]]) -> str:
@@ -167,14 +162,10 @@ class Preparation:
         export(self._checked.at(arm.source.repo), self._frozen.sources[name], builds, made)
         builds.remove(str(self._made))
         builds.within(f"{self._made}/bin", make=True).close()
-        commands = [self._filled(command, build) for command in arm.build_commands]
+        commands = [self._checked.in_shell(command, build) for command in arm.build_commands]
         seal = self._context.sealer.for_setup(None, build)
         self._run(f"build of arm {named(name)}", f"build.{name}", source, commands, None, seal)
         return build
-
-    def _filled(self, command: str, build: str = "") -> str:
-        values = {"suite": self._checked.shown, "workspace": ".", "build": build}
-        return fill_shell(command, values)
 
     def _task_folder(self, task: SuiteTask, number: int) -> Tree:
         """A task of Harbor in a tree of its own, under its name: Harbor calls it by that."""
@@ -202,14 +193,14 @@ class Preparation:
         common = start
         if workspace.setup_commands:
             common = trees.at("common")
-            commands = list(map(self._filled, workspace.setup_commands))
+            commands = list(map(self._checked.in_shell, workspace.setup_commands))
             seal = self._context.sealer.for_setup(None)
             self._run("setup of the workspace", "workspace", start, commands, common, seal)
         seeds: dict[tuple[str, tuple[str, ...]], str] = {}
         for task in tasks:
             if task.setup_commands and _setup_of(task) not in seeds:
                 path = trees.at(f"task{len(seeds) + 1}")
-                commands = list(map(self._filled, task.setup_commands))
+                commands = list(map(self._checked.in_shell, task.setup_commands))
                 what, seal = (
                     f"setup of task {named(task.id)}",
                     self._context.sealer.for_setup(task.id),
@@ -258,14 +249,15 @@ class Preparation:
         untouched: dict[str, tuple[Untouched, ...]] = {task.id: () for task in tasks}
         for (task, _), job, fact in zip(waiting, jobs, facts, strict=True):
             log = f"see {visible(job.folder)}/acceptance.log"
-            with OpenFolder(job.folder) as folder:
-                told = last_line(folder.read("acceptance.log"))
             for name, code in (fact.check_exit_codes or {"": fact.acceptance_exit_code}).items():
                 if code in (NOT_EXECUTABLE, NOT_FOUND):
                     which = f" {named(name)}" if name else ""
+                    place = self._checked.workspace
+                    image = task.image or place.image or place.dockerfile
+                    which += f" in image {named(image)}" if image and job.seal.image else ""
                     raise InputError(
                         f"task {named(task.id)}: its acceptance command{which} cannot be run "
-                        f"(exit code {code}): {told}; {log}"
+                        f"(exit code {code}): {fact.told or 'no reason given'}; {log}"
                     )
             if fact.score_error is not None:
                 raise InputError(
@@ -282,23 +274,35 @@ class Preparation:
         acceptance = self._checked.acceptance(task)
         return self._job(folder, trees[task.id].path, acceptance=acceptance, seal=seal)
 
-    def _differs_inside(
-        self, tasks: Sequence[SuiteTask], trees: Mapping[str, Tree], sealer: Sealer
-    ) -> str:
-        """Why an isolation cannot be taken: acceptance does something else in it; or nothing."""
-        jobs = [self._acceptance(task, f"{task.id}.inside", trees, sealer) for task in tasks]
-        for task, job, inside in zip(tasks, jobs, self._ended(jobs), strict=True):
-            if why := inside.not_started or inside.not_judged:
-                return f"{sealer.isolation}: acceptance of task {named(task.id)}: {visible(why)}"
-            with OpenFolder(job.folder) as folder, OpenFolder(self._log_of(task)) as before:
-                outside = msgspec.convert(read_outcome(before), Untouched)
-                logs = [_words_of(at.read("acceptance.log")) for at in (before, folder)]
-            what = f"{sealer.isolation}: acceptance of task {named(task.id)}"
-            if inside != outside:
-                codes = f"{outside.acceptance_exit_code} outside, {inside.acceptance_exit_code}"
-                return f"{what} ends differently inside: exit code {codes} inside"
-            if logs[0] != logs[1]:
-                return f"{what} prints something different inside; see {visible(job.folder)}"
+    def _absent(self, trees: Mapping[str, Mapping[str, Tree]]) -> Iterator[str]:
+        """Paths to restore that no workspace has: what is there afterwards was made by an agent."""
+        suite = self._checked.suite
+        restored = {
+            f"tasks.{t.id}.acceptance_files": t.acceptance_files for t in self._checked.tasks
+        }
+        restored["acceptance_files"] = suite.acceptance_files
+        every = {tree.path for by_task in trees.values() for tree in by_task.values()}
+        for key, paths in restored.items():
+            for path in paths:
+                if not any(os.path.lexists(os.path.join(tree, path)) for tree in every):
+                    yield (
+                        f"{visible(key)} names {named(path)}, which no workspace has: what agents "
+                        "make there is removed before acceptance, and nothing is restored"
+                    )
+
+    def _differs(self, tasks: Sequence[SuiteTask], trees: Mapping[str, Tree], other: Sealer) -> str:
+        """What acceptance does in a sandbox and not in the open, of which the one was tried."""
+        inside = other.isolation != "copy"
+        name = "inside" if inside else "outside"
+        jobs = [self._acceptance(task, f"{task.id}.{name}", trees, other) for task in tasks]
+        for task, job, facts in zip(tasks, jobs, self._ended(jobs), strict=True):
+            folders = [self._log_of(task), job.folder]
+            if unable := facts.not_started or facts.not_judged:
+                why = f": {visible(unable)}"
+            else:
+                why = difference(*(folders if inside else folders[::-1]))
+            if why:
+                return f"acceptance of task {named(task.id)}{why}"
         return ""
 
     def _log_of(self, task: SuiteTask) -> str:
@@ -384,50 +388,9 @@ class Preparation:
                 running -= 1
                 if not outcome.complete:
                     raise InputError(f"setup did not finish: {visible(outcome.reason)}")
-        return [_facts(job.folder) for job in jobs]
+        return [read_untouched(job.folder) for job in jobs]
 
 
 def _setup_of(task: SuiteTask) -> tuple[str, tuple[str, ...]]:
     """What tasks with the same workspace have in common."""
     return (task.image or "", task.setup_commands)
-
-
-def _words_of(log: bytes) -> bytes:
-    """What a log says, without what differs each time: numbers, and names that are drawn."""
-    return _DRAWN.sub(b"0", log)
-
-
-def _facts(path: str) -> Untouched:
-    with OpenFolder(path) as folder:
-        return msgspec.convert(read_outcome(folder), Untouched)
-
-
-def warnings_of(untouched: Mapping[str, Sequence[Untouched]]) -> list[str]:
-    """What acceptance on the untouched workspace tells about each task."""
-    warnings = []
-    for task, tries in untouched.items():
-        if not tries:
-            continue
-        passed = {each.acceptance_exit_code == 0 for each in tries}
-        if passed == {True}:
-            warnings.append(f"task {named(task)}: acceptance passes on the untouched workspace")
-            continue
-        if len(passed) > 1:
-            warnings.append(f"task {named(task)}: acceptance is flaky on the untouched workspace")
-        warnings += _untouched_checks(task, tries)
-    return warnings
-
-
-def _untouched_checks(task: str, tries: Sequence[Untouched]) -> Iterator[str]:
-    """The checks that pass where nothing was done: they are in the score of every run."""
-    results = {
-        name: {each.check_exit_codes[name] == 0 for each in tries}
-        for name in tries[0].check_exit_codes
-    }
-    for passed, what in (({True}, "pass"), ({True, False}, "are flaky")):
-        names = [name for name, seen in results.items() if seen == passed]
-        if names:
-            yield (
-                f"task {named(task)}: checks that {what} on the untouched workspace: "
-                f"{listed(names)}"
-            )

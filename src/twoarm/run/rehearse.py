@@ -20,10 +20,11 @@ from twoarm.run.freeze import asked
 from twoarm.run.isolation import isolation_said
 from twoarm.run.job_maker import argv_of
 from twoarm.run.place import Place, choose_place, new_token
-from twoarm.run.prepare import Prepared, warnings_of
+from twoarm.run.prepare import Prepared
 from twoarm.run.schedule import Frozen
 from twoarm.run.session import prepare_trials
 from twoarm.run.setting import Setting, notes
+from twoarm.run.untouched import results_of, warnings_of
 from twoarm.text.escape import counted, named, series, shortened, visible
 
 if TYPE_CHECKING:
@@ -129,7 +130,13 @@ def outlook(setting: Setting, rehearsed: Rehearsed, command: str) -> list[str]:
         lines.append(f"  {number}. {visible(block[0].task)}, repeat {block[0].repeat}: {order}")
     if len(frozen.blocks) > _SHOWN:
         lines.append(f"  and {len(frozen.blocks) - _SHOWN} more")
-    warnings = [*notes(setting), *rehearsed.warnings, *warnings_of(prepared.untouched)]
+    if results := results_of(prepared.untouched):
+        lines.append("acceptance where nothing was done yet:")
+        lines += [f"  {text}" for text in results[:_SHOWN]]
+        if len(results) > _SHOWN:
+            lines.append(f"  and {len(results) - _SHOWN} more")
+    warnings = [*notes(setting), *rehearsed.warnings, *prepared.warnings]
+    warnings += warnings_of(prepared.untouched)
     lines += [f"warning: {text}" for text in warnings]
     if warnings:
         conclusion = f"ready, with {counted(len(warnings), 'warning')}; start it with {command}"

@@ -105,7 +105,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         commands = [*checked.workspace.setup_commands]
         commands += [text for task in checked.tasks for text in task.setup_commands]
         commands += [text for arm in checked.arms.values() for text in arm.setup_commands]
-        return self._suite(commands)
+        return self._suite(map(checked.in_shell, commands))
 
     @property
     def _variables(self) -> list[str]:
@@ -132,7 +132,9 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         seen: list[str] = []
         if not self.contained:
             seen, _, _ = self._machine
-        words = [word.replace("{suite}", self.checked.shown) for word in self._words("")]
+        templates = [arm.prompt_template or "" for arm in self.checked.arms.values()]
+        words = [*self._words(""), *templates]
+        words = [word.replace("{suite}", self.checked.shown) for word in words] + self._variables
         shown = layers([*seen, *self._mounts, *self._agent_reads(words, "")], self._hidden)
         tasks = self.checked.tasks
         named = {path for task in tasks for path in self._elsewhere(self._graders(task))}
@@ -170,34 +172,43 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         return own or self.images.get(WORKSPACE_IMAGE, "")
 
     @cached_property
-    def _hidden(self) -> list[str]:
-        """The suite and its sources, and what is kept back besides, links followed."""
+    def _of_suite(self) -> list[str]:
+        """The suite and its sources, links followed."""
         checked, place = self.checked, self.checked.workspace
         sources = [arm.source.repo for arm in checked.arms.values() if arm.source is not None]
         paths = [checked.at(path) for path in (place.repo, place.copy, *sources) if path]
         if checked.suite.tasks_from is not None:
             paths.append(checked.at(checked.suite.tasks_from))
-        every = [*self.kept_back, checked.folder, checked.shown, *paths]
+        every = [checked.folder, checked.shown, *paths]
         # The folder may have no more than a link to the suite in it.
         return list(dict.fromkeys(map(os.path.realpath, (*every, checked.path))))
+
+    @cached_property
+    def _hidden(self) -> list[str]:
+        """What is kept back, the suite and its sources, links followed."""
+        return list(dict.fromkeys((*map(os.path.realpath, self.kept_back), *self._of_suite)))
 
     def _suite(self, commands: Iterable[str]) -> list[str]:
         """What commands of the suite may read of it: all, unless the user's HOME is in it; and
         what they name elsewhere, be it by a link."""
-        suite, commands = self.checked.shown, list(commands)
+        suite, texts = self.checked.shown, [*commands, *self._variables]
         home = self.kept_back[0]
         inside = lies(home, suite) or lies(home, os.path.realpath(suite))
-        named = named_in(commands, suite)
+        named = self._not_kept_back(named_in(texts, suite))
         led = [path for path in led_out(named, suite) if not holds(path, self._hidden)]
-        whole = named if inside else [suite]
-        return [*whole, *led, *self._elsewhere([*commands, *self._variables])]
+        return [*(named if inside else [suite]), *led, *self._elsewhere(texts)]
 
     def _beside(self, texts: Iterable[str]) -> list[str]:
         """What texts name in the folder of the suite, or from there; of the latter, nothing that
         holds what is kept back."""
         suite = self.checked.shown
-        paths = map(os.path.normpath, named_in(texts, suite))
+        paths = self._not_kept_back(map(os.path.normpath, named_in(texts, suite)))
         return [path for path in paths if lies(path, suite) or not holds(path, self._hidden)]
+
+    def _not_kept_back(self, paths: Iterable[str]) -> list[str]:
+        """Without what is kept back itself: what is shown of it by name would be all of it."""
+        kept_back = set(map(os.path.realpath, self.kept_back))
+        return [path for path in paths if os.path.realpath(path) not in kept_back]
 
     def _elsewhere(self, texts: Iterable[str]) -> list[str]:
         """What texts name by whole paths; in a container, these are of its image."""
@@ -211,7 +222,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _machine(self) -> tuple[list[str], list[str], dict[str, str]]:
         """What every sandbox shows and hides of this machine, and its links with what they say."""
         folders, links = system_folders()
-        trees = program_trees(self.path, self.program, self._hidden)
+        trees = program_trees(self.path, self.program, self._hidden, self._of_suite)
         shown = [path for path in (*folders, *trees) if os.path.realpath(path) not in self._hidden]
         return shown, [*self._hidden, *secrets(), *keys_in(trees)], links
 

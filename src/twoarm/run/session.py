@@ -313,6 +313,8 @@ def prepare_trials(
     kept_back = (*kept_back, place.root, place.path)
     sealer = sealer_of(setting.checked, chosen, program, marker, kept_back)
     open_sealer = sealer_of(setting.checked, ChosenIsolation(name="copy"))
+    # What was asked for is taken, and compared with the open all the same.
+    other = open_sealer if chosen.name == "bwrap" else None
     context = SetupContext(
         place=place,
         executor=executor,
@@ -321,7 +323,7 @@ def prepare_trials(
         env=setting.env,
         secrets=setting.secrets,
         sealer=open_sealer if chosen.tentative else sealer,
-        better=sealer if chosen.tentative else None,
+        other=sealer if chosen.tentative else other,
     )
     prepared = Preparation(setting.checked, setting.frozen, context).prepare(checks)
     check_programs(setting.checked, setting.agent, setting.frozen.suite.tasks, prepared)

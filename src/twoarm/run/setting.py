@@ -32,7 +32,7 @@ from twoarm.run.shard import Shard, refuse_moving, sharded, share_of
 from twoarm.run.shown import lies
 from twoarm.run.suite_file import CheckedSuite, read_suite
 from twoarm.run.tree import is_committed, lies_in, uncommitted
-from twoarm.text.escape import counted_tasks, named, visible
+from twoarm.text.escape import counted_tasks, in_toml, named, visible
 
 # A shorter value would be redacted from everything.
 SHORTEST_SECRET = 8
@@ -236,7 +236,8 @@ def notes(setting: Setting) -> Iterator[str]:
         yield f"uncommitted changes in {named(repo)} are ignored; trials start from {commit}"
     yield from _readable_suite(setting.checked, setting.frozen.origin)
     yield from _readable_home(setting)
-    for path in sealer_of(setting.checked, setting.isolation).readable_graders():
+    sealer = sealer_of(setting.checked, setting.isolation, setting.program.path)
+    for path in sealer.readable_graders():
         inside = lies(path, setting.checked.shown)
         way = "move it to the folder of the suite"
         if inside:
@@ -292,7 +293,7 @@ def _readable_suite(checked: CheckedSuite, origin: str) -> Iterator[str]:
     if not all(any(_above(at, own) for at in arm.remove) for arm in checked.arms.values()):
         yield (
             f"the suite is {where}, so agents of all arms can read it, and whatever lies beside "
-            f"it; keep it elsewhere, or write remove = [{named(own)}] in every arm"
+            f"it; keep it elsewhere, or write remove = [{in_toml(own)}] in every arm"
         )
 
 

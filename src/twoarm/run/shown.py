@@ -39,6 +39,12 @@ _BESIDE_IF = {"src": _GO, "pkg": _GO, "conf": "release", "opt": "Cellar"}
 # A folder of programs has fewer links than that, and whoever follows them has fewer steps to take.
 _MOST_LINKS = 5_000
 _PACKAGES = "/node_modules/"
+# A kernel follows no more.
+_MOST_HOPS = 40
+# What comes before a path, and may stand between: `-I/usr/include`, `@/tmp/words`,
+# `file:///etc/hosts`. Anything else makes it the end of another path.
+_BEFORE = re.compile(r"""[\s"'`:;,=|&<>({\[]""")
+_ATTACHED = re.compile(r"/*|-\w|@")
 # What a sandbox has of its own.
 _OWN = ("/tmp", "/var/tmp")
 _OF_THE_KERNEL = ("/proc", "/sys", "/dev", "/run")
@@ -47,9 +53,11 @@ _LONGEST_NAME = 4096
 # Two slashes are in front of a host, but for those of a URL of a file.
 _BEGINS = re.compile(r"(?<![\w/.}-])/(?!/)|(?<=file://)/")
 _AROUND = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]]""")
+_HALF_QUOTED = ("'/", '"/', "/'", '/"')
 # The same, and where a pattern begins; and how many of them a name may have in it.
 _AROUND_WHOLE = re.compile(r"""[\s"'`:;,=|&<>(){}\[\]*?$\\]""")
 _MOST_AROUND = 16
+_QUOTES, _OF_PATTERNS = "\"'", "*?[{$`\\"
 
 
 class Layer(Enum):
@@ -65,12 +73,15 @@ def lies(path: str, above: str) -> bool:
     return path == above or path.startswith(above.rstrip("/") + "/")
 
 
-def program_trees(path_variable: str, program: str | None, kept_back: Iterable[str]) -> list[str]:
+def program_trees(
+    path_variable: str, program: str | None, kept_back: Iterable[str], own: Iterable[str] = ()
+) -> list[str]:
     """What the programs on PATH are made of: their folders, the folders of what links lead to.
 
-    Whatever holds something that is kept back is not shown as a whole.
+    Whatever holds something that is kept back is not shown as a whole; nor is what a program of the
+    user's own is beside.
     """
-    trees = _Trees([os.path.realpath(path) for path in kept_back])
+    trees = _Trees([os.path.realpath(path) for path in kept_back], list(own))
     for folder in path_variable.split(os.pathsep):
         if os.path.isabs(folder) and os.path.isdir(folder):
             trees.add_folder(folder)
@@ -80,8 +91,9 @@ def program_trees(path_variable: str, program: str | None, kept_back: Iterable[s
 
 
 class _Trees:
-    def __init__(self, kept_back: list[str]) -> None:
+    def __init__(self, kept_back: list[str], own: list[str]) -> None:
         self._kept_back = kept_back
+        self._own = own
         self.shown: list[str] = []
 
     def add_folder(self, folder: str) -> None:
@@ -151,7 +163,8 @@ class _Trees:
         )
 
     def _is_too_much(self, prefix: str) -> bool:
-        """Whether it holds what is kept back, or all that a user has installed and configured.
+        """Whether it holds what is kept back, or all that a user has installed and configured, or
+        is part of what is graded and what grades it.
 
         Of an environment of Python it is known what is in which of its folders.
         """
@@ -159,6 +172,8 @@ class _Trees:
             return True
         if _is_environment(prefix):
             return False
+        if any(lies(os.path.realpath(prefix), path) for path in self._own):
+            return True
         return os.path.dirname(prefix) == "/" or any(lies(path, prefix) for path in self._kept_back)
 
     def _add(self, path: str) -> None:
@@ -212,24 +227,54 @@ def _is_private(entry: "os.DirEntry[str]") -> bool:
 def named_in(texts: Iterable[str], folder: str) -> list[str]:
     """The paths below a folder that texts name, and the folder itself where one names just that."""
     paths = []
-    for text in texts:
-        for match in re.finditer(re.escape(folder), text):
-            following = text[match.end() :].split("\n", 1)[0][:_LONGEST_NAME]
-            if following[:2] in ("'/", '"/'):
-                # The folder alone was in quotes.
-                following = following[1:]
-            ends = [len(following), *(cut.start() for cut in _AROUND.finditer(following))]
-            for end in sorted(ends, reverse=True):
-                path = (folder + following[:end]).rstrip("/")
-                # Not another name that begins like that of the folder.
-                if (following[:1] in ("", "/") or end == 0) and os.path.lexists(path):
-                    paths.append(path)
-                    break
+    for following in _mentions(texts, folder):
+        ends = [len(following), *(cut.start() for cut in _AROUND.finditer(following))]
+        for end in sorted(ends, reverse=True):
+            path = (folder + following[:end]).rstrip("/")
+            # Not another name that begins like that of the folder.
+            if (following[:1] in ("", "/") or end == 0) and os.path.lexists(path):
+                paths.append(path)
+                break
     return paths
 
 
+def around_patterns(texts: Iterable[str], folder: str) -> list[str]:
+    """The innermost folders that are there around patterns, and around names that only a shell puts
+    together."""
+    paths = []
+    for following in _mentions(texts, folder):
+        known = _AROUND_WHOLE.split(following, maxsplit=1)[0]
+        end, path = following[len(known) : len(known) + 1], folder + known
+        begun = end in _QUOTES and not os.path.lexists(path)
+        if known[:1] in ("", "/") and end and (end in _OF_PATTERNS or begun):
+            inner = os.path.dirname(path) if known else folder
+            paths.append(next(filter(os.path.isdir, _upwards(inner))))
+    return paths
+
+
+def _upwards(path: str) -> Iterator[str]:
+    """A path, and the folders that it is in."""
+    while path != "/":
+        yield path
+        path = os.path.dirname(path)
+    yield path
+
+
+def _mentions(texts: Iterable[str], folder: str) -> Iterator[str]:
+    """What follows on the name of a folder wherever texts have it, up to the end of the line."""
+    for text in texts:
+        for match in re.finditer(re.escape(folder), text):
+            before = text[max(0, match.start() - _LONGEST_NAME) : match.start()]
+            if not _ATTACHED.fullmatch(_BEFORE.split(before)[-1]):
+                continue
+            following = text[match.end() :].split("\n", 1)[0][:_LONGEST_NAME]
+            # The folder alone was in quotes, or all but the folder.
+            yield "/" + following[2:] if following[:2] in _HALF_QUOTED else following
+
+
 def led_out(paths: Iterable[str], folder: str) -> list[str]:
-    """Where the first link in each of these paths below a folder leads, if that is elsewhere."""
+    """Where the first link in each of these paths below a folder leads, if that is elsewhere: every
+    link on the way, and what is at its end."""
     led: dict[str, None] = {}
     for path in paths:
         at = folder
@@ -237,9 +282,18 @@ def led_out(paths: Iterable[str], folder: str) -> list[str]:
             at = os.path.join(at, name)
             real = os.path.realpath(at)
             if os.path.islink(at) and not lies(real, os.path.realpath(folder)):
-                led[real] = None
+                led |= dict.fromkeys((*_hops(at), real))
                 break
     return list(led)
+
+
+def _hops(link: str) -> Iterator[str]:
+    """The links that a link leads to, one after another."""
+    for _ in range(_MOST_HOPS):
+        link = os.path.normpath(os.path.join(os.path.dirname(link), os.readlink(link)))
+        if not os.path.islink(link):
+            return
+        yield link
 
 
 def absolute_in(texts: Iterable[str], kept_back: Iterable[str]) -> list[str]:

@@ -14,6 +14,8 @@ LimitSeconds = Annotated[float, Meta(gt=0, le=604_800)]
 Dollars = Annotated[float, Meta(gt=0, le=1_000_000)]
 RetryCount = Annotated[int, Meta(ge=0, le=100)]
 Megabytes = Annotated[int, Meta(ge=1, le=100_000)]
+# With less, engines start no container.
+ContainerMegabytes = Annotated[int, Meta(ge=6, le=100_000_000)]
 CpuCount = Annotated[float, Meta(gt=0, le=1_000)]
 ProcessCount = Annotated[int, Meta(ge=10, le=1_000_000)]
 # What `args`, `env`, `argv` and `prompt_template` may name in braces.
@@ -121,7 +123,7 @@ class Limits(_Table, frozen=True, kw_only=True):
     retry_seconds: Annotated[float, Meta(ge=0, le=86_400)] = 30.0
     output_mb: Megabytes = 256
     patch_mb: Megabytes = 32
-    memory_mb: Megabytes | None = None
+    memory_mb: ContainerMegabytes | None = None
     cpus: CpuCount | None = None
     processes: ProcessCount | None = None
 

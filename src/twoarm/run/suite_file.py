@@ -16,7 +16,7 @@ from twoarm.programs.settings import NO_FORMAT, Program
 from twoarm.programs.uptake import Pattern
 from twoarm.run.harbor_tasks import HARBOR, Spelled, expand, misplaced
 from twoarm.run.mismatches import mismatches
-from twoarm.run.shown import named_in
+from twoarm.run.shown import around_patterns, named_in
 from twoarm.run.suite import (
     PLACEHOLDERS,
     Arm,
@@ -27,7 +27,7 @@ from twoarm.run.suite import (
     placeholders,
 )
 from twoarm.runs.record import MOST_CHECKS
-from twoarm.text.escape import named, visible
+from twoarm.text.escape import in_toml, named, visible
 
 # A suite is written by people; nothing longer is one.
 LARGEST_FILE = 64 * 2**20
@@ -79,12 +79,23 @@ class CheckedSuite(msgspec.Struct, frozen=True, kw_only=True):
 
     def acceptance(self, task: SuiteTask) -> dict[str, str]:
         """The commands of a task by the names of their checks, with placeholders filled in."""
-        values = {"suite": self.shown, "workspace": ".", "build": "{build}"}
-        return {name: fill_shell(text, values) for name, text in task.acceptance.items()}
+        return {name: self.in_shell(text) for name, text in task.acceptance.items()}
+
+    def in_shell(self, command: str, build: str = "{build}") -> str:
+        """A shell command with its placeholders filled in."""
+        return fill_shell(command, {"suite": self.shown, "workspace": ".", "build": build})
 
     def graders(self, task: SuiteTask) -> list[str]:
         """What acceptance commands name in the folder of the suite."""
-        return sorted({*named_in(self.acceptance(task).values(), self.shown)} - {self.shown})
+        return sorted(self._graders(task) - {self.shown})
+
+    def graded_by_all(self, task: SuiteTask) -> bool:
+        """Whether what grades a task may be anything in the folder of the suite."""
+        return self.shown in self._graders(task)
+
+    def _graders(self, task: SuiteTask) -> set[str]:
+        commands, folder = [*self.acceptance(task).values()], self.shown
+        return {*named_in(commands, folder), *around_patterns(commands, folder)}
 
     def at(self, path: str) -> str:
         """A path of the suite, from wherever we are."""
@@ -165,6 +176,7 @@ def _problem(path: str, key: str, message: str) -> Problem:
 
 def _parts(path: str, suite: Suite) -> Iterator[Problem]:
     """What must be there besides tasks and arms, and fit together."""
+    folder = os.path.dirname(os.path.abspath(path))
     if suite.agent is None:
         yield _problem(path, "agent", 'missing; write [agent] with program = "claude-code"')
     else:
@@ -178,12 +190,15 @@ def _parts(path: str, suite: Suite) -> Iterator[Problem]:
     else:
         key = "repo" if suite.workspace.copy is None else "copy"
         place = suite.workspace.repo or suite.workspace.copy or ""
-        folder = os.path.dirname(os.path.abspath(path))
         if not os.path.isdir(os.path.join(folder, os.path.expanduser(place))):
             message = f"no folder {named(place)}; paths are relative to the suite"
             yield _problem(path, f"workspace.{key}", message)
     if suite.workspace is not None and suite.workspace.image and suite.workspace.dockerfile:
         yield _problem(path, "workspace", "write either image or dockerfile")
+    dockerfile = suite.workspace.dockerfile if suite.workspace is not None else None
+    if dockerfile and not os.path.isfile(os.path.join(folder, os.path.expanduser(dockerfile))):
+        message = f"no file {named(dockerfile)}; paths are relative to the suite"
+        yield _problem(path, "workspace.dockerfile", message)
     yield from _uptake(path, "uptake", suite.uptake)
     limits = suite.limits
     if limits.trial_usd and limits.budget_usd and limits.trial_usd > limits.budget_usd:
@@ -318,7 +333,7 @@ def _overlays(
             if not os.path.exists(os.path.join(folder, os.path.expanduser(source))):
                 message = f"no file {named(source)}; paths are relative to the suite"
                 if table == "files":
-                    gone = f"remove = [{named(place)}]"
+                    gone = f"remove = [{in_toml(place)}]"
                     message += f"; if the change is to have no such file, write {gone} instead"
                 yield _problem(path, f"{key}.{table}.{place}", message)
 

@@ -153,6 +153,12 @@ def named(text: str) -> str:
     return markdown_code(shortened(text, 60))
 
 
+def in_toml(text: str) -> str:
+    """A name as a suite would have it, in TOML or in JSON."""
+    quoted = visible(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}"'
+
+
 def value_in_words(value: object, mapping: str = "an object") -> str:
     """A value that somebody wrote and nobody can use, as an error quotes it."""
     if isinstance(value, Mapping):

@@ -182,7 +182,7 @@ def test_a_change_that_removes_the_file_is_told_what_to_write(
     assert ran.codes == {"run": 2, "judge": None}
     log = ran.machines["run"].log
     assert "arms.with_change.files.AGENTS.md: no file `../AGENTS.md`" in log
-    assert "if the change is to have no such file, write remove = [`AGENTS.md`] instead" in log
+    assert 'if the change is to have no such file, write remove = ["AGENTS.md"] instead' in log
 
 
 def test_a_budget_that_is_spent_is_not_enough_data(

@@ -49,8 +49,9 @@ class InTheOpen:
         """Ask the step to end; `below` is every process of the attempt."""
         send(-pid, self.stop_signal)
 
-    def ended(self, code: int | None) -> None:
-        """Leave nothing of it; with an exit code, see that it was the step's own."""
+    def ended(self, code: int | None, stopped: bool = False) -> None:
+        """Leave nothing of it; see that an exit code was the step's own, and that what was stopped
+        had begun."""
 
 
 class CleansUp(InTheOpen):
@@ -95,13 +96,15 @@ class Bubblewrapped(InTheOpen):
             if each != pid:
                 send(each, signal.SIGTERM)
 
-    def ended(self, code: int | None) -> None:
+    def ended(self, code: int | None, stopped: bool = False) -> None:
         """An exit code is told on the descriptor only if the step was started."""
         told = os.pread(self._status, 4096, 0)
         os.close(self._status)
         os.close(self._calls)
         if code is not None and b'"exit-code"' not in told:
             raise IsolationError("the sandbox did not start")
+        if stopped and b'"child-pid"' not in told:
+            raise IsolationError("the sandbox did not start in time")
 
 
 class Contained(InTheOpen):
@@ -149,10 +152,10 @@ class Contained(InTheOpen):
         """The client hands it on."""
         send(pid, signal.SIGTERM)
 
-    def ended(self, code: int | None) -> None:
+    def ended(self, code: int | None, stopped: bool = False) -> None:
         """The container goes, whatever has become of its client."""
         state, own = "exited", code
-        if code:
+        if code or stopped:
             # Any of them may be the client's own: docker's has 1 for what it could not start.
             state, own = self._state()
         gone, _ = self._call(remove := [self._engine, "rm", "-f", "-v", self._name])
@@ -163,7 +166,9 @@ class Contained(InTheOpen):
         if state == _UNKNOWN:
             raise IsolationError("the engine of the container does not answer")
         if state in ("", "created", "configured", "initialized"):
-            raise IsolationError("the container did not start")
+            raise IsolationError("the container did not start" + (" in time" if stopped else ""))
+        if stopped:
+            return
         if state not in ("exited", "stopped", "dead") or own != code:
             why = f"the client of the container was killed, or failed (exit code {code})"
             raise IsolationError(why)

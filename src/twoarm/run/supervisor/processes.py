@@ -297,18 +297,19 @@ class Steps:
         code = os.waitstatus_to_exitcode(status)
         code = _SIGNALLED - code if code < 0 else code
         try:
-            left = self._end(isolation, code if why == "exit" else None)
+            left = self._end(isolation, code if why == "exit" else None, stopped=why != "exit")
         except IsolationError as error:
             told = os.pread(files[-1], _TOLD_BYTES, before).decode("utf-8", "replace")
-            raise IsolationError(": ".join((str(error), *told.strip().split("\n")[-1:]))) from None
+            last = told.strip().rpartition("\n")[2]
+            raise IsolationError(f"{error}: {last}" if last else str(error)) from None
         if why == "exit" and isolation.shows_leftovers:
             self.leftovers += left
         return code, why, ended - started
 
-    def _end(self, isolation: InTheOpen, code: int | None) -> list[str]:
+    def _end(self, isolation: InTheOpen, code: int | None, *, stopped: bool = False) -> list[str]:
         """Nobody is left behind, even if the runner is gone."""
         try:
-            isolation.ended(code)
+            isolation.ended(code, stopped)
             deadline = time.monotonic() + isolation.linger_seconds
             while time.monotonic() < deadline and _reap():
                 time.sleep(0.0001)
