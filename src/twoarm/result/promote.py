@@ -195,6 +195,9 @@ def _lacking(comparison: Comparison) -> Iterator[Sentence]:
 
 def _by_gates(comparison: Comparison) -> Promotion:
     if comparison.decision.kind == "candidate":
+        if not any(arm.successes for arm in comparison.summaries):
+            # Whoever fails first is the faster one, and perhaps the tests are what fails.
+            return _settled("gates", "not enough data", say("no run succeeded in either arm"))
         fewest = comparison.adequacy.fewest_repeats
         return _settled(
             "gates",
