@@ -229,6 +229,7 @@ def _report(
         evidence=evidence,
         promotion=promotion,
         caveats=known,
+        failures=failures,
         options=options,
     )
     return Report(

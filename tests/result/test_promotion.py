@@ -417,21 +417,3 @@ def test_no_difference_is_said_as_what_it_is() -> None:
 def test_runs_that_all_have_a_partner_decide_as_they_do() -> None:
     comparison = twoarm.score([*both(), *both("u")]).comparison
     assert comparison.on_pairs is comparison.decision
-
-
-@pytest.mark.parametrize("solved", [0, 1])
-def test_where_no_run_succeeded_nobody_is_promoted_by_the_gates(solved: int) -> None:
-    """As where the acceptance command is mistyped: whoever fails first is the faster one."""
-    runs = [
-        run(f"t{task}", arm, repeat, success=task < solved, duration_seconds=seconds)
-        for task in range(6)
-        for repeat in range(1, 6)
-        for arm, seconds in ((WITH, 90.0), (WITHOUT, 100.0))
-    ]
-    report = twoarm.score(runs)
-    assert report.comparison.decision.kind == "candidate"
-    assert report.promotion.verdict == (YES if solved else NOT_YET)
-    if not solved:
-        assert [str(reason) for reason in report.promotion.reasons] == [
-            "no run succeeded in either arm"
-        ]

@@ -13,6 +13,7 @@ from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.losses import OneSided
 from twoarm.evidence.results import Evidence
 from twoarm.evidence.solved import FEWEST_SOLVED
+from twoarm.explain.failures import Failures
 from twoarm.options import Options
 from twoarm.result.findings import FAIRLY_STABLE
 from twoarm.result.looked import score_alone
@@ -21,6 +22,7 @@ from twoarm.result.promote import Promotion
 from twoarm.result.shortfall import RECORD_SCORES, before_promotion, unscored
 from twoarm.result.step import Step, step
 from twoarm.result.stopping import look_steps
+from twoarm.runs.endings import FAILURE_CODES, FAILURE_WORDS, LIMITS
 from twoarm.runs.metric import LABELS, SUCCESS
 from twoarm.text.escape import counted, series
 from twoarm.text.sentence import Name, Whole, listed
@@ -33,6 +35,7 @@ class Basis(msgspec.Struct, frozen=True, kw_only=True):
     evidence: Evidence | None
     promotion: Promotion
     caveats: tuple[Caveat, ...]
+    failures: Failures
     options: Options
 
 
@@ -52,11 +55,7 @@ def next_steps(basis: Basis) -> Iterator[Step]:
         # What a whole run would show is not known yet.
         return
     if not any(summary.successes for summary in comparison.summaries):
-        yield step(
-            "check_tasks",
-            "check the tasks and the acceptance command: no run succeeded in either arm, and to "
-            "fail faster is no gain",
-        )
+        yield _nothing_solved(basis.failures)
         return
     tied = all(gate.standing == "tied" for gate in comparison.gates)
     if tied:
@@ -92,6 +91,28 @@ def next_steps(basis: Basis) -> Iterator[Step]:
     yield from _verdict(basis, tied)
     if evidence is not None and evidence.influence.decision_changes_without:
         yield _deciding([task.task_id for task in evidence.influence.decision_changes_without])
+
+
+def _nothing_solved(failures: Failures) -> Step:
+    """What to look at where no run succeeded: whatever ended all of them."""
+    reasons = {group.reason for arm in failures.arms for group in arm.reasons}
+    if reasons == {"crash"}:
+        return step(
+            "check_agent",
+            "find out why the agent crashed, as it did in every run: what it printed last is in "
+            "stderr.log, and `twoarm show` shows it",
+        )
+    if reasons and reasons <= LIMITS:
+        return step(
+            "raise_limits",
+            "raise the limits: every run met one ({}), and none succeeded",
+            series([FAILURE_WORDS[reason] for reason in FAILURE_CODES if reason in reasons]),
+        )
+    return step(
+        "check_tasks",
+        "check the tasks and the acceptance command: no run succeeded in either arm, and failing "
+        "faster is not an improvement",
+    )
 
 
 def _unfinished(comparison: Comparison) -> Step | None:
