@@ -18,7 +18,7 @@ def test_where_nothing_succeeds_the_tasks_are_looked_into() -> None:
 @pytest.mark.parametrize(
     ("reasons", "said"),
     [
-        (["exit code 2"], "find out why the agent crashed, as it did in every run: "),
+        (["exit code 2"], "find out why the agent crashed, as it did in every run; "),
         (["hit the time limit"], "raise the limits: every run met one (timeout), and none"),
         (["turn limit", "hit the time limit"], "raise the limits: every run met one (timeout and"),
         (["exit code 2", "hit the time limit"], "check the tasks and the acceptance command: "),

@@ -79,8 +79,8 @@ def _add_suite_options(group: _ArgumentGroup) -> None:
         "--isolation",
         choices=("copy", "bwrap", "podman", "docker"),
         help="what holds an agent back: nothing, a sandbox, a container (default: a "
-        "container if the suite names an image, else bwrap if it works here and the agent is no "
-        "command, else copy)",
+        "container if the suite names an image, else bwrap if it works here and the agent is not "
+        "`command`, else copy)",
     )
     group.add_argument(
         "--executor",

@@ -99,8 +99,8 @@ def _nothing_solved(failures: Failures) -> Step:
     if reasons == {"crash"}:
         return step(
             "check_agent",
-            "find out why the agent crashed, as it did in every run: what it printed last is in "
-            "stderr.log, and `twoarm show` shows it",
+            "find out why the agent crashed, as it did in every run; of a run that twoarm made, "
+            "`twoarm show` has what it printed",
         )
     if reasons and reasons <= LIMITS:
         return step(
