@@ -20,7 +20,7 @@ from twoarm.run.session import start
 from twoarm.run.setting import RunOptions, set_up
 
 # What an agent does: nothing, or little enough to take less time than any real one.
-NO_OP, WORKS = "true", "for i in $(seq 300); do /bin/true; done"
+NO_OP, WORKS = "true", "for i in $(seq {}); do /bin/true; done"
 
 
 def trials_in(how: Isolation, agent: dict[str, Any], tasks: int = 5) -> tuple[float, float]:
@@ -47,23 +47,24 @@ def trials_in(how: Isolation, agent: dict[str, Any], tasks: int = 5) -> tuple[fl
 
 def sandbox() -> None:
     """The same trials in the open and in a sandbox, in turns."""
-    # As many trials as a small run has.
-    kinds = ((NO_OP, "nothing", 50), (WORKS, "300 programs one after another", 5))
-    for script, what, tasks in kinds:
+    for programs, tasks in ((0, 50), (80, 25), (300, 5)):
+        script = WORKS.format(programs) if programs else NO_OP
         agent = {"argv": ["sh", "-c", script]}
+        # Those of nothing are as many as a small run has.
         rounds = [
             (trials_in("copy", agent, tasks), trials_in("bwrap", agent, tasks)) for _ in range(7)
         ]
         copy, bwrap = (median(each[at][1] for each in rounds) for at in (0, 1))
+        what = f"{programs} programs one after another" if programs else "nothing"
         print(f"      a trial of {what}, wall time: {copy:.3f} s copy, {bwrap:.3f} s bwrap")
         # The wall clock of a busy machine says more about the machine.
         ratio = median(bwrap[0] / copy[0] for copy, bwrap in rounds)
-        if script == NO_OP:
+        if programs:
+            told("the same in a sandbox, in processor time in the open", ratio, 1.3)
+        else:
             print(f"      in a sandbox {ratio:.2f} times the processor time in the open")
             more = median(bwrap[0] - copy[0] for copy, bwrap in rounds)
             told("a sandbox more, in processor time", more / 2 * 1000, 8, " ms")
-        else:
-            told("the same in a sandbox, in processor time in the open", ratio, 1.3)
 
 
 def container() -> None:

@@ -96,7 +96,7 @@ SEALING = (
     Broken("a grader does not change while it grades again", "Regrading._changed_in_suite", "list(changed_graders(self.setting.checked, self.setting.frozen))", "[]", IN_USE),
     Broken("what Python keeps is no part of a grader", "freeze._digest_of", ", without_runs=True", "", IN_USE),
     Broken("what grades is named in a refusal", "changes._refuse", "if key.startswith(_TASKS) and key.endswith(_GRADERS):", "if False:", IN_USE),
-    Broken("HOME is shown by no name of the suite", "Sealer._not_kept_back", "if os.path.realpath(path) not in kept_back", "", f"{SHOWN}::test_home_itself_is_shown_by_no_name_of_the_suite"),
+    Broken("HOME is shown by no name of the suite", "Sealer._not_kept_back", "if os.path.realpath(path) not in self._really_kept_back", "", f"{SHOWN}::test_home_itself_is_shown_by_no_name_of_the_suite"),
     Broken("the end of another path is no name", "shown._mentions", "if not _ATTACHED.fullmatch(_BEFORE.split(before)[-1]):", "if False:", f"{NAMES}::test_what_a_text_names_in_a_folder"),
     Broken("all but the folder may be in quotes", "shown._mentions", "if following[:2] in _HALF_QUOTED", "if False", f"{NAMES}::test_what_a_text_names_in_a_folder"),
     Broken("what a program of a suite is beside is not shown", "_Trees._is_too_much", "if any(lies(os.path.realpath(prefix), path) for path in self._own):", "if False:", f"{SHOWN}::test_beside_a_program_of_the_suite_nothing_is_shown"),
@@ -112,4 +112,6 @@ SEALING = (
     Broken("files to restore that no workspace has are told", "Preparation._absent", "if not any(", "if any(", f"{REHEARSAL}::test_files_to_restore_that_no_workspace_has_are_told"),
     Broken("a key is told where it belongs", "mismatches._way", "if homes:", "if not name:", "tests/run/test_suite.py"),
     Broken("a mount of HOME is told", "setting.notes", "yield from _readable_home(setting)", "", f"{LINKS}::test_a_mount_that_shows_home_is_told"),
+    Broken("commands of the suite see all of it", "Sealer._hidden_from", 'self._hidden if kind == "agent" else self._really_kept_back', "self._hidden", f"{SHOWN}::test_commands_of_the_suite_see_all_of_it"),
+    Broken("a name is told as a suite would have it", "escape.in_toml", """visible(text).replace("\\\\", "\\\\\\\\").replace('"', '\\\\"')""", "visible(text)", "tests/text/test_value_in_words.py"),
 )  # fmt: skip

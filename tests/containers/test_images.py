@@ -107,6 +107,21 @@ def test_a_run_whose_image_is_gone_says_which_it_needs(tmp_path: Path, podman: P
     assert f"podman no longer has the image of the runs that are there, {then[:12]}; " in result.err
 
 
+def test_an_image_of_a_dockerfile_that_is_gone_is_named_by_its_key(
+    tmp_path: Path, podman: Podman
+) -> None:
+    dockerfile(tmp_path / "image", "built")
+    place = {"image": None, "dockerfile": "image/Dockerfile"}
+    suite, out = contained(tmp_path, WHICH, workspace=place), tmp_path / "out"
+    assert run(suite, out).code == 0
+    then = digests(out)["workspace.image"]
+    podman.ask("rmi", "-f", then)
+    result = again(out, "with")
+    assert result.code == 2
+    told = "workspace.dockerfile: podman no longer has the image of the runs that are there, "
+    assert told + then[:12] in result.err
+
+
 def test_runs_in_another_image_have_another_grader(tmp_path: Path, podman: Podman) -> None:
     podman.image(MOVING, "RUN echo other > /etc/which")
     graders = set()

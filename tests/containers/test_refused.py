@@ -86,6 +86,17 @@ def test_a_dockerfile_that_is_not_there_or_cannot_be_built(tmp_path: Path) -> No
     assert "/bin/sh: nosuch: not found / Error: " in refused(suite)
 
 
+def test_acceptance_that_an_image_cannot_run_is_told_with_the_image(
+    tmp_path: Path, podman: Podman
+) -> None:
+    podman.image(OWN, "RUN touch /own")
+    tasks = [ONE[0] | {"acceptance_command": "nosuch"}]
+    for image, own in ((IMAGE, {}), (OWN, {"image": OWN})):
+        told = twoarm("run", str(contained(tmp_path, tasks=[tasks[0] | own])), "--dry-run")
+        which = f"its acceptance command in image `{image}` cannot be run (exit code 127): "
+        assert f"task `one`: {which}" in told.err, told.err
+
+
 def test_an_image_without_a_shell(tmp_path: Path, podman: Podman) -> None:
     podman.image(OWN, 'RUN ["/bin/busybox", "rm", "/bin/sh"]')
     said = refused(contained(tmp_path, workspace={"image": OWN}))

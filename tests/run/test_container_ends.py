@@ -1,4 +1,4 @@
-"""What the end of a container's client says: of its program, or of the client and its engine."""
+"""What the end of a client or a sandbox says: of the program in it, or of what is around that."""
 
 from pathlib import Path
 from typing import Any
@@ -99,6 +99,31 @@ def test_time_is_up_only_for_what_has_begun(
     if not told:
         ended = facts["ended_by" if step == "agent" else "acceptance_ended_by"]
         assert ended == "timeout"
+
+
+@pytest.mark.parametrize(
+    ("said", "told"), [("", "the sandbox did not start in time"), ('{"child-pid": 7}', "")]
+)
+@pytest.mark.parametrize("step", ["agent", "acceptance"])
+def test_time_is_up_only_for_a_sandbox_that_has_begun(
+    tmp_path: Path, said: str, told: str, step: str
+) -> None:
+    """A machine may be busy for as long as a step may run."""
+    words: dict[str, tuple[str, ...]] = {}
+    for kind in ("agent", "acceptance"):
+        says, then = (said, "exec sleep 30") if kind == step else ('{"exit-code": 0}', "exit 0")
+        sandbox = tmp_path / kind
+        # As bubblewrap does, it tells on a descriptor how far it has come.
+        to_status = 'while [ "$1" != --json-status-fd ]; do shift; done; exec 9> "/proc/self/fd/$2"'
+        sandbox.write_text(f"#!/bin/sh\n{to_status}\necho '{says}' >&9\n{then}\n")
+        sandbox.chmod(0o755)
+        words[kind] = (str(sandbox),)
+    seal = Seal(isolation="bwrap", words=words, last=dict.fromkeys(words, ()))
+    seconds = {f"{'timeout' if step == 'agent' else 'acceptance'}_seconds": 0.3}
+    facts = attempt(job_of(tmp_path, SOLVE, seal=seal, grace_seconds=0.2, **seconds)).facts
+    assert facts.get("not_started" if step == "agent" else "not_judged", "") == told
+    if not told:
+        assert facts["ended_by" if step == "agent" else "acceptance_ended_by"] == "timeout"
 
 
 def engine(folder: Path, script: str) -> Engine:

@@ -104,7 +104,7 @@ def test_of_a_suite_that_home_is_in_acceptance_sees_what_it_names(tmp_path: Path
             patch.setenv("HOME", str(path))
             words[where] = sealer_of(checked, chosen).for_acceptance("one").words["acceptance"]
     folder = str(tmp_path / "suite")
-    assert f"--ro-bind {folder} {folder} " in " ".join(words["elsewhere"])
+    assert folder in words["elsewhere"]
     assert folder not in words["inside"]
     assert f"{folder}/grade.sh" in words["inside"]
 
@@ -137,6 +137,23 @@ def test_each_step_reads_what_it_names_itself(tmp_path: Path) -> None:
         assert str(suite) not in words["agent"]
         assert str(suite.parent) in words["acceptance"]
     assert str(suite) in named["agent"]
+
+
+@pytest.mark.parametrize("isolation", ["copy", "bwrap"])
+def test_commands_of_the_suite_see_all_of_it(
+    tmp_path: Path, cache: Path, isolation: str, bubblewrap: str
+) -> None:
+    """Also what no command names: what workspaces are made of, and the suite itself."""
+    folder = tmp_path / "suite"
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": "sh {suite}/check.sh"}]
+    arms = {name: {"setup_commands": ["sh {suite}/check.sh"]} for name in ("with", "without")}
+    # Nothing is there yet to compare when the arm is set up.
+    suite = suite_of(folder, "cat README.md > answer.txt", tasks=tasks, arms=arms)
+    look = 'cd "$(dirname "$0")" && cmp "$OLDPWD/README.md" app/README.md && test -s suite.json\n'
+    (folder / "check.sh").write_text(look)
+    result = run(suite, tmp_path / "out", "--isolation", isolation)
+    assert result.code == 0, result.err
+    assert [record["success"] for record in records(tmp_path / "out")] == [True, True]
 
 
 def shown_to(step: str, suite: Path, *texts: str, program: Path | None = None) -> set[str]:

@@ -1,11 +1,13 @@
-"""A value that nobody can use, as an error quotes it."""
+"""A value that nobody can use, as an error quotes it; a name, as a suite would have it."""
 
+import json
 import math
+import tomllib
 from datetime import date
 
 import pytest
 
-from twoarm.text.escape import value_in_words
+from twoarm.text.escape import in_toml, value_in_words
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,9 @@ def test_a_long_value_is_cut() -> None:
 
 def test_a_suite_calls_an_object_a_table() -> None:
     assert value_in_words({"a": 1}, "a table") == "a table"
+
+
+@pytest.mark.parametrize("name", ["AGENTS.md", 'a "b"', "c\\d", "\\", '"', "é"])
+def test_a_name_is_told_as_a_suite_would_have_it(name: str) -> None:
+    assert tomllib.loads(f"remove = [{in_toml(name)}]") == {"remove": [name]}
+    assert json.loads(in_toml(name)) == name

@@ -186,7 +186,15 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     @cached_property
     def _hidden(self) -> list[str]:
         """What is kept back, the suite and its sources, links followed."""
-        return list(dict.fromkeys((*map(os.path.realpath, self.kept_back), *self._of_suite)))
+        return list(dict.fromkeys((*self._really_kept_back, *self._of_suite)))
+
+    @cached_property
+    def _really_kept_back(self) -> list[str]:
+        return list(dict.fromkeys(map(os.path.realpath, self.kept_back)))
+
+    def _hidden_from(self, kind: str) -> list[str]:
+        """What a step may not see in what is shown; the suite is whole for its own commands."""
+        return self._hidden if kind == "agent" else self._really_kept_back
 
     def _suite(self, commands: Iterable[str]) -> list[str]:
         """What commands of the suite may read of it: all, unless the user's HOME is in it; and
@@ -207,8 +215,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _not_kept_back(self, paths: Iterable[str]) -> list[str]:
         """Without what is kept back itself: what is shown of it by name would be all of it."""
-        kept_back = set(map(os.path.realpath, self.kept_back))
-        return [path for path in paths if os.path.realpath(path) not in kept_back]
+        return [path for path in paths if os.path.realpath(path) not in self._really_kept_back]
 
     def _elsewhere(self, texts: Iterable[str]) -> list[str]:
         """What texts name by whole paths; in a container, these are of its image."""
@@ -220,11 +227,12 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _machine(self) -> tuple[list[str], list[str], dict[str, str]]:
-        """What every sandbox shows and hides of this machine, and its links with what they say."""
+        """What every sandbox shows of this machine, what it hides there, and its links with what
+        they say."""
         folders, links = system_folders()
         trees = program_trees(self.path, self.program, self._hidden, self._of_suite)
         shown = [path for path in (*folders, *trees) if os.path.realpath(path) not in self._hidden]
-        return shown, [*self._hidden, *secrets(), *keys_in(trees)], links
+        return shown, [*secrets(), *keys_in(trees)], links
 
     @cached_property
     def _sandboxes(self) -> dict[tuple[str, tuple[str, ...]], _BeforeAndAfter]:
@@ -236,6 +244,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         if (made := self._sandboxes.get((kind, reads))) is not None:
             return made
         shown, hidden, links = self._machine
+        hidden = [*self._hidden_from(kind), *hidden]
         words: list[str] = []
         last: list[str] = []
         every = [*shown, *self._mounts, *reads]
@@ -294,7 +303,7 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         # Engines have limits of their own, or none.
         if limits.processes or not self._ignores_limits:
             words += ["--pids-limit", str(limits.processes or MOST_PROCESSES)]
-        mounted = layers([*self._mounts, *reads], self._hidden)
+        mounted = layers([*self._mounts, *reads], self._hidden_from(kind))
         check_mounts(path for path, _ in mounted)
         for path, layer in mounted:
             # What has no name is an empty volume, and goes with the container. An empty folder in

@@ -87,18 +87,19 @@ class RunningAttempt:
             asked = self.job["stop_signal"]
             own = kind == "agent" and asked != InTheOpen.stop_signal
             return CleansUp(asked) if own else InTheOpen()
-        agents = [self.home.path, self.temporary.path]
-        written = [self.work.path, *agents]
+        written = [self.work.path, self.home.path, self.temporary.path]
+        read = []
         if kind == "acceptance":
             assert self.clean_home is not None
             written = [self.work.path, self.clean_home.path]
-        read = [path for path in agents if path not in written]
+            # Before what is written to in it.
+            read = [self.box.path]
         words, last = list(seal["words"][kind]), seal["last"][kind]
         if seal["isolation"] == "bwrap":
-            binds = [("--bind", path) for path in written] + [("--ro-bind", path) for path in read]
+            binds = [("--ro-bind", path) for path in read] + [("--bind", path) for path in written]
             words += [word for how, path in binds for word in (how, path, path)]
             return Bubblewrapped(words, last, self.work.path)
-        mounts = [f"{path}:{path}" for path in written] + [f"{path}:{path}:ro" for path in read]
+        mounts = [f"{path}:{path}:ro" for path in read] + [f"{path}:{path}" for path in written]
         words += [word for mount in mounts for word in ("-v", mount)]
         words += ["-w", self.work.path, seal["image"]]
         return Contained(words, self.job["marker"], self.own, seal["path"], call)
