@@ -87,6 +87,7 @@ COLLECTING = [
     Broken("a time-out is the agent's", "failure.judged", 'return agent("hit the time limit of its runner")', "return failure", "tests/programs/test_ends.py"),
     Broken("a time-out while the provider refuses is infra", "failure.judged", 'case "timeout" if waiting is not None:', 'case "timeout" if False:', "tests/programs/test_ends.py"),
     Broken("a budget is the agent's", "failure.judged", 'return agent("hit the budget limit of its runner")', "return failure", "tests/programs/test_ends.py"),
+    Broken("a memory limit is the agent's", "failure.judged", 'return agent("hit the memory limit of its runner")', "return failure", "tests/programs/test_ends.py"),
     Broken("an output limit is the agent's", "failure.judged", 'return agent("hit the output limit of its runner")', "return failure", "tests/programs/test_ends.py"),
     Broken("a kill from outside is infra", "failure.judged", 'return infra("killed from outside")', "return failure", "tests/programs/test_ends.py"),
     Broken("claude: killed while retrying", "claude_code.record._waiting", 'if line.subtype == "api_retry":', "if False:", "tests/programs/test_ends.py"),

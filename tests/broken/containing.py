@@ -96,5 +96,10 @@ CONTAINING = [
     Broken("the name of an image is no option", "Engine._id_of", '"--", image', "image", f"{REFUSED}::test_an_image_that_is_not_there"),
     Broken("no less memory than a container starts with", "ContainerMegabytes", "ge=6", "ge=1", "tests/run/test_suite.py"),
     Broken("a Dockerfile is there", "suite_file._parts", "if dockerfile and not", "if False and not", f"{REFUSED}::test_a_dockerfile_that_is_not_there_or_cannot_be_built"),
+    Broken("who is killed for its memory has met a limit", "Steps.run", "if why == \"exit\" and code == _KILLED and isolation.out_of_memory:", "if False:", f"{RUNS}::test_an_agent_that_is_killed_for_its_memory_has_met_a_limit"),
+    Broken("a program that was killed for its memory may not have been the end", "Steps.run", "code == _KILLED and isolation.out_of_memory", "isolation.out_of_memory", f"{ENDS}::test_who_is_killed_for_the_memory_it_takes_has_met_a_limit"),
+    Broken("an engine says who was killed for its memory", "Contained._state", 'killed == "true"', "False", f"{ENDS}::test_who_is_killed_for_the_memory_it_takes_has_met_a_limit"),
+    Broken("or a helper leaves a note of it", "Contained.ended", "if self._own.look(_NO_MEMORY) is not None:", "if False:", f"{ENDS}::test_who_is_killed_for_the_memory_it_takes_has_met_a_limit"),
+    Broken("of which every step has its own", "Contained.ended", "self._own.remove(_NO_MEMORY)", "pass", f"{ENDS}::test_what_one_step_left_says_nothing_of_the_next"),
     Broken("time is up only for a sandbox that has begun", "Bubblewrapped.ended", "if stopped and b'\"child-pid\"' not in told:", "if False:", f"{ENDS}::test_time_is_up_only_for_a_sandbox_that_has_begun"),
 ]  # fmt: skip

@@ -254,6 +254,15 @@ ls -d /proc/[0-9]* | wc -l
     assert len(lines) == 1 or int(lines[1]) <= 12
 
 
+def test_an_agent_that_is_killed_for_its_memory_has_met_a_limit(tmp_path: Path) -> None:
+    # Its work is done by then.
+    script = f"{SOLVE}; exec dd if=/dev/zero of=/dev/null bs=300M count=1"
+    out = ran(tmp_path, contained(tmp_path / "suite", script, limits={"memory_mb": 64}))
+    for record in records(out):
+        assert record["failure_reason"] == "hit the memory limit of its runner"
+        assert (record["success"], record["acceptance_exit_code"]) == (False, 0)
+
+
 @pytest.mark.parametrize("linked", [False, True])
 def test_nobody_outside_writes_to_where_an_agent_works(tmp_path: Path, linked: bool) -> None:
     # Whoever watches over a container writes down that it had no more memory, through links, too.

@@ -45,6 +45,7 @@ TEXTS = {
     "cost limit reached": "budget",
     "token limit reached": "budget",
     "hit the output limit of its runner": "output_limit",
+    "hit the memory limit of its runner": "memory_limit",
     "turn limit": "turn_limit",
     "message limit reached": "turn_limit",
     "context overflow": "context",

@@ -42,6 +42,7 @@ def judged(record: dict[str, Any]) -> tuple[bool, str | None, str | None]:
         ("timeout", "agent", "hit the time limit of its runner"),
         ("budget", "agent", "hit the budget limit of its runner"),
         ("output", "agent", "hit the output limit of its runner"),
+        ("memory", "agent", "hit the memory limit of its runner"),
         ("killed", "infra", "killed from outside"),
     ],
 )
@@ -70,6 +71,7 @@ def test_the_runner_knows_better_than_the_output_how_a_run_ended(
         ("killed", "infra", "killed from outside"),
         ("budget", "agent", "hit the budget limit of its runner"),
         ("output", "agent", "hit the output limit of its runner"),
+        ("memory", "agent", "hit the memory limit of its runner"),
     ],
 )
 def test_a_run_that_was_stopped_while_its_provider_refused_it_is_infra(

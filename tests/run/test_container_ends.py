@@ -102,6 +102,39 @@ def test_time_is_up_only_for_what_has_begun(
 
 
 @pytest.mark.parametrize(
+    ("run", "inspect", "ended"),
+    [
+        ("exit 137", "echo exited 137 true", "memory"),
+        # Not every engine says so; then whoever watches over a container leaves this.
+        ("touch oom; exit 137", "echo exited 137 false", "memory"),
+        ("exit 137", "echo exited 137 false", "exit"),
+        ("touch oom; exit 1", "echo exited 1 true", "exit"),
+        ("touch oom; exit 0", "exit 1", "exit"),
+    ],
+)
+def test_who_is_killed_for_the_memory_it_takes_has_met_a_limit(
+    tmp_path: Path, run: str, inspect: str, ended: str
+) -> None:
+    """One of the programs that it started may have been, too, without being its end."""
+    for step, key in (("agent", "ended_by"), ("acceptance", "acceptance_ended_by")):
+        words = clients(tmp_path, step, run, inspect, "")
+        seal = Seal(isolation="docker", words=words, last=dict.fromkeys(words, ()), image="it")
+        facts = attempt(job_of(tmp_path, SOLVE, seal=seal)).facts
+        assert facts[key] == ended, facts
+
+
+def test_what_one_step_left_says_nothing_of_the_next(tmp_path: Path) -> None:
+    ends = {"agent": ("touch oom; exit 0", ""), "acceptance": ("exit 137", "echo exited 137 false")}
+    words = {}
+    for step, (run, inspect) in ends.items():
+        (folder := tmp_path / f"for {step}").mkdir()
+        words[step] = clients(folder, step, run, inspect, "")[step]
+    seal = Seal(isolation="docker", words=words, last=dict.fromkeys(words, ()), image="it")
+    facts = attempt(job_of(tmp_path, SOLVE, seal=seal)).facts
+    assert (facts["ended_by"], facts["acceptance_ended_by"]) == ("exit", "exit")
+
+
+@pytest.mark.parametrize(
     ("said", "told"), [("", "the sandbox did not start in time"), ('{"child-pid": 7}', "")]
 )
 @pytest.mark.parametrize("step", ["agent", "acceptance"])

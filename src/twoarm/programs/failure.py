@@ -11,7 +11,7 @@ from twoarm.text.escape import shortened
 _WIDTH = 200
 
 # How a run ended, as whatever started it knows: by itself, at a limit, or by a kill from outside.
-EndedBy = Literal["exit", "timeout", "budget", "output", "killed"]
+EndedBy = Literal["exit", "timeout", "budget", "output", "memory", "killed"]
 
 
 class _Said(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -78,6 +78,8 @@ def judged(
             return agent("hit the budget limit of its runner")
         case "output":
             return agent("hit the output limit of its runner")
+        case "memory":
+            return agent("hit the memory limit of its runner")
         case "killed":
             return infra("killed from outside")
     if failure is None or not cut:

@@ -55,8 +55,8 @@ _MEANINGS = {
     "setup_exit_code": "exit code of the task's setup; not 0 makes the run an infra failure",
     "arm_setup_exit_code": "exit code of the arm's setup; not 0 makes the run an infra failure",
     "agent_exit_code": "exit code of the agent; kept, never used to judge the run",
-    "ended_by": "how the run ended: `exit`, by itself; `timeout`, `budget`, `output`, at a limit "
-    "of its runner, an agent failure whatever the output says, except a timeout while the "
+    "ended_by": "how the run ended: `exit`, by itself; `timeout`, `budget`, `output`, `memory`, at "
+    "a limit of its runner, an agent failure whatever the output says, except a timeout while the "
     "provider refuses it; `killed`, from outside and not for anything the agent did, an infra "
     "failure; null if not known",
     "duration_seconds": "how long the agent ran by the clock of its runner, "

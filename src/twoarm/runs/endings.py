@@ -17,6 +17,7 @@ FailureCode = Literal[
     "timeout",
     "budget",
     "output_limit",
+    "memory_limit",
     "turn_limit",
     "context",
     "crash",
@@ -29,7 +30,9 @@ FailureCode = Literal[
 # Reasons that are as frequent are listed in this order.
 FAILURE_CODES: tuple[FailureCode, ...] = get_args(FailureCode)
 # What whoever started the agent has set: a run may have done its work before it met one of these.
-LIMITS: frozenset[FailureCode] = frozenset({"timeout", "budget", "output_limit", "turn_limit"})
+LIMITS: frozenset[FailureCode] = frozenset(
+    {"timeout", "budget", "output_limit", "memory_limit", "turn_limit"}
+)
 
 NO_REASON = "no reason given"
 FAILURE_WORDS: dict[FailureCode, str] = {
@@ -56,6 +59,7 @@ _PARTS: dict[FailureCode, tuple[str, ...]] = {
     "timeout": ("timeout", "timedout", "timelimit", "workinglimit", "deadlineexceeded"),
     "budget": ("budget", "costlimit", "tokenlimit"),
     "output_limit": ("outputlimit", "outputlength", "outputtoken"),
+    "memory_limit": ("memorylimit",),
     "turn_limit": ("turnlimit", "maxturns", "steplimit", "messagelimit"),
     "refusal": ("refus", "contentfilter", "contentpolicy"),
     "crash": (

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 RUN_LABEL, ATTEMPT_LABEL = "twoarm.run", "twoarm.attempt"
 # The state of a container whose engine is gone.
 _UNKNOWN = "unknown"
+# What podman's helper leaves where it was started, if there was no more memory.
+_NO_MEMORY = "oom"
 # What is started instead of what an image starts by itself; the words of a shell follow the image.
 AS_SHELL = ("--entrypoint", "/bin/sh")
 # The variables come in a file: what is told to an engine stays in its database.
@@ -38,6 +40,8 @@ class InTheOpen:
     stop_signal: int = signal.SIGTERM
     # The folder that it is started in, by a descriptor, if that is not the step's own.
     at: int | None = None
+    # Whether the kernel killed somebody in it for the memory that the suite allows.
+    out_of_memory = False
 
     def command(
         self, argv: "list[str]", env: "dict[str, str]"
@@ -158,6 +162,9 @@ class Contained(InTheOpen):
         if code or stopped:
             # Any of them may be the client's own: docker's has 1 for what it could not start.
             state, own = self._state()
+        if self._own.look(_NO_MEMORY) is not None:
+            self.out_of_memory = True
+            self._own.remove(_NO_MEMORY)
         gone, _ = self._call(remove := [self._engine, "rm", "-f", "-v", self._name])
         if gone:
             # The first has only stopped what nobody watched over any more.
@@ -175,10 +182,11 @@ class Contained(InTheOpen):
 
     def _state(self) -> "tuple[str, int | None]":
         """What the engine says of the container, and its exit code; nothing if there is none."""
-        words = ["inspect", "--format", "{{.State.Status}} {{.State.ExitCode}}", self._name]
-        code, told = self._call([self._engine, *words])
-        state, _, own = told.strip().partition(" ")
+        asked = "{{.State.Status}} {{.State.ExitCode}} {{.State.OOMKilled}}"
+        code, told = self._call([self._engine, "inspect", "--format", asked, self._name])
+        state, own, killed = (*told.split(), "", "", "")[:3]
         if not code and own.isdigit():
+            self.out_of_memory = killed == "true"
             return state, int(own)
         silent, _ = self._call([self._engine, "ps", "-q"])
         return (_UNKNOWN if silent else ""), None

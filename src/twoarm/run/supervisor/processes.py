@@ -32,6 +32,7 @@ NOT_STARTED = "not started"
 _TOLD_BYTES = 4096
 # What a shell adds to the number of the signal that ended a process.
 _SIGNALLED = 128
+_KILLED = _SIGNALLED + signal.SIGKILL
 
 
 class Cancelled(BaseException):
@@ -304,6 +305,8 @@ class Steps:
             raise IsolationError(f"{error}: {last}" if last else str(error)) from None
         if why == "exit" and isolation.shows_leftovers:
             self.leftovers += left
+        if why == "exit" and code == _KILLED and isolation.out_of_memory:
+            why = "memory"
         return code, why, ended - started
 
     def _end(self, isolation: InTheOpen, code: int | None, *, stopped: bool = False) -> list[str]:
