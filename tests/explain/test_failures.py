@@ -1,19 +1,15 @@
 """Why runs failed: every reason and every figure, worked out by hand."""
 
 import random
-import shutil
 from collections import Counter
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import twoarm as library
-from tests.conftest import WITH, WITHOUT, both, lines, run, twoarm
+from tests.conftest import WITH, WITHOUT, both, lines, run
 from tests.support.failed_runs import BUDGET, budget_runs
-from tests.support.run_folders import records
-from tests.support.suite_files import suite_of
 from twoarm.explain.failures import Failures
 from twoarm.programs.claude_code import record as claude_code
 from twoarm.programs.harbor import record as harbor
@@ -398,54 +394,3 @@ def test_tasks_that_always_pass_or_always_fail_are_named() -> None:
     )
     assert said in text
     assert said.replace("fails", "passes") in text
-
-
-# What `twoarm run` writes -------------------------------------------------------------------------
-
-
-def test_what_a_real_run_writes_at_its_time_limit_is_read(tmp_path: Path, cache: Path) -> None:
-    demo = tmp_path / "demo"
-    shutil.copytree(str(files("twoarm").joinpath("run", "demo")), demo)
-    suite = (demo / "suite.toml").read_text().replace("timeout_seconds = 20", "timeout_seconds = 8")
-    (demo / "suite.toml").write_text(suite)
-    script = (demo / "agent.sh").read_text().replace('"$(draw "$luck")" -ne 0', "0 -eq 0")
-    # It has done its work, and does not come to an end without the guide.
-    (demo / "agent.sh").write_text(f"{script}\n[ -f AGENTS.md ] || exec sleep 600\n")
-    out = tmp_path / "out"
-    result = twoarm("run", str(demo / "suite.toml"), "--out", str(out), "--repeats", "1",
-                    "--only", "add-tax", "--display", "quiet", "--no-evidence")  # fmt: skip
-    assert "FAILED     candidate none of 1; baseline 1 of 1 (timeout)" in result.out, result.err
-    assert (
-        "CAVEATS    limits aside, success is 100.0% vs. 100.0%, not 100.0% vs. 0.0%" in result.out
-    )
-    (group,) = library.score(out / "collected.jsonl", evidence=False).failures.baseline.reasons
-    assert (group.runs, group.passed_acceptance) == (1, 1)
-    assert [text.text for text in group.texts] == ["hit the time limit of its runner"]
-
-
-def test_what_a_real_run_writes_of_other_failures_is_read(tmp_path: Path, cache: Path) -> None:
-    script = """
-case $TWOARM_TASK in
-one) if [ "$HINT" ]; then exit 3; else echo 1 > answer.txt; exec timeout 60 yes; fi ;;
-two) if [ "$HINT" ]; then echo 1 > other.txt; else kill -9 $PPID; sleep 60; fi ;;
-esac
-"""
-    argv = ["sh", "{suite}/agent.sh", "{task_id}"]
-    script = script.replace("$TWOARM_TASK", "$1")
-    suite = suite_of(tmp_path, script, agent={"argv": argv}, limits={"output_mb": 1})
-    out = tmp_path / "out"
-    twoarm("run", str(suite), "--out", str(out), "--repeats", "1", "--display", "quiet",
-           "--no-evidence")  # fmt: skip
-    assert len(records(out)) == 4
-    report = library.score(
-        out / "collected.jsonl", evidence=False, candidate="with", baseline="without"
-    )
-    ours, theirs = report.failures.arms
-    assert [(group.reason, group.runs, group.passed_acceptance) for group in ours.reasons] == [
-        ("acceptance", 1, 0),
-        ("crash", 1, 0),
-    ]
-    assert [(group.reason, group.runs, group.passed_acceptance) for group in theirs.reasons] == [
-        ("output_limit", 1, 1),
-        ("crash", 1, 0),
-    ]

@@ -2,10 +2,12 @@
 
 import json
 import shutil
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
+import twoarm as library
 from tests.conftest import twoarm
 from tests.support.run_folders import ALL, QUICK, USAGE, records, run, runs
 from tests.support.suite_files import SOLVE, processes_with, suite_of
@@ -121,3 +123,51 @@ def test_a_full_disk_stops_the_run_and_loses_nothing(
     assert "No space left on device; make room, then use --resume" in result.err
     assert twoarm("run", "--resume", str(out), *QUICK).code == 0
     assert runs(out) == ["with/one.1", "without/one.1"]
+
+
+def test_what_a_real_run_writes_at_its_time_limit_is_read(tmp_path: Path) -> None:
+    demo = tmp_path / "demo"
+    shutil.copytree(str(files("twoarm").joinpath("run", "demo")), demo)
+    suite = (demo / "suite.toml").read_text().replace("timeout_seconds = 20", "timeout_seconds = 8")
+    (demo / "suite.toml").write_text(suite)
+    script = (demo / "agent.sh").read_text().replace('"$(draw "$luck")" -ne 0', "0 -eq 0")
+    # It has done its work, and does not come to an end without the guide.
+    (demo / "agent.sh").write_text(f"{script}\n[ -f AGENTS.md ] || exec sleep 600\n")
+    out = tmp_path / "out"
+    result = twoarm("run", str(demo / "suite.toml"), "--out", str(out), "--repeats", "1",
+                    "--only", "add-tax", "--display", "quiet", "--no-evidence")  # fmt: skip
+    assert "FAILED     candidate none of 1; baseline 1 of 1 (timeout)" in result.out, result.err
+    assert (
+        "CAVEATS    limits aside, success is 100.0% vs. 100.0%, not 100.0% vs. 0.0%" in result.out
+    )
+    (group,) = library.score(out / "collected.jsonl", evidence=False).failures.baseline.reasons
+    assert (group.runs, group.passed_acceptance) == (1, 1)
+    assert [text.text for text in group.texts] == ["hit the time limit of its runner"]
+
+
+def test_what_a_real_run_writes_of_other_failures_is_read(tmp_path: Path) -> None:
+    script = """
+case $TWOARM_TASK in
+one) if [ "$HINT" ]; then exit 3; else echo 1 > answer.txt; exec timeout 60 yes; fi ;;
+two) if [ "$HINT" ]; then echo 1 > other.txt; else kill -9 $PPID; sleep 60; fi ;;
+esac
+"""
+    argv = ["sh", "{suite}/agent.sh", "{task_id}"]
+    script = script.replace("$TWOARM_TASK", "$1")
+    suite = suite_of(tmp_path, script, agent={"argv": argv}, limits={"output_mb": 1})
+    out = tmp_path / "out"
+    twoarm("run", str(suite), "--out", str(out), "--repeats", "1", "--display", "quiet",
+           "--no-evidence")  # fmt: skip
+    assert len(records(out)) == 4
+    report = library.score(
+        out / "collected.jsonl", evidence=False, candidate="with", baseline="without"
+    )
+    ours, theirs = report.failures.arms
+    assert [(group.reason, group.runs, group.passed_acceptance) for group in ours.reasons] == [
+        ("acceptance", 1, 0),
+        ("crash", 1, 0),
+    ]
+    assert [(group.reason, group.runs, group.passed_acceptance) for group in theirs.reasons] == [
+        ("output_limit", 1, 1),
+        ("crash", 1, 0),
+    ]

@@ -297,17 +297,21 @@ class Steps:
         ended = time.monotonic()
         code = os.waitstatus_to_exitcode(status)
         code = _SIGNALLED - code if code < 0 else code
+        return code, self._left(isolation, code, why, files[-1], before), ended - started
+
+    def _left(self, isolation: InTheOpen, code: int, why: str, errors: int, before: int) -> str:
+        """How a step ended, once nobody is left of it; what it printed begins somewhere."""
         try:
             left = self._end(isolation, code if why == "exit" else None, stopped=why != "exit")
         except IsolationError as error:
-            told = os.pread(files[-1], _TOLD_BYTES, before).decode("utf-8", "replace")
+            told = os.pread(errors, _TOLD_BYTES, before).decode("utf-8", "replace")
             last = told.strip().rpartition("\n")[2]
             raise IsolationError(f"{error}: {last}" if last else str(error)) from None
         if why == "exit" and isolation.shows_leftovers:
             self.leftovers += left
         if why == "exit" and code == _KILLED and isolation.out_of_memory:
-            why = "memory"
-        return code, why, ended - started
+            return "memory"
+        return why
 
     def _end(self, isolation: InTheOpen, code: int | None, *, stopped: bool = False) -> list[str]:
         """Nobody is left behind, even if the runner is gone."""
