@@ -74,6 +74,7 @@ SEALING = (
     Broken("an environment is known to be one", "_Trees._is_too_much", "if _is_environment(prefix):", "if False:", LINKS),
     Broken("a program of an environment has its packages", "_Trees.add_program", "if _is_environment(os.path.dirname(os.path.dirname(path))):", "if False:", f"{LINKS}::test_a_program_of_an_environment_that_is_not_on_path"),
     Broken("what a script is started with is looked for inside", "_why_not_inside", "if lacks and _is_missing(checked, lacks):", "if False:", f"{LINKS}::test_what_a_script_is_started_with_is_looked_for_inside"),
+    Broken("the loader of a program is looked for inside", "isolation._LOOK", """f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; ({LOADER}) < "$0"; true'""", """f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; true'""", f"{LINKS}::test_the_loader_of_a_program_is_looked_for_inside"),
     Broken("what is hidden does not hide programs", "_Trees._is_shown", "and not any(lies(path, kept) and lies(kept, tree) for kept in self._kept_back)", "", f"{LINKS}::test_what_is_hidden_in_a_folder_of_the_system_may_have_programs"),
     Broken("a grader may be a link", "Sealer._suite", "*led, *self._elsewhere(texts)", "*self._elsewhere(texts)", f"{LINKS}::test_a_grader_may_be_a_link_out_of_the_suite"),
     Broken("a link to what is hidden is not followed", "Sealer._suite", "if not holds(path, self._hidden)", "", f"{LINKS}::test_a_link_to_what_is_hidden_shows_nothing"),

@@ -1,6 +1,7 @@
 """What cannot be run in a container is found before any trial, and one line says what to do."""
 
 import os
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,22 @@ def test_what_a_script_is_started_with_is_looked_for(tmp_path: Path, first: str)
         )
     else:
         assert twoarm("run", str(suite), "--dry-run").code == 0
+
+
+def test_the_loader_of_a_program_is_looked_for(tmp_path: Path) -> None:
+    """As where a program was built for another kind of Linux than its image."""
+    program = tmp_path / "agent"
+    shutil.copy(os.path.realpath(shutil.which("true") or ""), program)
+    loader = re.search(rb"/[^\0]*/ld-[^\0]*", program.read_bytes())
+    assert loader is not None
+    there = contained(tmp_path, agent={"argv": [str(program)], "mounts": [str(program)]})
+    assert refused(there) == (
+        f"image `{IMAGE}` has no program `{loader[0].decode()}`, which {program} is started with; "
+        "install it in the image"
+    )
+    # Text may have anything in it.
+    program.write_bytes(b"#!/bin/sh\n\0/no/ld-such\0")
+    assert twoarm("run", str(there), "--dry-run").code == 0
 
 
 def test_what_a_script_is_started_with_may_be_where_the_suite_says(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 import json
 import os
+import re
+import shutil
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -123,6 +125,18 @@ def test_what_a_script_is_started_with_is_looked_for_inside(
         f"twoarm: --isolation bwrap: {tmp_path}/suite/agent.py is started with {interpreter}, "
         "which is not there inside; name what it needs in agent.mounts"
     )
+
+
+def test_the_loader_of_a_program_is_looked_for_inside(sealed: Sealed, tmp_path: Path) -> None:
+    program = tmp_path / "suite" / "agent"
+    program.parent.mkdir()
+    content = Path(os.path.realpath(shutil.which("true") or "")).read_bytes()
+    program.write_bytes(re.sub(rb"/ld-[a-z]", b"/ld-0", content))
+    program.chmod(0o755)
+    told = sealed(suite_of(tmp_path / "suite", agent={"argv": ["./agent"]}))
+    assert told.code == 2
+    assert f"{program} is started with /lib" in told.err
+    assert "which is not there inside; name what it needs in agent.mounts" in told.err
 
 
 def test_what_is_hidden_in_a_folder_of_the_system_may_have_programs(

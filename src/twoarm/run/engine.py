@@ -19,12 +19,19 @@ _SECONDS = 120
 _BUILD_SECONDS = 3600
 # What podman says where a user may set no limits.
 _UNLIMITED = b"limits are not supported and ignored"
-# Prints what the script on standard input is started with, if that is not there.
+# Both print what the program on standard input is started with, if that is not there: of a script,
+# what its first line names; of any other, the loader of its libraries, as far as there are tools to
+# see it.
 INTERPRETER = (
     'IFS= read -r line; case $line in "#!"*) set -f; set -- ${line#??}; '
     'if test "${1##*/}" = env && command -v "$1" > /dev/null; then shift; '
     "while case $1 in -*|*=*) ;; *) false ;; esac; do shift; done; fi; "
     'command -v "$1" > /dev/null || echo "$1" ;; esac'
+)
+LOADER = (
+    'head -c 4096 | tr "\\0" "\\n" | if IFS= read -r line; case $line in ?ELF*) ;; *) false ;; '
+    "esac; then while IFS= read -r line; do case $line in /*/ld-*) "
+    'test -e "$line" || echo "$line"; break ;; esac; done; fi'
 )
 # How engines, or what they start in front of it, name the shell that is not there.
 _NO_SHELL = (AS_SHELL[-1], "exec pid1")
@@ -42,7 +49,8 @@ _PROBE = (
     'test -z "$1" && exit; test -z "$3" || PATH=$3; found=$(command -v "$1"); '
     f'echo "$found"; echo {_MARK}; '
     'case $found in */*) test -f "$found" && test -x "$found" ;; esac && echo fits; '
-    f'echo {_MARK}; ({INTERPRETER}) < "$found" 2> /dev/null; echo {_MARK}; '
+    f'echo {_MARK}; {{ ({INTERPRETER}) < "$found"; ({LOADER}) < "$found"; }} 2> /dev/null; '
+    f"echo {_MARK}; "
     f'test -z "$2" || "$1" --version 2>&1'
 )
 

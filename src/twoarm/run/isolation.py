@@ -14,7 +14,7 @@ from twoarm.errors import InputError, UsageError
 from twoarm.programs.agent import Agent
 from twoarm.programs.harbor.launch import HarborAgent
 from twoarm.programs.installed import Installed
-from twoarm.run.engine import INTERPRETER, Engine, Sought, find_engine, last_line, look_into
+from twoarm.run.engine import INTERPRETER, LOADER, Engine, Sought, find_engine, last_line, look_into
 from twoarm.run.freeze import ProgramFile, accepted_version, find_program
 from twoarm.run.place import place_root
 from twoarm.run.schedule import Frozen, task_keys
@@ -35,8 +35,8 @@ Isolation = Literal["copy", "bwrap", "podman", "docker"]
 _VERSION_SECONDS = 30
 # What whoever is held back has of its own.
 _PRIVATE = ("/tmp", "/var/tmp", "/dev")
-# Looks for a program, and prints what it is started with if that is a script and it is not there.
-_LOOK = f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; true'
+# Looks for a program, and prints what it is started with if that is not there.
+_LOOK = f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; ({LOADER}) < "$0"; true'
 
 
 class ChosenIsolation(msgspec.Struct, frozen=True, kw_only=True):
