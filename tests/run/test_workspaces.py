@@ -141,6 +141,9 @@ def test_an_arm_whose_set_up_keeps_failing_stops_everything(tmp_path: Path) -> N
     result = run(path, out)
     assert result.code == 2
     assert "the setup of arm `with` keeps failing (exit code 5); see " in result.err
+    assert (
+        "setup.log; if setup_commands have to change, start over with another --out" in result.err
+    )
     assert {record["attempt"].split("/")[0] for record in journal(out) if "attempt" in record} >= {
         "with"
     }

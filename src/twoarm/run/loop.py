@@ -372,7 +372,8 @@ class Loop:
                 self._stop = StoppedError(
                     f"the setup of arm {named(settled.arm)} keeps failing "
                     f"(exit code {settled.facts['setup_exit_code']}); "
-                    f"see {visible(self._folder.folder_of(settled))}/setup.log"
+                    f"see {visible(self._folder.folder_of(settled))}/setup.log; if setup_commands "
+                    "have to change, start over with another --out"
                 )
         if self._in_a_row >= ENOUGH:
             self._stop = StoppedError(
