@@ -19,6 +19,7 @@ SERIOUS = (
     "separate_time_blocks",
     "order_unknown",
     "arms_look_swapped",
+    "runs_in_doubt",
     "not_regraded",
     "shards_missing",
     "uptake_never",

@@ -34,7 +34,7 @@ GRADING = [
     Broken("a folder at work is left alone", "Graded.__init__", "if self.folder.held_by_another():", "if False:", f"{REGRADE}::test_a_folder_at_work_is_refused"),
     Broken("the source stays as it is", "start_regrading", "if lies_in(out, path):", "if False:", f"{REGRADE}::test_a_folder_that_is_none_of_it_is_refused_in_one_line"),
     Broken("runs of two folders are not mixed", "regrade._begun", "if earlier.schedule_sha256 != source.digest:", "if False:", f"{REGRADE}::test_a_folder_that_is_none_of_it_is_refused_in_one_line"),
-    Broken("runs that were left as they were are known", "studies._not_regraded", "if NOT_REGRADED in run.facts", "if False", f"{REGRADE}::test_a_patch_that_was_changed_is_named_and_its_run_left"),
+    Broken("runs that were left as they were are known", "studies.open_study", "(r.trial for r in runs if NOT_REGRADED in r.facts)", "()", f"{REGRADE}::test_a_patch_that_was_changed_is_named_and_its_run_left"),
     Broken("runs that were left are those of the arms", "_on_grading", "if run.arm in comparison.arms.both", "if True", CAVEATS),
     Broken("runs that were left are those of the part", "_on_grading", "and (options.part is None or run.part in options.part)", "", CAVEATS),
     Broken("caveats that differ are said of each candidate", "render.candidates._serious", "serious.setdefault(caveat.message, [])", "serious.setdefault(caveat.message[:9], [])", CAVEATS),

@@ -49,6 +49,7 @@ HARMLESS = [
     Broken("trees are looked at before a resume", "Session.prepare", "self.check_trees(known)", "", PATHS),
     Broken("trees are looked at when a run stops", "Session.run", "        except StoppedError:\n            self.check_trees(prepared)\n            raise", "        except StoppedError:\n            raise", PATHS),
     Broken("runs in doubt are remembered", "whole_trees.check_trees", "folder.doubt(doubtful)", "", PATHS),
+    Broken("who scores runs in doubt is told", "studies.open_study", "doubtful=_named(frozen, _doubted(folder, runs)),", "", "tests/run/test_suite_in_use.py"),
     Broken("what was run again is in no doubt", "RunFolder.doubtful", "if doubts.get(run.trial.id) == run.started]", "if run.trial.id in doubts]", PATHS),
     Broken("half a run folder holds up nobody", "RunFolder.publish", "if runs.look(attempted.trial.name) is not None:", "if False:", PATHS),
     Broken("a folder that was half marked is marked", "Place.__init__", 'not {*folder.names()} <= {f"{MARK}.tmp"}', "bool(folder.names())", PATHS),

@@ -28,4 +28,6 @@ SCORED = [
     Broken("a score is shown where there is one", "summary._amounts", "if evidence is not None and SCORE.name in evidence.deltas and evidence.scores is not None:", "if False:", "tests/render/test_scores.py"),
     Broken("names of checks are escaped", "_check_row", "words(Name(shift.check))", "words(shift.check)", SCORES),
     Broken("the chart says that scores are in points", "_in_points", "scored = any(amount.points and amount.gate is None for amount in drawn)", "scored = False", "tests/render/test_scores.py"),
+    Broken("scores that are missing are counted", "result.caveats.caveats", "*_on_missing_scores(comparison),", "", SCORES),
+    Broken("nobody misses a score where there are none", "_on_missing_scores", "has_scores(comparison) and any(missing)", "any(missing)", SCORES),
 ]  # fmt: skip

@@ -177,6 +177,17 @@ def test_scores_that_one_arm_lacks_are_a_caveat_and_withhold_nothing() -> None:
     assert "uneven_scores" not in codes(records(OURS, THEIRS))
 
 
+def test_scores_that_are_missing_are_counted() -> None:
+    some = twoarm.score(records([[0.0, None, None]] * 2, [[0.5, 0.6, None]] * 2))
+    (told,) = [str(each.message) for each in some.caveats if each.code == "missing_scores"]
+    assert told == (
+        f"the score is missing in 4 of 6 runs of `{WITH}` and 2 of 6 runs of `{WITHOUT}`: "
+        "the mean score leaves them out"
+    )
+    assert "missing_scores" not in codes(records([[0.0, 0.5]] * 2, [[0.5, 0.6]] * 2))
+    assert "missing_scores" not in codes(records([[None, None]] * 2, [[None, None]] * 2))
+
+
 # Named first --------------------------------------------------------------------------------------
 
 

@@ -16,7 +16,7 @@ from twoarm.errors import NOTES, SERIOUS
 from twoarm.render.github import annotations
 from twoarm.render.summary import summarize
 from twoarm.result.caveats import foremost
-from twoarm.runs.study import KeptVerdict
+from twoarm.runs.study import StudyRun
 from twoarm.text.sentence import say
 
 
@@ -74,7 +74,7 @@ def regraded(**options: Any) -> package.Candidates:
     ]
     folder = study(
         not_regraded=tuple(
-            KeptVerdict(arm=arm, path=f"{arm}/t.{part}", part=part) for arm, part in kept
+            StudyRun(arm=arm, path=f"{arm}/t.{part}", part=part) for arm, part in kept
         )
     )
     read = msgspec.structs.replace(package.read(runs), studies=(folder,))

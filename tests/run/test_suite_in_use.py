@@ -55,6 +55,12 @@ def test_what_trials_use_of_the_suite_may_not_change_meanwhile(tmp_path: Path, w
     assert "put it back, and remove their folders below" in result.err
     receipt = json.loads((tmp_path / "out" / "receipt.json").read_text())
     assert receipt["doubtful_runs"] == done
+    # Whoever scores them is told, too.
+    out = tmp_path / "out"
+    scored = twoarm("score", str(out), "--no-evidence", "--format", "json")
+    told = {each["code"]: each for each in json.loads(scored.out)["caveats"]}
+    assert told["runs_in_doubt"]["severity"] == "serious"
+    assert all(run in told["runs_in_doubt"]["message"] for run in done)
 
 
 def test_what_is_put_back_can_be_gone_on_with(tmp_path: Path) -> None:

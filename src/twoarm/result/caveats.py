@@ -3,6 +3,8 @@
 import os
 from collections.abc import Iterator
 
+import numpy as np
+
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import number_of_gates
 from twoarm.compare.families import PREFIX, prefixes
@@ -12,11 +14,12 @@ from twoarm.compare.trials import Trials
 from twoarm.errors import Caveat
 from twoarm.evidence.nodes import nodes_of
 from twoarm.evidence.results import Evidence
+from twoarm.evidence.scores import has_scores
 from twoarm.options import Options
 from twoarm.result.promote import Promotion
-from twoarm.runs.metric import METRICS
+from twoarm.runs.metric import METRICS, SCORE
 from twoarm.runs.runs import UnreadTimes
-from twoarm.runs.study import COLLECTED
+from twoarm.runs.study import COLLECTED, StudyRun
 from twoarm.text.escape import counted, numbered
 from twoarm.text.sentence import Name, Sentence, Whole, joined, listed, say
 
@@ -41,6 +44,7 @@ def caveats(comparison: Comparison, options: Options) -> tuple[Caveat, ...]:
         *_on_tasks(comparison),
         *_on_pairs(comparison),
         *(caveat for summary in comparison.summaries for caveat in _on_missing(summary)),
+        *_on_missing_scores(comparison),
         *_on_unread_times(comparison.runs.unread_times),
         *_on_unknown_keys(comparison.runs.unknown_keys),
     )
@@ -144,14 +148,26 @@ def _among(some: int, tasks: int) -> str:
 
 
 def _on_grading(comparison: Comparison, options: Options) -> Iterator[Caveat]:
+    def counted_of(runs: tuple[StudyRun, ...]) -> list[str]:
+        parts = options.part
+        here = (run for run in runs if run.arm in comparison.arms.both)
+        return [run.path for run in here if parts is None or run.part in parts]
+
     for study in comparison.runs.studies:
-        kept = [
-            run.path
-            for run in study.not_regraded
-            if run.arm in comparison.arms.both
-            and (options.part is None or run.part in options.part)
-        ]
-        if kept:
+        if doubtful := counted_of(study.doubtful):
+            single = len(doubtful) == 1
+            yield Caveat.say(
+                "runs_in_doubt",
+                "{} may have started from, or been judged by, files that somebody had changed: {}; "
+                "to run {} again, remove {} below {}, then {}",
+                counted(len(doubtful), "run"),
+                listed(doubtful),
+                "it" if single else "them",
+                "its folder" if single else "their folders",
+                Whole(os.path.join(study.path, "runs")),
+                Whole(f"twoarm run --resume {study.path}"),
+            )
+        if kept := counted_of(study.not_regraded):
             single = len(kept) == 1
             yield Caveat.say(
                 "not_regraded",
@@ -335,6 +351,22 @@ def _on_missing(summary: ArmSummary) -> Iterator[Caveat]:
     if never:
         yield Caveat.say(
             "never_measured", "never measured in {}: {}", Name(summary.arm), ", ".join(never)
+        )
+
+
+def _on_missing_scores(comparison: Comparison) -> Iterator[Caveat]:
+    arms = comparison.screening.arms
+    missing = [int(np.isnan(arm.values[SCORE.name]).sum()) for arm in arms]
+    if has_scores(comparison) and any(missing):
+        ours, theirs = (
+            say("{} of {} of {}", f"{lost:,}", counted(len(arm), "run"), Name(arm.arm))
+            for lost, arm in zip(missing, arms, strict=True)
+        )
+        yield Caveat.say(
+            "missing_scores",
+            "the score is missing in {} and {}: the mean score leaves them out",
+            ours,
+            theirs,
         )
 
 

@@ -16,9 +16,9 @@ from twoarm.run.merged import merged_shards
 from twoarm.run.receipt import NOT_REGRADED, regraded_from
 from twoarm.run.report import collect_runs, is_collected
 from twoarm.run.reported import earlier_reports
-from twoarm.run.schedule import Frozen, task_keys
+from twoarm.run.schedule import Frozen, Trial, task_keys
 from twoarm.run.tree import tree_digest
-from twoarm.runs.study import COLLECTED, KeptVerdict, Study
+from twoarm.runs.study import COLLECTED, Study, StudyRun
 from twoarm.text.escape import visible
 
 
@@ -72,7 +72,8 @@ def open_study(path: str) -> OpenStudy:
                 planned_looks=frozen.looks is not None,
                 judging=frozen.judging,
                 regraded_at_utc=None if regraded is None else regraded.begun_at_utc,
-                not_regraded=tuple(_not_regraded(frozen, runs)),
+                not_regraded=_named(frozen, (r.trial for r in runs if NOT_REGRADED in r.facts)),
+                doubtful=_named(frozen, _doubted(folder, runs)),
                 stopped={} if ended is None else ended.because,
                 planned_runs=len(frozen.trials),
                 saved_runs=0 if ended is None else saved(frozen, ended),
@@ -118,12 +119,19 @@ def _made(frozen: Frozen, runs: Iterable[Attempted]) -> dict[int, int]:
     return {part.number: len(done.intersection(part.trials)) for part in frozen.parts}
 
 
-def _not_regraded(frozen: Frozen, runs: Iterable[Attempted]) -> Iterator[KeptVerdict]:
-    """The runs that kept the verdict of then."""
-    left = {run.trial for run in runs if NOT_REGRADED in run.facts}
-    for part in frozen.parts:
-        for trial in sorted(left.intersection(part.trials), key=lambda trial: trial.id):
-            yield KeptVerdict(arm=trial.arm, path=trial.id, part=part.number)
+def _doubted(folder: RunFolder, runs: Iterable[Attempted]) -> Iterator[Trial]:
+    doubtful = set(folder.doubtful())
+    return (run.trial for run in runs if run.trial.id in doubtful)
+
+
+def _named(frozen: Frozen, trials: Iterable[Trial]) -> tuple[StudyRun, ...]:
+    """The runs of trials, part by part."""
+    wanted = set(trials)
+    return tuple(
+        StudyRun(arm=trial.arm, path=trial.id, part=part.number)
+        for part in frozen.parts
+        for trial in sorted(wanted.intersection(part.trials), key=lambda trial: trial.id)
+    )
 
 
 def _prices(folder: RunFolder, frozen: Frozen) -> Mapping[str, Prices] | None:

@@ -30,8 +30,8 @@ class EarlierReport(msgspec.Struct, frozen=True, kw_only=True):
     decided: bool = True
 
 
-class KeptVerdict(msgspec.Struct, frozen=True, kw_only=True):
-    """A run that could not be graded again, among others that were."""
+class StudyRun(msgspec.Struct, frozen=True, kw_only=True):
+    """A run of a run folder that something has to be said of."""
 
     arm: str
     # Below `runs`.
@@ -69,7 +69,9 @@ class Study(msgspec.Struct, frozen=True, kw_only=True):
     # When the runs were graded again; None if they were not.
     regraded_at_utc: str | None = None
     # The runs that could not be, and have the verdict of then.
-    not_regraded: tuple[KeptVerdict, ...] = ()
+    not_regraded: tuple[StudyRun, ...] = ()
+    # The runs that may have started from, or been judged by, files that somebody had changed.
+    doubtful: tuple[StudyRun, ...] = ()
     # Why it ended at a planned look, by candidate; empty if it did not.
     stopped: dict[str, StopReason] = {}
     # How many runs of all arms were planned, and how many of them that saved.
