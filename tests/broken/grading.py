@@ -36,7 +36,7 @@ GRADING = [
     Broken("runs of two folders are not mixed", "regrade._begun", "if earlier.schedule_sha256 != source.digest:", "if False:", f"{REGRADE}::test_a_folder_that_is_none_of_it_is_refused_in_one_line"),
     Broken("runs that were left as they were are known", "studies.open_study", "(r.trial for r in runs if NOT_REGRADED in r.facts)", "()", f"{REGRADE}::test_a_patch_that_was_changed_is_named_and_its_run_left"),
     Broken("runs that were left are those of the arms", "_on_grading", "if run.arm in comparison.arms.both", "if True", CAVEATS),
-    Broken("runs that were left are those of the part", "_on_grading", "and (options.part is None or run.part in options.part)", "", CAVEATS),
+    Broken("runs that were left are those of the part", "_on_grading", "if parts is None or run.part in parts", "", CAVEATS),
     Broken("caveats that differ are said of each candidate", "render.candidates._serious", "serious.setdefault(caveat.message, [])", "serious.setdefault(caveat.message[:9], [])", CAVEATS),
     Broken("what is graded is not graded again", "Regrading.run", "if run is not None and trial.id not in done:", "if run is not None:", f"{REGRADE}::test_regrading_what_was_regraded_is_the_same_again"),
     Broken("a second Ctrl-C ends acceptance", "Regrading._go", 'if request == "kill":', "if False:", f"{REGRADE}::test_a_regrade_that_is_ended_goes_on_where_it_was"),

@@ -3,6 +3,7 @@
 from tests.broken.entry import Broken
 
 SEALED = "tests/attacks/test_run_sealed.py"
+GRADERS = "tests/containers/test_graders.py"
 ISOLATION = "tests/run/test_isolation.py"
 IN_USE = "tests/run/test_suite_in_use.py"
 LINKS = "tests/run/test_shown_links.py"
@@ -38,7 +39,7 @@ SEALING = (
     Broken("a limit goes with its supervisor", "Local._ended", "clear_process_limits()", "pass", "tests/run/test_process_limit.py::test_the_limit_of_an_attempt_is_taken_away_when_it_has_ended"),
     Broken("links lead to nothing that is hidden", "Sealer._of_suite", "map(os.path.realpath, (*every, checked.path))", "(*every, checked.path)", f"{LINKS}::test_a_suite_by_a_link_is_not_shown_by_its_real_name"),
     Broken("what workspaces are made of is hidden", "Sealer._of_suite", "checked.shown, *paths]", "checked.shown]", SHOWN),
-    Broken("a home inside a suite stays private", "Sealer._suite", "(named if inside else [suite])", "[suite]", SHOWN),
+    Broken("a home inside a suite stays private", "Sealer._suite", "named if self.holds_home else [suite]", "[suite]", SHOWN),
     Broken("variables of every step show the same to every step", "Sealer._suite", "[*commands, *self._variables]", "commands", f"{SHOWN}::test_what_variables_of_every_step_name_is_shown_to_every_step"),
     Broken("beside a program of the suite nothing is shown", "_Trees._has_prefix", "and not self._is_too_much(os.path.dirname(folder))", "", f"{SHOWN}::test_beside_a_program_of_the_suite_nothing_is_shown"),
     Broken("no folder above the suite is shown", "Sealer._beside", "or not holds(path, self._hidden)", "or True", f"{SHOWN}::test_what_holds_what_is_kept_back_is_not_shown_by_any_name"),
@@ -76,8 +77,8 @@ SEALING = (
     Broken("what a script is started with is looked for inside", "_why_not_inside", "if lacks and _is_missing(checked, lacks):", "if False:", f"{LINKS}::test_what_a_script_is_started_with_is_looked_for_inside"),
     Broken("the loader of a program is looked for inside", "isolation._LOOK", """f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; ({LOADER}) < "$0"; true'""", """f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; true'""", f"{LINKS}::test_the_loader_of_a_program_is_looked_for_inside"),
     Broken("what is hidden does not hide programs", "_Trees._is_shown", "and not any(lies(path, kept) and lies(kept, tree) for kept in self._kept_back)", "", f"{LINKS}::test_what_is_hidden_in_a_folder_of_the_system_may_have_programs"),
-    Broken("a grader may be a link", "Sealer._suite", "*led, *self._elsewhere(texts)", "*self._elsewhere(texts)", f"{LINKS}::test_a_grader_may_be_a_link_out_of_the_suite"),
-    Broken("a link to what is hidden is not followed", "Sealer._suite", "if not holds(path, self._hidden)", "", f"{LINKS}::test_a_link_to_what_is_hidden_shows_nothing"),
+    Broken("a grader may be a link", "Sealer._suite", "(*led_out(named, suite), *beside)", "beside", f"{LINKS}::test_a_grader_may_be_a_link_out_of_the_suite"),
+    Broken("a link to what is hidden is not followed", "Sealer._suite", "if not holds(path, kept_back)", "", f"{LINKS}::test_a_link_to_what_is_hidden_shows_nothing"),
     Broken("a grader is seen by any name", "shown.sees", "_as_seen([path], trees)", "[path]", f"{LINKS}::test_a_grader_may_be_a_link_out_of_the_suite"),
     Broken("what is beside a link on PATH is shown", "_Trees.add_folder", "dict.fromkeys((folder, os.path.realpath(folder)))", "[os.path.realpath(folder)]", f"{LINKS}::test_a_version_on_path_may_be_a_link"),
     Broken("an agent sees the change of its own arm", "Sealer._words", "[arms[arm]] if arm else arms.values()", "arms.values()", f"{LINKS}::test_an_agent_reads_what_its_own_arm_names"),
@@ -113,6 +114,11 @@ SEALING = (
     Broken("files to restore that no workspace has are told", "Preparation._absent", "if not any(", "if any(", f"{REHEARSAL}::test_files_to_restore_that_no_workspace_has_are_told"),
     Broken("a key is told where it belongs", "mismatches._way", "if homes:", "if not name:", "tests/run/test_suite.py"),
     Broken("a mount of HOME is told", "setting.notes", "yield from _readable_home(setting)", "", f"{LINKS}::test_a_mount_that_shows_home_is_told"),
-    Broken("commands of the suite see all of it", "Sealer._hidden_from", 'self._hidden if kind == "agent" else self._really_kept_back', "self._hidden", f"{SHOWN}::test_commands_of_the_suite_see_all_of_it"),
+    Broken("commands of the suite see all of it", "Sealer._hidden_from", 'self._hidden if kind == "agent" else self._really_kept_back', "self._hidden", f"{GRADERS}::test_commands_see_in_there_what_they_see_in_the_open"),
+    Broken("acceptance sees what was built", "Sealer.for_agent", '[*self._acceptance_reads(task), *builds]', "self._acceptance_reads(task)", f"{GRADERS}::test_commands_see_in_there_what_they_see_in_the_open"),
+    Broken("commands see what they name from the suite", "Sealer._suite", "(*led_out(named, suite), *beside)", "led_out(named, suite)", f"{GRADERS}::test_commands_see_in_there_what_they_see_in_the_open"),
+    Broken("commands see the sources that they name", "Sealer._suite", "self._elsewhere(texts, kept_back)", "self._elsewhere(texts, self._hidden)", f"{SHOWN}::test_acceptance_may_name_what_workspaces_are_made_of"),
+    Broken("a suite that HOME is in is told", "setting.notes", 'if setting.isolation.name != "copy" and sealer.holds_home:', "if False:", f"{GRADERS}::test_a_suite_that_home_is_in_is_told"),
+    Broken("the repository of a work tree is hidden", "Sealer._of_suite", ", *map(repository_of, filter(os.path.isdir, repos))", "", f"{GRADERS}::test_the_repository_of_a_work_tree_is_hidden_from_agents"),
     Broken("a name is told as a suite would have it", "escape.in_toml", """visible(text).replace("\\\\", "\\\\\\\\").replace('"', '\\\\"')""", "visible(text)", "tests/text/test_value_in_words.py"),
 )  # fmt: skip

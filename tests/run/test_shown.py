@@ -139,23 +139,6 @@ def test_each_step_reads_what_it_names_itself(tmp_path: Path) -> None:
     assert str(suite) in named["agent"]
 
 
-@pytest.mark.parametrize("isolation", ["copy", "bwrap"])
-def test_commands_of_the_suite_see_all_of_it(
-    tmp_path: Path, cache: Path, isolation: str, bubblewrap: str
-) -> None:
-    """Also what no command names: what workspaces are made of, and the suite itself."""
-    folder = tmp_path / "suite"
-    tasks = [{"id": "one", "prompt": "p", "acceptance_command": "sh {suite}/check.sh"}]
-    arms = {name: {"setup_commands": ["sh {suite}/check.sh"]} for name in ("with", "without")}
-    # Nothing is there yet to compare when the arm is set up.
-    suite = suite_of(folder, "cat README.md > answer.txt", tasks=tasks, arms=arms)
-    look = 'cd "$(dirname "$0")" && cmp "$OLDPWD/README.md" app/README.md && test -s suite.json\n'
-    (folder / "check.sh").write_text(look)
-    result = run(suite, tmp_path / "out", "--isolation", isolation)
-    assert result.code == 0, result.err
-    assert [record["success"] for record in records(tmp_path / "out")] == [True, True]
-
-
 def shown_to(step: str, suite: Path, *texts: str, program: Path | None = None) -> set[str]:
     """The paths that a step may read; its own texts name some."""
     chosen = ChosenIsolation(name="bwrap", tool="bwrap")
@@ -174,6 +157,15 @@ def test_what_variables_of_every_step_name_is_shown_to_every_step(tmp_path: Path
     )
     for step in ("setup", "agent", "acceptance"):
         assert str(tools) in shown_to(step, suite)
+
+
+def test_acceptance_may_name_what_workspaces_are_made_of(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    source.mkdir()
+    tasks = [{"id": "one", "prompt": "p", "acceptance_command": f"diff -r '{source}' ."}]
+    suite = suite_of(tmp_path / "suite", tasks=tasks, workspace={"copy": str(source)})
+    assert str(source) in shown_to("acceptance", suite)
+    assert str(source) not in shown_to("agent", suite, f"diff -r '{source}' .")
 
 
 @pytest.mark.parametrize("place", ["bin", "tools/bin"])

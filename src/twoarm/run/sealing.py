@@ -28,6 +28,7 @@ from twoarm.run.suite import SuiteTask
 from twoarm.run.suite_file import CheckedSuite
 from twoarm.run.supervisor.isolation import RUN_LABEL
 from twoarm.run.supervisor.process_limit import MOST_PROCESSES
+from twoarm.run.tree import repository_of
 from twoarm.text.escape import visible
 
 CONTAINERS = ("podman", "docker")
@@ -73,7 +74,8 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         builds = [build] if build else []
         reads = {
             "agent": [*self._agent_reads(texts, arm), *builds],
-            "acceptance": self._acceptance_reads(task),
+            # What setup of an arm has linked into the workspace may be in its build.
+            "acceptance": [*self._acceptance_reads(task), *builds],
         }
         if any(arm.setup_commands for arm in self.checked.arms.values()):
             reads["setup"] = [*self._setup_reads(), *builds]
@@ -115,7 +117,8 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
     def _agent_reads(self, texts: Iterable[str], arm: str) -> list[str]:
         """What its command line and its variables name: of the suite, and by whole paths what the
         suite says of them."""
-        return [*self._beside(texts), *self._elsewhere([*self._words(arm), *self._variables])]
+        named = [*self._words(arm), *self._variables]
+        return [*self._beside(texts), *self._elsewhere(named, self._hidden)]
 
     def _words(self, arm: str) -> list[str]:
         """What the suite says of how an agent is started."""
@@ -137,7 +140,8 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         words = [word.replace("{suite}", self.checked.shown) for word in words] + self._variables
         shown = layers([*seen, *self._mounts, *self._agent_reads(words, "")], self._hidden)
         tasks = self.checked.tasks
-        named = {path for task in tasks for path in self._elsewhere(self._graders(task))}
+        graders = [text for task in tasks for text in self._graders(task)]
+        named = self._elsewhere(graders, self._really_kept_back)
         own = {path for task in tasks for path in self.checked.graders(task)}
         return sorted(path for path in {*filter(may_grade, named), *own} if sees(shown, path))
 
@@ -173,10 +177,14 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     @cached_property
     def _of_suite(self) -> list[str]:
-        """The suite and its sources, links followed."""
+        """The suite and its sources, links followed; with a work tree, the repository that it is
+        of."""
         checked, place = self.checked, self.checked.workspace
         sources = [arm.source.repo for arm in checked.arms.values() if arm.source is not None]
-        paths = [checked.at(path) for path in (place.repo, place.copy, *sources) if path]
+        repos = [checked.at(path) for path in (place.repo, *sources) if path]
+        paths = [*repos, *map(repository_of, filter(os.path.isdir, repos))]
+        if place.copy is not None:
+            paths.append(checked.at(place.copy))
         if checked.suite.tasks_from is not None:
             paths.append(checked.at(checked.suite.tasks_from))
         every = [checked.folder, checked.shown, *paths]
@@ -198,13 +206,20 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
 
     def _suite(self, commands: Iterable[str]) -> list[str]:
         """What commands of the suite may read of it: all, unless the user's HOME is in it; and
-        what they name elsewhere, be it by a link."""
+        what they name elsewhere, be it by a link or from the suite."""
         suite, texts = self.checked.shown, [*commands, *self._variables]
-        home = self.kept_back[0]
-        inside = lies(home, suite) or lies(home, os.path.realpath(suite))
+        kept_back = self._really_kept_back
         named = self._not_kept_back(named_in(texts, suite))
-        led = [path for path in led_out(named, suite) if not holds(path, self._hidden)]
-        return [*(named if inside else [suite]), *led, *self._elsewhere(texts)]
+        beside = (path for path in map(os.path.normpath, named) if not lies(path, suite))
+        outside = [path for path in (*led_out(named, suite), *beside) if not holds(path, kept_back)]
+        whole = named if self.holds_home else [suite]
+        return [*whole, *outside, *self._elsewhere(texts, kept_back)]
+
+    @property
+    def holds_home(self) -> bool:
+        """Whether the user's HOME is in the folder of the suite, or is that folder."""
+        home, suite = self.kept_back[0], self.checked.shown
+        return lies(home, suite) or lies(home, os.path.realpath(suite))
 
     def _beside(self, texts: Iterable[str]) -> list[str]:
         """What texts name in the folder of the suite, or from there; of the latter, nothing that
@@ -217,9 +232,10 @@ class Sealer(msgspec.Struct, frozen=True, kw_only=True, dict=True):
         """Without what is kept back itself: what is shown of it by name would be all of it."""
         return [path for path in paths if os.path.realpath(path) not in self._really_kept_back]
 
-    def _elsewhere(self, texts: Iterable[str]) -> list[str]:
-        """What texts name by whole paths; in a container, these are of its image."""
-        return [] if self.contained else absolute_in(texts, self._hidden)
+    def _elsewhere(self, texts: Iterable[str], hidden: Iterable[str]) -> list[str]:
+        """What texts name by whole paths, and holds nothing that is hidden; in a container, these
+        are of its image."""
+        return [] if self.contained else absolute_in(texts, hidden)
 
     @cached_property
     def _mounts(self) -> list[str]:

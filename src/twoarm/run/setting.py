@@ -243,6 +243,11 @@ def notes(setting: Setting) -> Iterator[str]:
         if inside:
             way = "keep it out of agent.mounts, of PATH and of what their command line names"
         yield f"agents can read {visible(path)}, which acceptance names; {way}"
+    if setting.isolation.name != "copy" and sealer.holds_home:
+        yield (
+            "your HOME is in the folder of the suite, so acceptance and setup of an arm see only "
+            "what their commands name of it; move the suite to a folder of its own"
+        )
     if setting.agent.format == UNREAD and setting.checked.agent.format == NO_FORMAT:
         yield 'format = "none" measures no tokens: the gates can only end in `insufficient data`'
     yield from _on_looks(setting.frozen)

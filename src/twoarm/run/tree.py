@@ -84,6 +84,13 @@ def check_root(repo: str) -> None:
         )
 
 
+def repository_of(repo: str) -> str:
+    """The folder of the repository that a work tree is of, which for most is the same."""
+    common = git(repo, "rev-parse", "--git-common-dir", failing=True).removesuffix("\n")
+    path = os.path.normpath(os.path.join(repo, common))
+    return os.path.dirname(path) if os.path.basename(path) == ".git" else path
+
+
 def uncommitted(repo: str) -> bool:
     """Whether files that git knows were changed."""
     if git(repo, "rev-parse", "--is-bare-repository").strip() == "true":
