@@ -8,6 +8,7 @@ REFUSED = "tests/containers/test_refused.py"
 SECRET = "tests/containers/test_secrets.py"
 KILLS = "tests/attacks/test_run_contained.py"
 LEFT = "tests/containers/test_abandoned.py"
+INSIDE = "tests/containers/test_inside.py"
 HUNG = "tests/run/test_engines_that_hang.py"
 ENDS = "tests/run/test_container_ends.py"
 STARTS = "tests/containers/test_starts.py"
@@ -80,6 +81,17 @@ CONTAINING = [
     Broken("an engine sees the folders of this machine", "look_into", "if not seen or", "if", f"{REFUSED}::test_an_engine_that_does_not_see_the_folders_of_this_machine"),
     Broken("an engine writes to the folders of this machine", "look_into", 'or ("written" in seen and not os.path.exists(probe))', "", f"{REFUSED}::test_an_engine_that_sees_a_copy_of_the_folders_of_this_machine"),
     Broken("an engine is tried where workspaces are", "look_into", "dir=root", "dir=None", f"{REFUSED}::test_an_engine_that_does_not_see_the_folders_of_this_machine"),
+    Broken("nothing is mounted in place of what an image has", "_check_image_mounts", "if path in _OF_IMAGES:", "if False:", f"{REFUSED}::test_a_mount_in_place_of_what_an_image_has"),
+    Broken("a mount can be read", "_check_agent_mounts", "if not os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)):", "if False:", f"{REFUSED}::test_a_mount_that_nobody_may_read"),
+    Broken("docker is taken where there is no podman", "choose_isolation", 'asked = "podman" if shutil.which("podman") or not shutil.which("docker") else "docker"', 'asked = "podman"', f"{REFUSED}::test_docker_is_taken_where_there_is_no_podman"),
+    Broken("setup has an image", "isolation._containers", "(without or early)", "without", f"{REFUSED}::test_setup_needs_an_image_even_if_every_task_has_one"),
+    Broken("root in a container may change files and no more", "Sealer._container", '"--pull", "never", "--cap-drop", "ALL"', '"--pull", "never"', f"{INSIDE}::test_nobody_in_there_may_do_more_than_change_files"),
+    Broken("nobody in a container may become more", "Sealer._container", '("--security-opt", "no-new-privileges", "--security-opt", "label=disable")', '("--security-opt", "label=disable")', f"{INSIDE}::test_nobody_in_there_may_do_more_than_change_files"),
+    Broken("a limit on the processor", "Sealer._container", "if limits.cpus is not None:", "if False:", f"{INSIDE}::test_a_container_has_no_more_of_the_processor_than_the_suite_says"),
+    Broken("containers write no log", "Sealer._container", '"--log-driver", "none"', '"--log-driver", "json-file"', f"{INSIDE}::test_a_container_writes_no_log_swaps_nothing_and_gets_no_image"),
+    Broken("a limit on memory is no limit on memory beside the disk", "Sealer._container", ', "--memory-swap", f"{limits.memory_mb}m"', "", f"{INSIDE}::test_a_container_writes_no_log_swaps_nothing_and_gets_no_image"),
+    Broken("acceptance has no variable of an agent", "JobMaker.make", '"acceptance": {**plain, **checked.workspace.env}', '"acceptance": {**plain, **variables, **checked.workspace.env}', f"{INSIDE}::test_acceptance_has_no_variable_of_an_agent_and_none_of_yours"),
+    Broken("acceptance in an image has no variable of yours", "JobMaker.make", "plain = {} if context.sealer.contained else context.env", "plain = context.env", f"{INSIDE}::test_acceptance_has_no_variable_of_an_agent_and_none_of_yours"),
     Broken("a mount is there", "_check_agent_mounts", "if not os.path.exists(path):", "if False:", f"{REFUSED}::test_a_mount_that_does_not_exist"),
     Broken("no path has a colon", "check_mounts", 'if ":" in path:', "if False:", f"{REFUSED}::test_a_path_with_a_colon_is_refused_before_anything_is_run"),
     Broken("what takes a container is refused without one", "choose_isolation", "if wants:", "if False:", f"{REFUSED}::test_what_takes_a_container_is_refused_without_one"),

@@ -3,6 +3,7 @@
 from tests.broken.entry import Broken
 
 SEALED = "tests/attacks/test_run_sealed.py"
+INSIDE = "tests/containers/test_inside.py"
 GRADERS = "tests/containers/test_graders.py"
 ISOLATION = "tests/run/test_isolation.py"
 IN_USE = "tests/run/test_suite_in_use.py"
@@ -115,6 +116,12 @@ SEALING = (
     Broken("a key is told where it belongs", "mismatches._way", "if homes:", "if not name:", "tests/run/test_suite.py"),
     Broken("a mount of HOME is told", "setting.notes", "yield from _readable_home(setting)", "", f"{LINKS}::test_a_mount_that_shows_home_is_told"),
     Broken("commands of the suite see all of it", "Sealer._hidden_from", 'self._hidden if kind == "agent" else self._really_kept_back', "self._hidden", f"{GRADERS}::test_commands_see_in_there_what_they_see_in_the_open"),
+    Broken("a sandbox shares no memory", "Sealer._sandbox", '"--unshare-pid", "--unshare-ipc", "--unshare-uts"', '"--unshare-pid", "--unshare-uts"', f"{INSIDE}::test_nothing_is_shared_with_the_machine_but_its_kernel"),
+    Broken("a sandbox has a name of its own", "Sealer._sandbox", '"--unshare-pid", "--unshare-ipc", "--unshare-uts"', '"--unshare-pid", "--unshare-ipc"', f"{INSIDE}::test_nothing_is_shared_with_the_machine_but_its_kernel"),
+    Broken("root in a sandbox may change files and no more", "Sealer._sandbox", '("--cap-drop", "ALL", *(caps if root else ()))', '("--cap-add", "ALL")', f"{INSIDE}::test_nobody_in_there_may_do_more_than_change_files"),
+    Broken("a sandbox has no device of the machine", "Sealer._sandbox", '"--dev", "/dev"', '"--dev-bind", "/dev", "/dev"', f"{INSIDE}::test_no_device_of_the_machine_is_there"),
+    Broken("who asks for no network has none or no run", "choose_isolation", """if checked.agent.network is not None:
+        raise UsageError(f"agent.network needs bubblewrap or a container, and {why}")""", "", f"{INSIDE}::test_who_asks_for_no_network_gets_it_or_no_run"),
     Broken("acceptance sees what was built", "Sealer.for_agent", '[*self._acceptance_reads(task), *builds]', "self._acceptance_reads(task)", f"{GRADERS}::test_commands_see_in_there_what_they_see_in_the_open"),
     Broken("commands see what they name from the suite", "Sealer._suite", "(*led_out(named, suite), *beside)", "led_out(named, suite)", f"{GRADERS}::test_commands_see_in_there_what_they_see_in_the_open"),
     Broken("commands see the sources that they name", "Sealer._suite", "self._elsewhere(texts, kept_back)", "self._elsewhere(texts, self._hidden)", f"{SHOWN}::test_acceptance_may_name_what_workspaces_are_made_of"),

@@ -317,6 +317,42 @@ def test_a_limit_that_the_engine_ignores(
     assert twoarm("run", str(contained(suite)), "--dry-run").code == 0
 
 
+@pytest.mark.parametrize("path", ["/bin", "/run"])
+def test_a_mount_in_place_of_what_an_image_has(tmp_path: Path, path: str) -> None:
+    assert refused(contained(tmp_path, agent={"mounts": [path]})) == (
+        f"agent.mounts: {path} would take the place of the {path} of the image; name the folders "
+        "in it that agents need"
+    )
+
+
+def test_a_mount_that_nobody_may_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (secret := tmp_path / "secret").mkdir()
+    # Root may read anything.
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(secret))
+    assert refused(contained(tmp_path, agent={"mounts": ["secret"]})) == (
+        f"agent.mounts: {secret}: you may not read it, and so nobody could inside; change its "
+        "permissions, or leave it out"
+    )
+
+
+def test_docker_is_taken_where_there_is_no_podman(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "bin").mkdir()
+    for name in ("git", "docker"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name) or "")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/nobody.sock")
+    assert refused(contained(tmp_path)).startswith("--isolation docker: it does not answer: ")
+
+
+def test_setup_needs_an_image_even_if_every_task_has_one(tmp_path: Path) -> None:
+    place = {"image": None, "setup_commands": ["true"]}
+    suite = contained(tmp_path, workspace=place, tasks=[ONE[0] | {"image": IMAGE}])
+    said = refused(suite)
+    assert said == "--isolation podman: setup and builds have no image; name workspace.image"
+
+
 def test_a_mount_that_does_not_exist(tmp_path: Path) -> None:
     said = refused(contained(tmp_path, agent={"mounts": ["shared"]}))
     assert said == (

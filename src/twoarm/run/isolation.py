@@ -33,8 +33,20 @@ from twoarm.text.escape import named, visible
 
 Isolation = Literal["copy", "bwrap", "podman", "docker"]
 _VERSION_SECONDS = 30
-# What whoever is held back has of its own.
+# What whoever is held back has of its own, and what an image has.
 _PRIVATE = ("/tmp", "/var/tmp", "/dev")
+_OF_IMAGES = (
+    "/bin",
+    "/etc",
+    "/lib",
+    "/lib64",
+    "/run",
+    "/sbin",
+    "/sys",
+    "/usr",
+    "/usr/bin",
+    "/usr/lib",
+)
 # Looks for a program, and prints what it is started with if that is not there.
 _LOOK = f'command -v "$0" > /dev/null || exit; ({INTERPRETER}) < "$0"; ({LOADER}) < "$0"; true'
 
@@ -74,6 +86,7 @@ def choose_isolation(
     if asked in CONTAINERS and checked.of_harbor:
         raise UsageError(f"--isolation {asked}: {named(agent.name)} {HarborAgent.why_not_nested}")
     if asked in CONTAINERS:
+        _check_image_mounts(checked)
         return _containers(asked, checked, tasks, earlier)
     for key, wants in _container_keys(checked, tasks):
         if wants:
@@ -111,6 +124,11 @@ def _check_agent_mounts(checked: CheckedSuite) -> None:
             raise InputError(
                 f"agent.mounts: {visible(path)}: no such file or folder; name one that is there"
             )
+        if not os.access(path, os.R_OK | (os.X_OK if os.path.isdir(path) else 0)):
+            raise InputError(
+                f"agent.mounts: {visible(path)}: you may not read it, and so nobody could inside; "
+                "change its permissions, or leave it out"
+            )
         real = os.path.realpath(path)
         if real in _PRIVATE:
             raise InputError(
@@ -121,6 +139,16 @@ def _check_agent_mounts(checked: CheckedSuite) -> None:
             raise InputError(
                 f"agent.mounts: {visible(path)} would show agents the whole machine; name the "
                 "folders that they need"
+            )
+
+
+def _check_image_mounts(checked: CheckedSuite) -> None:
+    """Refuse what would hide the programs of an image, or what its engine needs there."""
+    for path in map(checked.shown_at, checked.agent.mounts):
+        if path in _OF_IMAGES:
+            raise InputError(
+                f"agent.mounts: {visible(path)} would take the place of the {path} of the image; "
+                "name the folders in it that agents need"
             )
 
 
@@ -251,8 +279,6 @@ def settle_program(
         return chosen, program
     if not chosen.tentative:
         raise UsageError(f"--isolation bwrap: {why}; name what it needs in agent.mounts")
-    if checked.agent.network is not None:
-        raise UsageError(f"agent.network needs bubblewrap or a container: {why}")
     return ChosenIsolation(name="copy", reason=f"bwrap: {why}"), program
 
 
