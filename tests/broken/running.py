@@ -158,4 +158,5 @@ RUNNING = [
     Broken("an agent that nobody knows is named", "suite_file._program", "if unknown := why_unknown(agent.program):", "if unknown := None:", "tests/run/test_suite.py"),
     Broken("a folder is no suite", "_decoded", "except IsADirectoryError as error:", "except NotADirectoryError as error:", "tests/run/test_suite.py"),
     Broken("a name of a type is used once", "AttemptState", "AttemptState = Literal[", "TaskStanding = AttemptState = Literal[", "tests/house/test_names.py"),
+    Broken("a terminal that takes nothing is not waited for", "Unawaited.__init__", "os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY", "os.O_WRONLY | os.O_NOCTTY", "tests/commands/test_terminal.py::test_a_terminal_that_takes_nothing_does_not_keep_a_run_from_going_on"),
 ]  # fmt: skip

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 import twoarm as package
 from tests.conftest import both, command, lines, twoarm
 from tests.support.pseudo_terminal import printed_on_terminal, shown_on, terminal
+from tests.support.suite_files import SOLVE, suite_of, wait_for
 from twoarm.commands.progress import PATIENCE_SECONDS
 
 
@@ -118,3 +120,33 @@ def test_progress_counts_the_bytes_of_all_files(runs: Path, tmp_path: Path) -> N
     with runs.open("rb") as stream:
         package.score(stream, evidence=False, progress=lambda *said: told.append(said))
     assert told == [("reading", runs.stat().st_size, None)]
+
+
+def test_a_terminal_that_takes_nothing_does_not_keep_a_run_from_going_on(
+    tmp_path: Path, cache: Path
+) -> None:
+    """As with Ctrl-S, or where a connection hangs."""
+    out = tmp_path / "out"
+    suite = suite_of(tmp_path / "suite", f"sleep 0.5; {SOLVE}")
+    leader, follower = terminal()
+    words = ["run", str(suite), "--out", str(out), "--repeats", "2", "--jobs", "1", "--no-evidence"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "twoarm", *words, "--yes", "--run-pages", "none"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=follower,
+        env={**os.environ, "TERM": "xterm"},
+    )
+    try:
+        wait_for(lambda: list(out.glob("runs/*/*")), 40)
+        # Nobody reads, and from now on there is no more room.
+        full = os.open(os.ttyname(follower), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        with suppress(BlockingIOError):
+            while os.write(full, b"." * 512):
+                continue
+        os.close(full)
+        wait_for(lambda: len(list(out.glob("runs/*/*"))) == 8, 40)
+    finally:
+        os.close(follower)
+        shown_on(leader)
+        assert process.wait(60) == 0

@@ -242,12 +242,16 @@ def _say_where(session: "Session", out: str, streams: Streams) -> None:
 
 
 def _display(name: str | None, say: Callable[[str], None]) -> "Display":
-    from twoarm.run.display import Display, Live, LogLines
+    from twoarm.run.display import Display, Live, LogLines, Unawaited
 
     if name == "quiet":
         return Display()
     if sys.stderr.isatty() and name != "lines":
-        return Live(sys.stderr)
+        try:
+            return Live(Unawaited(sys.stderr))
+        except OSError:
+            # It may be somebody else's, and still be written to.
+            return Live(sys.stderr)
     return LogLines(say)
 
 

@@ -1,9 +1,12 @@
 """What is shown while trials run: counts, money and time, and no effect."""
 
+import io
+import os
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Self, TextIO
+from contextlib import suppress
+from typing import TYPE_CHECKING, Self, TextIO, cast
 
 from twoarm.text.escape import counted, named, shortened
 
@@ -15,6 +18,8 @@ if TYPE_CHECKING:
     from twoarm.run.schedule import Frozen
 
 _LINE_SECONDS = 10.0
+# Shows the cursor.
+_CURSOR = b"\x1b[?25h"
 
 
 class Display:
@@ -122,14 +127,52 @@ class LogLines(Display):
             self._say(f"twoarm: {progress_of(view)}")
 
 
+class Unawaited(io.TextIOBase):
+    """A terminal that nobody waits for: while it takes nothing (Ctrl-S, a connection that hangs),
+    what is drawn is left out."""
+
+    def __init__(self, terminal: TextIO) -> None:
+        # By a description of its own: whoever else writes there has one that waits.
+        path, flags = f"/dev/fd/{terminal.fileno()}", os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY
+        self._descriptor = os.open(path, flags)
+        self._left = b""
+
+    def write(self, text: str) -> int:
+        """All of it or nothing, as far as it is begun; what is begun comes to its end first."""
+        self._left = self._left or text.encode("utf-8", "replace")
+        # It may also be gone.
+        with suppress(OSError):
+            while self._left:
+                self._left = self._left[os.write(self._descriptor, self._left) :]
+        return len(text)
+
+    def isatty(self) -> bool:
+        """It is a terminal."""
+        return True
+
+    def fileno(self) -> int:
+        """Where its size is known."""
+        return self._descriptor
+
+    def close(self) -> None:
+        """Nothing more is drawn; if something was left out, the cursor may have to come back."""
+        if not self.closed:
+            if self._left:
+                self._left += _CURSOR
+                self.write("")
+            os.close(self._descriptor)
+        super().close()
+
+
 class Live(Display):
     """Slots and counts, drawn in place."""
 
-    def __init__(self, terminal: TextIO) -> None:
+    def __init__(self, terminal: TextIO | Unawaited) -> None:
         from rich.console import Console
         from rich.live import Live as Drawn
 
-        console = Console(file=terminal, force_terminal=True)
+        self._terminal = terminal
+        console = Console(file=cast(TextIO, terminal), force_terminal=True)
         self._drawn = Drawn(console=console, refresh_per_second=8, transient=True)
 
     def __enter__(self) -> Self:
@@ -138,6 +181,8 @@ class Live(Display):
 
     def __exit__(self, *raised: object) -> None:
         self._drawn.stop()
+        if isinstance(self._terminal, Unawaited):
+            self._terminal.close()
 
     def show(self, view: "LoopView") -> None:
         """The state as it is now."""
