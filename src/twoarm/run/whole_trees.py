@@ -63,7 +63,7 @@ def check_trees(
     doubtful = list(since)
     folder.doubt(doubtful)
     folder.say("trees changed", files=changed[:20], runs=doubtful)
-    more = f" and {counted(len(changed) - 1, 'more file')}" if len(changed) > 1 else ""
+    more = f" and {len(changed) - 1:,} more" if len(changed) > 1 else ""
     # The suite is the user's own, and stays as it is.
     back = "" if trees else "put it back, and "
     doubts = (
