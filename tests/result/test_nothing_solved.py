@@ -1,5 +1,7 @@
 """Where no run succeeded: nobody is promoted for failing faster; what ended all of them is told."""
 
+from typing import Any
+
 import pytest
 
 import twoarm as package
@@ -52,3 +54,32 @@ def test_where_no_run_succeeded_nobody_is_promoted_by_the_gates(solved: int) -> 
         assert [str(reason) for reason in report.promotion.reasons] == [
             "no run succeeded in either arm"
         ]
+
+
+def crashing(*, tasks: int) -> list[dict[str, Any]]:
+    """A candidate whose every run crashes and so counts no tokens; what it replaces works."""
+    return [
+        run(f"t{task}", arm, repeat, success=works, input_tokens=100 if works else None)
+        for task in range(tasks)
+        for repeat in range(1, 6)
+        for arm, works in ((WITH, False), (WITHOUT, True))
+    ]
+
+
+def test_a_candidate_that_only_crashes_is_clearly_worse_whatever_is_not_measured() -> None:
+    report = package.score(crashing(tasks=8), promote_by="evidence")
+    assert report.comparison.decision.kind == "insufficient"
+    assert report.promotion.verdict == "do not promote"
+    assert "for tasks like these" in str(report.promotion.reasons[0])
+    # The gates need every metric; on few tasks nothing can be said of others.
+    by_gates = package.score(crashing(tasks=8))
+    on_few = package.score(crashing(tasks=5), promote_by="evidence")
+    for lacking in (by_gates, on_few):
+        assert lacking.promotion.verdict == "not enough data"
+        assert str(lacking.promotion.reasons[0]).startswith("not measured in at least one arm: ")
+
+
+def test_a_run_that_is_not_over_is_not_judged_by_its_crashes() -> None:
+    unmade = run("t0", WITH, 6, success=False, failure="missing", failure_reason="not yet run")
+    report = package.score([*crashing(tasks=8), unmade], promote_by="evidence")
+    assert report.promotion.verdict == "not enough data"

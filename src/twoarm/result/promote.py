@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import MINIMUM_REPEATS, fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
-from twoarm.compare.trials import ended_by_budget
+from twoarm.compare.trials import ended_by_budget, stopped_early
 from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.harm import HARM, Held, held_back, held_by_margin
@@ -141,10 +141,12 @@ def _settled(by: PromoteBy, verdict: Verdict, *reasons: Sentence) -> Promotion:
 
 
 def _promote(comparison: Comparison, evidence: Evidence | None, options: Options) -> Promotion:
-    """Enough data first, then the gates, then what the promotion goes by."""
+    """Enough data first, unless it is clearly worse; then the gates, then what it goes by."""
     by = options.promote_by
     if by == "evidence" and (over := _over_at_look(comparison, evidence)):
         return _settled(by, "do not promote", over)
+    if by == "evidence" and evidence is not None and _is_worse(comparison, evidence.grade):
+        return _by_evidence(evidence, options)
     lacking = tuple(_lacking(comparison))
     if lacking:
         return _settled(by, "not enough data", *lacking)
@@ -155,6 +157,15 @@ def _promote(comparison: Comparison, evidence: Evidence | None, options: Options
     if by == "margin":
         return _by_margin(evidence, options)
     return _by_evidence(evidence, options)
+
+
+def _is_worse(comparison: Comparison, grade: Grade) -> bool:
+    """Whether it is clear that the candidate is worse for tasks like these, and all that is missing
+    are measurements, such as the tokens of runs that crashed, which would change nothing of that.
+    """
+    unmeasured = any(gate.holds is None for gate in comparison.gates)
+    clear = grade.verdict == "baseline better" and grade.scope != "these_tasks"
+    return clear and unmeasured and not stopped_early(comparison.screening.trials)
 
 
 def _over_at_look(comparison: Comparison, evidence: Evidence | None) -> Sentence | None:
