@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from twoarm.compare.comparison import Comparison
 from twoarm.compare.decide import MINIMUM_REPEATS, fails, lacks_repeats, number_of_gates
 from twoarm.compare.screen import Arms
-from twoarm.compare.trials import ended_by_budget, stopped_early
+from twoarm.compare.trials import ended_by_budget
 from twoarm.evidence.cells import MOST_ZEROS
 from twoarm.evidence.exclusions import one_sided
 from twoarm.evidence.harm import HARM, Held, held_back, held_by_margin
@@ -17,6 +17,7 @@ from twoarm.evidence.losses import OneSided
 from twoarm.evidence.results import Evidence, Grade, MarginRange, Paid, fewest_tasks
 from twoarm.evidence.solved import FEWEST_SOLVED
 from twoarm.options import Options, PromoteBy
+from twoarm.result.shortfall import worse_anyway
 from twoarm.runs.metric import BY_NAME, LABELS, SCORE, SUCCESS
 from twoarm.text.escape import counted, series
 from twoarm.text.number_format import NOT_MEASURED, change, share
@@ -145,7 +146,7 @@ def _promote(comparison: Comparison, evidence: Evidence | None, options: Options
     by = options.promote_by
     if by == "evidence" and (over := _over_at_look(comparison, evidence)):
         return _settled(by, "do not promote", over)
-    if by == "evidence" and evidence is not None and _is_worse(comparison, evidence.grade):
+    if by == "evidence" and evidence is not None and worse_anyway(comparison, evidence.grade):
         return _by_evidence(evidence, options)
     lacking = tuple(_lacking(comparison))
     if lacking:
@@ -157,15 +158,6 @@ def _promote(comparison: Comparison, evidence: Evidence | None, options: Options
     if by == "margin":
         return _by_margin(evidence, options)
     return _by_evidence(evidence, options)
-
-
-def _is_worse(comparison: Comparison, grade: Grade) -> bool:
-    """Whether it is clear that the candidate is worse for tasks like these, and all that is missing
-    are measurements, such as the tokens of runs that crashed, which would change nothing of that.
-    """
-    unmeasured = any(gate.holds is None for gate in comparison.gates)
-    clear = grade.verdict == "baseline better" and grade.scope != "these_tasks"
-    return clear and unmeasured and not stopped_early(comparison.screening.trials)
 
 
 def _over_at_look(comparison: Comparison, evidence: Evidence | None) -> Sentence | None:

@@ -3,6 +3,8 @@
 from collections.abc import Iterator
 
 from twoarm.compare.comparison import Comparison
+from twoarm.compare.trials import stopped_early
+from twoarm.evidence.results import Grade
 from twoarm.evidence.scores import has_scores
 from twoarm.options import Options
 from twoarm.result.step import Step, step
@@ -14,6 +16,15 @@ RECORD_SCORES = step(
     "record_scores",
     "record scores, or name another metric first: no run has a score, so nothing can be clear",
 )
+
+
+def worse_anyway(comparison: Comparison, grade: Grade) -> bool:
+    """Whether it is clear that the candidate is worse for tasks like these, and all that is missing
+    are measurements, such as the tokens of runs that crashed, which would change nothing of that.
+    """
+    unmeasured = any(gate.holds is None for gate in comparison.gates)
+    clear = grade.verdict == "baseline better" and grade.scope != "these_tasks"
+    return clear and unmeasured and not stopped_early(comparison.screening.trials)
 
 
 def before_promotion(comparison: Comparison) -> Iterator[Step]:
